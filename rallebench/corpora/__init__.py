@@ -1,0 +1,1 @@
+"""Where passages come from: readers that stream a corpus file, and the store an index keeps."""

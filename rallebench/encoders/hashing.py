@@ -1,0 +1,41 @@
+"""A bag-of-words encoder without a model: for tests and for a first try on any language."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from rallebench.encoders import ENCODERS
+from rallebench.tokens import tokenize
+
+if TYPE_CHECKING:
+    from rallebench.encoders import Vectors
+
+
+class Hashing:
+    """Signed feature hashing (Weinberger et al. 2009, arXiv:0902.2206) of the sparse tokens."""
+
+    name = "hashing"
+    dim = 256
+    fingerprint = "hashing/256/1"
+
+    def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage") -> Vectors:
+        """Float32 (n, 256), unit length; a text without words gets the first axis."""
+        import numpy as np
+
+        out = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for token in tokenize(text):
+                code = int.from_bytes(hashlib.blake2b(token.encode(), digest_size=8).digest(), "big")
+                out[row, code % self.dim] += 1.0 if code >> 63 else -1.0
+            if not out[row].any():
+                out[row, 0] = 1.0
+        norms: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
+        return norms
+
+
+@ENCODERS.register("hashing", dim=256)
+def hashing() -> Hashing:
+    """Hashed bag of words (256 dimensions), no model: for tests."""
+    return Hashing()

@@ -1,0 +1,30 @@
+"""Query → passages. A retriever kind is an opener ``(folder, manifest, encoder) -> Retriever``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from rallebench.registry import Registry
+from rallebench.types import Hit
+
+
+class Retriever(Protocol):
+    """``fingerprint``: corpus, tokens or encoder, index and parameters: all that changes a result.
+
+    ``titled``: whether the model reads passages as ``"{title}, {text}"`` (RaLLe's BM25) or as the
+    bare text (RaLLe's dense indexes). ``prefix_stable``: whether the hits for a smaller k are
+    always the first of those for a larger k.
+    """
+
+    name: str
+    fingerprint: str
+    titled: bool
+    prefix_stable: bool
+
+    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        """Per query, in the asked order, at most ``k`` hits, best first; a blank query has none."""
+        ...
+
+
+RETRIEVERS: Registry[Callable[..., Any]] = Registry("retriever kind", "rallebench.retrievers")

@@ -1,0 +1,56 @@
+"""Dense retrieval: an encoder and a vector index (Karpukhin et al. 2020, arXiv:2004.04906)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench.corpora.store import PassageStore
+from rallebench.encoders import Encoder
+from rallebench.errors import MismatchError
+from rallebench.retrievers import RETRIEVERS
+from rallebench.types import Hit
+from rallebench.vector_index import VECTOR_INDEXES, VectorIndex
+
+
+class Dense:
+    """A loaded dense index with the encoder that it was built with."""
+
+    titled = False
+
+    def __init__(self, name: str, store: PassageStore, index: VectorIndex, encoder: Encoder, fingerprint: str) -> None:
+        self.name = name
+        self.fingerprint = fingerprint
+        self.prefix_stable = index.exact
+        self._store, self._index, self._encoder = store, index, encoder
+
+    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        """At most k passages per query by inner product, best first; a blank query has none."""
+        asked = [i for i, query in enumerate(queries) if query.strip()]
+        found: list[tuple[Hit, ...]] = [()] * len(queries)
+        if not asked:
+            return found
+        vectors = self._encoder.encode([queries[i] for i in asked], role="query")
+        scores, rows = self._index.search(vectors, min(k, len(self._store)))
+        for i, row_scores, row_ids in zip(asked, scores, rows):
+            found[i] = tuple(
+                Hit(self._store[int(row)], float(score)) for score, row in zip(row_scores, row_ids) if row >= 0
+            )
+        return found
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._store.close()
+
+
+@RETRIEVERS.register("dense")
+def open_dense(name: str, folder: Path, manifest: Any, encoder: Encoder) -> Dense:
+    """Dense retrieval over a vector index, with the encoder it was built with."""
+    if encoder.fingerprint != manifest.encoder:
+        raise MismatchError(
+            f"The index {name!r} was built with the encoder {manifest.encoder!r} ({manifest.dim} dimensions), you chose "
+            f"{encoder.fingerprint!r} ({encoder.dim}); choose that encoder or build the index again."
+        )
+    kind = VECTOR_INDEXES[manifest.kind]()
+    return Dense(name, PassageStore(folder), kind.load(folder), encoder, manifest.fingerprint)

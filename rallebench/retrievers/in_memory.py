@@ -1,0 +1,41 @@
+"""A retriever over a handful of passages, without files: for tests and for given passages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rallebench.retrievers import RETRIEVERS
+from rallebench.tokens import tokenize
+from rallebench.types import Hit, Passage, digest
+
+
+class InMemory:
+    """Ranks by the number of shared tokens; ties keep the passages' order."""
+
+    titled = False
+    prefix_stable = True
+
+    def __init__(self, passages: Iterable[Passage], name: str = "in-memory") -> None:
+        self.name = name
+        self.passages = tuple(passages)
+        self.fingerprint = digest([[p.doc_id, p.title, p.text, p.page_id] for p in self.passages])[:12]
+        self.queries = 0
+        self._bags = [Counter(tokenize(f"{p.title}, {p.text}")) for p in self.passages]
+
+    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        """At most k passages that share a token with the query, best first."""
+        self.queries += len(queries)
+        return [self._search(query, k) for query in queries]
+
+    def _search(self, query: str, k: int) -> tuple[Hit, ...]:
+        wanted = Counter(tokenize(query))
+        scored = [(float(sum((wanted & bag).values())), i) for i, bag in enumerate(self._bags)]
+        best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))[:k]
+        return tuple(Hit(self.passages[i], score) for score, i in best)
+
+
+@RETRIEVERS.register("in-memory")
+def open_in_memory(name: str, passages: Iterable[Passage]) -> InMemory:
+    """Word overlap over passages held in memory: for tests."""
+    return InMemory(passages, name)

@@ -1,0 +1,321 @@
+"""The core values. All are frozen: equal content is equal, and nobody edits another's value.
+
+Everything that answers a question is a *flow*: a generator that yields a ``Request``,
+is sent the ``Reply``, and returns an ``Outcome``. Flows do no input or output themselves::
+
+    def closed_book(question):
+        said = yield Generate("my-llm", (Message("user", question.text),))
+        return Outcome(said.text)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Union
+
+# ── 1  what is retrieved ─────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One retrievable piece of text. ``page_id`` is KILT's ``wikipedia_id``."""
+
+    doc_id: str
+    text: str
+    title: str = ""
+    page_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage and its score; higher is better, always."""
+
+    passage: Passage
+    score: float
+
+
+# ── 2  what is asked, and what only the scorer sees ──────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a flow may see: never the gold. ``history`` holds the earlier turns of a chat."""
+
+    qid: str
+    text: str
+    passages: tuple[Passage, ...] = ()
+    history: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What only the scorer sees.
+
+    ``answers``: any one is right (KILT aliases). ``required``: every group needs one (RGB).
+    ``provenance``: one set of page ids per gold output element that names any, in order.
+    ``titles``: page id → title. ``reference``: a long text (CRUD-RAG, judges).
+    """
+
+    answers: tuple[str, ...] = ()
+    required: tuple[tuple[str, ...], ...] = ()
+    provenance: tuple[frozenset[str], ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    reference: str = ""
+
+    @property
+    def pages(self) -> frozenset[str]:
+        """Every gold page id."""
+        return frozenset().union(*self.provenance) if self.provenance else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with its gold and the record it came from, unchanged."""
+
+    question: Question
+    gold: Gold
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+# ── 3  a chain, as the user edits it ─────────────────────────────────────────
+
+ActionKind = Literal["retrieve", "generate", "identity"]
+Dialect = Literal["fstring", "eval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step of a chain: a template, and who is asked with it.
+
+    ``target`` names a retriever or a language model; ``k`` counts passages (retrieve only).
+    ``generation`` overrides the model's own defaults: ``max_tokens``, ``temperature``, ``seed``,
+    ``stop`` (list of str), ``system`` (str), and what else the backend knows (``top_p`` …).
+    """
+
+    kind: ActionKind
+    template: str
+    dialect: Dialect = "fstring"
+    target: str = ""
+    k: int = 5
+    generation: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A named sequence of actions, at least one and by custom at most eight."""
+
+    name: str
+    actions: tuple[Action, ...]
+    about: str = ""
+
+    def replace_action(self, index: int, **changes: Any) -> Chain:
+        """A new chain in which action ``index`` (from 0) has ``changes``."""
+        actions = list(self.actions)
+        actions[index] = replace(actions[index], **changes)
+        return replace(self, actions=tuple(actions))
+
+
+# ── 4  what a flow may ask ───────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Question and passages that stand word for word in a prompt, as data for readers.
+
+    It never adds anything to the prompt: a passage is listed only if the prompt holds it.
+    """
+
+    question: str = ""
+    passages: tuple[Passage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool a language model may call; ``parameters`` is a JSON schema."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call that a language model asked for; ``arguments`` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Ask a retriever for the ``k`` best passages."""
+
+    retriever: str
+    query: str
+    k: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Ask a language model. ``None`` leaves a setting to the model's own default."""
+
+    llm: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    temperature: float | None = None
+    seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UseTool:
+    """Ask a tool."""
+
+    tool: str
+    arguments: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text for the trace; asks nobody and is answered with itself."""
+
+    text: str
+
+
+Request = Union[Retrieve, Generate, UseTool, Note]
+
+# ── 5  what comes back ───────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to any request: one type, so the loop needs no cases.
+
+    ``finish_reason``: ``stop``, ``length``, or the backend's own word. ``confidence`` in 0..1
+    where the backend has one. Token counts are 0 where the backend counts none.
+    """
+
+    text: str
+    hits: tuple[Hit, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reason: str = "stop"
+    confidence: float | None = None
+    first_token_seconds: float | None = None
+    logprobs: tuple[float, ...] = ()
+    note: str = ""
+
+
+# ── 6  what happened ─────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A request with its reply.
+
+    ``seconds`` is what asking cost when it was really asked (its share of the batch), also
+    when ``cached`` says that this time the reply came from memory.
+    """
+
+    request: Request
+    reply: Reply
+    seconds: float = 0.0
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a flow ended: its answer and why it stopped."""
+
+    answer: str
+    stop_reason: str = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One question's whole story. ``error`` is '' or one sentence; then ``outcome`` is None."""
+
+    qid: str
+    workflow: str
+    steps: tuple[Step, ...]
+    outcome: Outcome | None = None
+    error: str = ""
+
+    @property
+    def answer(self) -> str:
+        """The final answer, '' if there is none."""
+        return self.outcome.answer if self.outcome else ""
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """All hits of all retrievals, in order."""
+        return tuple(hit for step in self.steps for hit in step.reply.hits)
+
+
+# ── 7  what it was worth ─────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One question's value under one metric; None means not scored, never 0."""
+
+    qid: str
+    metric: str
+    value: float | None
+    note: str = ""
+
+
+# ── 8  what to run ───────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """What a benchmark is made of. ``settings`` holds everything that changes an answer:
+    the chain, the fingerprints of what it names, the dataset's fingerprint."""
+
+    dataset: str
+    workflow: str
+    settings: Mapping[str, Any]
+    metrics: tuple[str, ...] = ()
+    limit: int | None = None
+    seed: int = 0
+
+    def fingerprint(self) -> str:
+        """12 hex digits over what changes an episode; metrics are a second pass and left out."""
+        body = {
+            "dataset": self.dataset,
+            "workflow": self.workflow,
+            "settings": self.settings,
+            "limit": self.limit,
+            "seed": self.seed,
+        }
+        return digest(body)[:12]
+
+
+Flow = Generator[Request, Reply, Outcome]
+
+
+def digest(value: Any) -> str:
+    """sha256 (64 hex digits) of a JSON-able value in canonical form.
+
+    >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1})
+    True
+    """
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
