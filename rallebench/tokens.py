@@ -8,12 +8,12 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+", re.UNICODE)
 _IS_CJK = re.compile(rf"[{_CJK}]")
 
-# English function words, close to Lucene's default list; "no" and "not" stay, they carry meaning in claims.
+# The 33 English stop words of Lucene's default analyser.
 STOPWORDS = frozenset(
-    "a an and are as at be but by for if in into is it of on or such that the their then there these they this to was will with".split()
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with".split()
 )
 
-FINGERPRINT = "words-lower+cjk-bigrams/stopwords-en31/no-stemming/1"
+FINGERPRINT = "words-lower+cjk-bigrams/stopwords-lucene33/no-stemming/1"
 """Part of every sparse index: an index built with other tokens is refused."""
 
 

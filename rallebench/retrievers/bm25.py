@@ -58,6 +58,7 @@ class BM25:
         self.name = name
         self.fingerprint = fingerprint
         self._store = PassageStore(folder)
+        self._pages: frozenset[str] | None = None
         self._model = _bm25s().BM25.load(str(folder / FOLDER), mmap=True, show_progress=False)
         self._vocabulary: dict[str, int] = self._model.vocab_dict
 
@@ -81,6 +82,12 @@ class BM25:
             rows = np.flatnonzero(scores > 0)
         best = rows[np.argsort(-scores[rows], kind="stable")][:k]
         return tuple(Hit(self._store[int(row)], float(scores[row])) for row in best)
+
+    def page_ids(self) -> frozenset[str]:
+        """Every page id of the corpus; reads the store once."""
+        if self._pages is None:
+            self._pages = self._store.page_ids()
+        return self._pages
 
     def close(self) -> None:
         """Let go of the files."""

@@ -24,6 +24,7 @@ class Dense:
         self.fingerprint = fingerprint
         self.prefix_stable = index.exact
         self._store, self._index, self._encoder = store, index, encoder
+        self._pages: frozenset[str] | None = None
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """At most k passages per query by inner product, best first; a blank query has none."""
@@ -38,6 +39,12 @@ class Dense:
                 Hit(self._store[int(row)], float(score)) for score, row in zip(row_scores, row_ids) if row >= 0
             )
         return found
+
+    def page_ids(self) -> frozenset[str]:
+        """Every page id of the corpus; reads the store once."""
+        if self._pages is None:
+            self._pages = self._store.page_ids()
+        return self._pages
 
     def close(self) -> None:
         """Let go of the files."""

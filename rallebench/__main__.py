@@ -1,0 +1,5 @@
+"""``python -m rallebench VERB …``."""
+
+from rallebench.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Ask many questions: one loop, one memory, one run folder."""

@@ -1,0 +1,111 @@
+"""The step-level memory: request + backend fingerprint → reply, in one SQLite file.
+
+Edit the last prompt of a chain and only the last step is asked again; kill a run and what was
+answered is not asked twice. A key holds everything that changes the answer. Sampled generations
+are remembered only with a seed; tools, which act on the world, never.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from rallebench.bench.perform import Backends, trim
+from rallebench.bench.record import reply_from_json, reply_to_json, request_to_json
+from rallebench.errors import BackendError
+from rallebench.types import Generate, Reply, Request, Retrieve, digest
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS memo (key TEXT PRIMARY KEY, depth INTEGER, seconds REAL, reply TEXT) WITHOUT ROWID"
+
+
+class Memo:
+    """Remembered replies. Safe for several threads, and for several processes (SQLite's WAL)."""
+
+    def __init__(self, path: Path | None) -> None:
+        """``path`` None keeps the memory in this process only."""
+        self._lock = threading.Lock()
+        try:
+            if path is not None:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(str(path or ":memory:"), check_same_thread=False, timeout=30)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(_SCHEMA)
+            self._db.commit()
+        except (sqlite3.Error, OSError) as error:
+            raise BackendError(f"The memory {path} cannot be opened ({error}); delete it or choose another --workspace.") from None
+
+    def get(self, request: Request, backends: Backends) -> tuple[Reply, float] | None:
+        """The remembered reply and what it cost, or None."""
+        key = memo_key(request, backends)
+        if key is None:
+            return None
+        with self._lock, closing(self._db.execute("SELECT depth, seconds, reply FROM memo WHERE key = ?", (key,))) as rows:
+            row = rows.fetchone()
+        if row is None:
+            return None
+        reply = reply_from_json(json.loads(row[2]))
+        if isinstance(request, Retrieve):
+            if row[0] < request.k and len(reply.hits) >= row[0]:
+                return None
+            reply = trim(reply, request.k, backends.of(request).titled)
+        return reply, row[1]
+
+    def put(self, answered: list[tuple[Request, Reply, float]], backends: Backends) -> None:
+        """Remember replies; of one query the deepest retrieval is kept. A full disk loses the memory, not the run."""
+        rows = []
+        for request, reply, seconds in answered:
+            key = memo_key(request, backends)
+            if key is not None:
+                depth = request.k if isinstance(request, Retrieve) else 0
+                rows.append((key, depth, seconds, json.dumps(reply_to_json(reply), ensure_ascii=False)))
+        if not rows:
+            return
+        with self._lock:
+            try:
+                self._db.executemany(
+                    "INSERT INTO memo VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET depth = excluded.depth, "
+                    "seconds = excluded.seconds, reply = excluded.reply WHERE excluded.depth >= memo.depth",
+                    rows,
+                )
+                self._db.commit()
+            except sqlite3.Error:
+                self._db.rollback()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+
+def memo_key(request: Request, backends: Backends) -> str | None:
+    """sha256 over all that changes the reply; None if the reply must not be remembered.
+
+    The k of a retrieval is no part of it where a smaller k is a prefix of a larger one.
+    """
+    if isinstance(request, Retrieve):
+        retriever = backends.of(request)
+        k = 0 if retriever.prefix_stable else request.k
+        return digest(["retrieve", retriever.fingerprint, request.query, k])
+    if isinstance(request, Generate):
+        llm = backends.of(request)
+        if request.seed is None and _temperature(request, llm) > 0:
+            return None
+        asked = {key: value for key, value in request_to_json(request).items() if key != "llm"}
+        return digest(["generate", llm.fingerprint, asked, _evidence(request)])
+    return None
+
+
+def _temperature(request: Generate, llm: Any) -> float:
+    own = request.temperature
+    return float(own if own is not None else getattr(llm, "temperature", 0.0) or 0.0)
+
+
+def _evidence(request: Generate) -> Any:
+    if request.evidence is None:
+        return None
+    return [request.evidence.question, [[p.doc_id, p.title] for p in request.evidence.passages]]

@@ -1,0 +1,225 @@
+"""A run is a folder: what was asked for, every answer as it came, what it was worth.
+
+``run.json`` resolved spec, fingerprints, versions · ``questions.jsonl`` the records asked ·
+``episodes.jsonl`` one line per answered question, the last line of a question counts ·
+``scores.jsonl``, ``report.json`` a second pass · ``state.json`` where it stands, for whoever
+follows it · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.bench.record import episode_from_json, episode_to_json
+from rallebench.errors import BadFileError, MismatchError, UsageError
+from rallebench.files import Appender, disk_error, read_json, read_own_jsonl, write_json
+from rallebench.types import Episode
+
+RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
+REPORT, STATE, STOP = "report.json", "state.json", "stop"
+RUN_FORMAT = "rallebench-run/1"
+
+_NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
+
+
+def checked_run_name(name: str) -> str:
+    """A name that is one plain folder name; UsageError otherwise."""
+    if not _NAME.fullmatch(name) or name.startswith(".") or name.endswith((" ", ".")):
+        raise UsageError(f"The run name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'.")
+    return name
+
+
+class RunFolder:
+    """One run's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @staticmethod
+    def create(runs: Path, name: str, spec: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> RunFolder:
+        """Make ``runs/name`` with ``run.json`` and ``questions.jsonl``, whole or not at all.
+
+        Raises UsageError if a run of that name exists.
+        """
+        target = Path(runs) / checked_run_name(name)
+        taken = UsageError(f"The run {name!r} exists already ({target}); choose another name, or resume it.")
+        if target.exists():
+            raise taken
+        half = target.with_name(f".{name}.{os.getpid()}.{time.monotonic_ns()}.part")
+        try:
+            half.mkdir(parents=True)
+            write_json(half / RUN, {"format": RUN_FORMAT, "name": name, **spec})
+            with Appender(half / QUESTIONS) as questions:
+                for record in records:
+                    questions.write(record)
+            os.rename(half, target)
+        except FileExistsError:
+            raise taken from None
+        except OSError as error:
+            if target.exists():
+                raise taken from None
+            raise disk_error(target, error) from error
+        finally:
+            _remove_part(half)
+        return RunFolder(target)
+
+    @staticmethod
+    def open(runs: Path, name: str) -> RunFolder:
+        """The folder of an existing run; UsageError if there is none."""
+        path = Path(runs) / checked_run_name(name)
+        if not (path / RUN).exists():
+            have = ", ".join(folder.name for folder in list_runs(runs)[:10]) or "none yet"
+            raise UsageError(f"There is no run {name!r} in {runs} (runs: {have}).")
+        return RunFolder(path)
+
+    def spec(self) -> dict[str, Any]:
+        """``run.json``."""
+        value: dict[str, Any] = read_json(self.path / RUN)
+        return value
+
+    def check_same(self, spec: Mapping[str, Any]) -> None:
+        """MismatchError, naming both sides, unless ``spec`` would give the same episodes."""
+        made = self.spec()
+        if made["fingerprint"] != spec["fingerprint"]:
+            raise MismatchError(
+                f"The run {self.name!r} {difference(made['spec'], spec['spec'])}. Use another run name for the new settings."
+            )
+
+    def records(self) -> list[dict[str, Any]]:
+        """The records asked, in order."""
+        return list(read_own_jsonl(self.path / QUESTIONS))
+
+    def lines(self) -> dict[str, dict[str, Any]]:
+        """The last episode line of every question that was answered or failed, in order of first appearance."""
+        last: dict[str, dict[str, Any]] = {}
+        for line in read_own_jsonl(self.path / EPISODES):
+            last[line["qid"]] = line
+        return last
+
+    def episodes(self) -> dict[str, Episode]:
+        """Question id → its last episode."""
+        return {qid: episode_from_json(line) for qid, line in self.lines().items()}
+
+    def seconds(self) -> float:
+        """Wall time of all sessions of this run, model loading excluded."""
+        longest: dict[str, float] = {}
+        for line in read_own_jsonl(self.path / EPISODES):
+            session = str(line.get("session", ""))
+            longest[session] = max(longest.get(session, 0.0), float(line.get("elapsed", 0.0)))
+        return sum(longest.values())
+
+    def append(self, log: Appender, episode: Episode, session: str, elapsed: float) -> None:
+        """Append one episode; it is on its way to the disk when this returns."""
+        log.write({**episode_to_json(episode), "session": session, "elapsed": round(elapsed, 4)})
+
+    def log(self) -> Appender:
+        """The file that episodes are appended to."""
+        return Appender(self.path / EPISODES)
+
+    def report(self) -> dict[str, Any] | None:
+        """``report.json``, or None before the first scoring."""
+        path = self.path / REPORT
+        return read_json(path) if path.exists() else None
+
+    def state(self) -> dict[str, Any]:
+        """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
+
+        A run whose process died without a word reads ``interrupted``.
+        """
+        try:
+            state: dict[str, Any] = read_json(self.path / STATE)
+        except BadFileError:
+            state = {"state": "interrupted", "done": len(self.lines()), "total": len(self.records()), "errors": 0}
+        if state["state"] in ("running", "scoring") and not _alive(int(state.get("pid", 0))):
+            state = {**state, "state": "interrupted"}
+        return state
+
+    def set_state(self, state: str, **values: Any) -> None:
+        """Write ``state.json``; a full disk here must not end a run."""
+        with contextlib.suppress(Exception):
+            write_json(self.path / STATE, {"state": state, "updated": time.time(), "pid": os.getpid(), **values})
+
+    def lock(self) -> Any:
+        """A lock that the operating system frees when its process dies. Raises UsageError if held."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(str(self.path / "run.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise UsageError(f"The run {self.name!r} is being worked on by another process; wait for it or stop it.") from None
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+        return lock
+
+    def ask_to_stop(self) -> None:
+        """Ask whoever works on this run, in any process, to stop after the current batch."""
+        with contextlib.suppress(OSError):
+            (self.path / STOP).touch()
+
+    def stop_asked(self) -> bool:
+        """Whether somebody asked the run to stop."""
+        return (self.path / STOP).exists()
+
+    def forget_stop(self) -> None:
+        """Take a request to stop back."""
+        with contextlib.suppress(OSError):
+            (self.path / STOP).unlink()
+
+
+def _alive(pid: int) -> bool:
+    import psutil
+
+    return bool(pid) and psutil.pid_exists(pid)
+
+
+def _remove_part(folder: Path) -> None:
+    """Remove our own half-made folder if it still stands."""
+    with contextlib.suppress(OSError):
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+
+
+def list_runs(runs: Path) -> list[RunFolder]:
+    """All runs of a workspace, the newest first."""
+    found = [RunFolder(p.parent) for p in Path(runs).glob(f"*/{RUN}") if not p.parent.name.startswith(".")]
+    return sorted(found, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
+
+
+def difference(made: Any, asked: Any) -> str:
+    """The first difference of two specs as a clause that names both sides.
+
+    >>> difference({"settings": {"k": 5}}, {"settings": {"k": 10}})
+    'was made with settings.k = 5, you asked for 10'
+    """
+    for where, old, new in _differences("", made, asked):
+        return f"was made with {where} = {_short(old)}, you asked for {_short(new)}"
+    return "was made with other settings"
+
+
+def _differences(where: str, made: Any, asked: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(made, dict) and isinstance(asked, dict):
+        for key in sorted({*made, *asked}):
+            yield from _differences(f"{where}.{key}" if where else key, made.get(key), asked.get(key))
+    elif isinstance(made, list) and isinstance(asked, list) and len(made) == len(asked):
+        for n, (old, new) in enumerate(zip(made, asked), 1):
+            yield from _differences(f"{where}[{n}]", old, new)
+    elif made != asked:
+        yield where, made, asked
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 80 else text[:77] + "…"

@@ -1,0 +1,307 @@
+"""One benchmark from request to report: check, load, ask, score, write RaLLe's files, track."""
+
+from __future__ import annotations
+
+import platform
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+from rallebench import __version__
+from rallebench.bench.memo import Memo
+from rallebench.bench.perform import Backends
+from rallebench.bench.ralle_files import write_ralle_files
+from rallebench.bench.runner import Progress, work
+from rallebench.bench.score import choose_metrics, score_episode, score_run
+from rallebench.bench.store import RunFolder, checked_run_name
+from rallebench.catalog import chain_from_json, chain_to_json
+from rallebench.chain.chain import as_flow
+from rallebench.chain.ralle import experiment_to_json
+from rallebench.chain.template import check
+from rallebench.datasets.kilt import read_questions
+from rallebench.errors import RalleError, UsageError
+from rallebench.files import sha256_file
+from rallebench.indexing import versions
+from rallebench.loading import check_pages
+from rallebench.types import Chain, Episode, Example, RunSpec
+from rallebench.workspace import Workspace
+
+HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
+"""The metrics that are shown while a run goes on."""
+
+PACKAGES = ("torch", "transformers", "bitsandbytes", "faiss-cpu", "bm25s", "numpy", "openai", "mlflow", "gradio", "rouge")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked benchmark: nothing in it needs to be looked up again."""
+
+    chain: Chain
+    dataset: str
+    examples: tuple[Example, ...]
+    dataset_sha256: str
+    dataset_file: str
+    metrics: tuple[str, ...]
+    name: str
+    limit: int | None = None
+    batch_size: int = 20
+    seed: int = 0
+    max_errors: int | None = None
+    resume: bool = False
+    track: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A benchmark entered a phase: loading, running, scoring, tracking."""
+
+    name: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A benchmark ended; ``warnings`` are sentences for the user."""
+
+    folder: RunFolder
+    report: Mapping[str, Any]
+    state: str
+    warnings: tuple[str, ...] = ()
+
+
+Stage = Union[Phase, Progress, Finished]
+
+
+def prepare(
+    workspace: Workspace,
+    chain: Chain,
+    dataset: str,
+    *,
+    limit: int | None = None,
+    metrics: tuple[str, ...] | None = None,
+    name: str = "",
+    batch_size: int = 20,
+    seed: int = 0,
+    max_errors: int | None = None,
+    resume: bool = False,
+    track: bool = True,
+) -> Plan:
+    """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing."""
+    if limit is not None and limit < 1:
+        limit = None
+    if batch_size < 1:
+        raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
+    check_chain(workspace, chain)
+    dataset_name, path = workspace.dataset(dataset)
+    examples = read_questions(path, limit)
+    if not examples:
+        raise UsageError(f"{path} holds no questions.")
+    chosen = choose_metrics(metrics, examples, dataset_name)
+    name = checked_run_name(name or fresh_name(workspace, chain.name, dataset_name))
+    plan = Plan(
+        chain, dataset_name, examples, sha256_file(path), str(path) if dataset_name != dataset else "", chosen, name, limit,
+        batch_size, seed, max_errors, resume, track,
+    )
+    exists = (workspace.runs / name).exists()
+    if exists and not resume:
+        raise UsageError(f"The run {name!r} exists already in {workspace.runs}; choose another --run name, or add --resume.")
+    if resume and not exists:
+        RunFolder.open(workspace.runs, name)
+    return plan
+
+
+def check_chain(workspace: Workspace, chain: Chain) -> None:
+    """UsageError naming the action for a template, retriever or model that cannot work."""
+    retrievers, llms = workspace.retrievers(), None
+    for number, action in enumerate(chain.actions, 1):
+        where = f"Action {number} of {chain.name!r}: "
+        try:
+            check(action.template, action.dialect)
+            if action.template and action.kind == "retrieve" and action.target not in retrievers:
+                raise UsageError(_unknown_target("retriever", action.target, retrievers))
+            if action.template and action.kind == "generate":
+                if not action.target:
+                    llms = llms or workspace.llms()
+                    raise UsageError(_unknown_target("language model", "", llms))
+                workspace.llm(action.target)
+        except UsageError as error:
+            raise type(error)(where + str(error)) from None
+
+
+def _unknown_target(kind: str, name: str, known: Mapping[str, Any]) -> str:
+    named = f"there is no {kind} {name!r}" if name else f"no {kind} is chosen"
+    return f"{named}. Known: {', '.join(known) or 'none'}."
+
+
+def fresh_name(workspace: Workspace, chain: str, dataset: str) -> str:
+    """A free run name: chain, question set, time."""
+    base = re.sub(r"[^\w.\-]+", "-", f"{chain}-{dataset}-{time.strftime('%Y%m%d-%H%M%S')}").strip("-.")[:90]
+    name, n = base, 2
+    while (workspace.runs / name).exists():
+        name, n = f"{base}-{n}", n + 1
+    return name
+
+
+def run_spec(plan: Plan, backends: Backends) -> dict[str, Any]:
+    """``run.json``'s content. Its fingerprint changes whenever an episode may."""
+    named = {a.target for a in plan.chain.actions if a.template and a.kind != "identity"}
+    fingerprints = {f"retriever {n}": r.fingerprint for n, r in backends.retrievers.items() if n in named}
+    fingerprints |= {f"llm {n}": m.fingerprint for n, m in backends.llms.items() if n in named}
+    chain = {key: value for key, value in chain_to_json(plan.chain).items() if key != "about"}
+    spec = RunSpec(
+        plan.dataset,
+        "chain",
+        {"chain": chain, "backends": fingerprints, "dataset_sha256": plan.dataset_sha256},
+        plan.metrics,
+        plan.limit,
+        plan.seed,
+    )
+    return {
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "fingerprint": spec.fingerprint(),
+        "dataset_file": plan.dataset_file,
+        "spec": {
+            "dataset": spec.dataset,
+            "workflow": spec.workflow,
+            "settings": dict(spec.settings),
+            "limit": spec.limit,
+            "seed": spec.seed,
+        },
+        "metrics": list(plan.metrics),
+        "batch_size": plan.batch_size,
+        "versions": {"rallebench": __version__, "python": platform.python_version(), **versions(*PACKAGES)},
+        "platform": platform.platform(),
+    }
+
+
+def execute(
+    workspace: Workspace,
+    plan: Plan,
+    load: Callable[[Chain], Iterator[str | Backends]],
+    memo: Memo | None,
+    track: Callable[[RunFolder], str],
+    opened: Callable[[RunFolder], None] = lambda folder: None,
+) -> Iterator[Stage]:
+    """Run a plan, yielding phases and progress; Finished is last. Raises RalleError; what was answered is kept."""
+    backends = Backends()
+    for piece in load(plan.chain):
+        if isinstance(piece, Backends):
+            backends = piece
+        else:
+            yield Phase("loading", piece)
+    spec = run_spec(plan, backends)
+    if plan.resume:
+        folder = RunFolder.open(workspace.runs, plan.name)
+        folder.check_same(spec)
+    else:
+        folder = RunFolder.create(workspace.runs, plan.name, spec, (dict(e.record) for e in plan.examples))
+    lock = folder.lock()
+    try:
+        opened(folder)
+        warnings = _warnings(plan, backends)
+        yield Phase("running", " ".join(warnings))
+        yield from work(
+            folder,
+            lambda question: as_flow(plan.chain, question),
+            [example.question for example in plan.examples],
+            backends,
+            memo=memo,
+            batch_size=plan.batch_size,
+            max_errors=plan.max_errors,
+            observe=_observer(plan),
+        )
+        yield Phase("scoring")
+        report = finish(folder, plan.metrics)
+        stopped = not report["complete"]
+        if plan.track:
+            yield Phase("tracking")
+            warnings += tuple(filter(None, [track(folder)]))
+        state = "stopped" if stopped else "done"
+        _end(folder, report, state, warnings)
+        yield Finished(folder, report, state, warnings)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        _failed(folder, plan, str(error) or type(error).__name__)
+        raise
+    finally:
+        lock.release()
+
+
+def _observer(plan: Plan) -> Callable[[Episode], dict[str, float | None]]:
+    """A few metrics of each episode as it ends, for whoever watches."""
+    names = [name for name in HEADLINE if name in plan.metrics]
+    gold = {example.question.qid: example for example in plan.examples}
+    return lambda episode: {s.metric: s.value for s in score_episode(episode, gold[episode.qid], names)}
+
+
+def finish(folder: RunFolder, metrics: tuple[str, ...]) -> dict[str, Any]:
+    """Score what is there and write RaLLe's files."""
+    report = score_run(folder, metrics)
+    spec = folder.spec()
+    chain = chain_from_json(spec["spec"]["settings"]["chain"])
+    config = experiment_to_json(chain, spec["spec"]["dataset"], spec["spec"]["limit"] or -1, spec["batch_size"])
+    write_ralle_files(folder.path, folder.records(), folder.episodes(), report, chain, config)
+    return report
+
+
+def _warnings(plan: Plan, backends: Backends) -> tuple[str, ...]:
+    found = []
+    for action in plan.chain.actions:
+        if action.kind == "retrieve" and action.template and hasattr(backends.retrievers[action.target], "page_ids"):
+            gold = (page for example in plan.examples for page in example.gold.provenance)
+            found.append(check_pages(backends.retrievers[action.target].page_ids(), gold))
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _end(folder: RunFolder, report: Mapping[str, Any], state: str, warnings: tuple[str, ...]) -> None:
+    folder.set_state(
+        state,
+        done=report["n_done"],
+        total=report["n"],
+        errors=report["n_errors"],
+        seconds=report["seconds"],
+        message=" ".join(warnings),
+    )
+
+
+def _failed(folder: RunFolder, plan: Plan, message: str) -> None:
+    """Whatever was answered is scored, so that a stopped night still has its numbers."""
+    report: Mapping[str, Any] = {"n_done": 0, "n": len(plan.examples), "n_errors": 0, "seconds": 0.0}
+    try:
+        report = finish(folder, plan.metrics)
+    except RalleError:
+        pass
+    _end(folder, report, "failed", (message,))
+
+
+def with_overrides(chain: Chain, settings: Mapping[str, Any]) -> Chain:
+    """``--set``: ``k``, generation settings for all generate actions, or ``N.field`` for action N (from 1)."""
+    for key, value in settings.items():
+        number, dot, name = key.partition(".")
+        if dot and number.isdigit():
+            if not 1 <= int(number) <= len(chain.actions):
+                raise UsageError(f"--set {key}: the chain has {len(chain.actions)} actions.")
+            chain = _set(chain, int(number) - 1, name, value, key)
+            continue
+        fits = [i for i, a in enumerate(chain.actions) if a.kind == ("retrieve" if key == "k" else "generate")]
+        if not fits:
+            raise UsageError(f"--set {key}: no action of this chain has it.")
+        for index in fits:
+            chain = _set(chain, index, key, value, key)
+    return chain
+
+
+def _set(chain: Chain, index: int, name: str, value: Any, key: str) -> Chain:
+    from rallebench.catalog import checked_generation
+
+    if name == "k" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise UsageError(f"--set {key}={value}: k must be a whole number of at least 1.")
+    if name in ("k", "template", "target", "dialect"):
+        return chain.replace_action(index, **{name: value if name == "k" else str(value)})
+    generation = {**chain.actions[index].generation, name: value}
+    return chain.replace_action(index, generation=checked_generation(generation, f"--set {key}"))
+
+

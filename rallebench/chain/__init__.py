@@ -1,0 +1,1 @@
+"""Chains: their template language, what one action is asked, and a whole chain as a flow."""

@@ -1,0 +1,152 @@
+"""KILT's record format (Petroni et al. 2021, arXiv:2009.02252), as JSON lines.
+
+::
+
+    {"id": "…", "input": "…",
+     "output": [{"answer": "…", "provenance": [{"wikipedia_id": "…", "title": "…"}]}]}
+
+Every answer is an accepted alternative. The provenance of one output element is one evidence set:
+its pages are needed together. An element may hold an answer, a provenance, or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rallebench.datasets import DATASETS
+from rallebench.datasets._rows import read_rows
+from rallebench.errors import BadFileError
+from rallebench.types import Example, Gold, Question
+
+PAGE_KEY = "wikipedia_id"
+
+
+@DATASETS.register("kilt", suffixes=(".jsonl", ".jsonl.gz"))
+def read_kilt(path: Path) -> Iterator[Example]:
+    """KILT records as JSON lines, plain or gzipped: id, input, and the output that holds the gold.
+
+    Streams. ``output`` may be missing, null or empty (no gold), and so may answers and provenances;
+    ids may be numbers and are kept as stripped text. Raises BadFileError, with the line number, for
+    bad JSON, a missing or blank id or input, a repeated id, and values of the wrong type.
+    """
+    seen: dict[str, int] = {}
+    for number, record in read_rows(path):
+        where = f"{path}, line {number}"
+        qid = record_id(record, where)
+        if qid in seen:
+            raise BadFileError(
+                f"{where} repeats the id {qid!r} of line {seen[qid]}; every question needs its own."
+            )
+        seen[qid] = number
+        yield Example(Question(qid, _input(record, where)), read_gold(record, where), record)
+
+
+def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
+    """The first ``limit`` examples (all if None), after checking every row of the file.
+
+    Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
+    """
+    examples = read_kilt(path)
+    kept = tuple(examples if limit is None else islice(examples, limit))
+    for _ in examples:
+        pass
+    if not kept and limit != 0:
+        raise BadFileError(f"{path} holds no question.")
+    return kept
+
+
+# ── one record; ``where`` opens the error message: "FILE, line N" ────────────
+
+
+def record_id(record: Mapping[str, Any], where: str) -> str:
+    """The record's id as stripped text."""
+    qid = record.get("id")
+    if isinstance(qid, bool) or not isinstance(qid, (str, int)):
+        problem = "has no 'id'" if qid is None else f"has an 'id' that is {_kind(qid)}, not text or a number"
+        raise BadFileError(f'{where} {problem}; a KILT record has "id", "input" and "output".')
+    text = str(qid).strip()
+    if not text:
+        raise BadFileError(f"{where} has an empty 'id'; give every question an id of its own.")
+    return text
+
+
+def read_gold(record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = (PAGE_KEY,)) -> Gold:
+    """The record's gold.
+
+    ``answers``: the distinct stripped non-empty answers in order. ``provenance``: for each output
+    element that names any page, the set of its ids; with several ``rank_keys`` an id is their
+    values joined with ``+``. ``titles``: page id → title ('' if none is given) of every page in order.
+    """
+    elements = read_output(record, where)
+    answers = dict.fromkeys(answer for element in elements if (answer := _alias(element, where)))
+    items = [read_provenance(element, where) for element in elements]
+    sets = (frozenset(i for item in group if (i := provenance_id(item, rank_keys, where))) for group in items)
+    titles: dict[str, str] = {}
+    for item in (item for group in items for item in group):
+        if page := provenance_id(item, (PAGE_KEY,), where):
+            titles[page] = titles.get(page) or str(item.get("title") or "").strip()
+    return Gold(tuple(answers), provenance=tuple(ids for ids in sets if ids), titles=titles)
+
+
+def read_output(record: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
+    """The record's output elements, () if there are none."""
+    return _objects(record.get("output"), where, "output")
+
+
+def read_provenance(element: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
+    """An output element's provenance items, () if there are none."""
+    return _objects(element.get("provenance"), where, "provenance")
+
+
+def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str) -> str:
+    """The stripped values of ``rank_keys`` joined with ``+``; '' if one is absent or empty."""
+    parts: list[str] = []
+    for key in rank_keys:
+        value = item.get(key)
+        if isinstance(value, (bool, float, list, dict)):
+            raise BadFileError(f"{where}: {key!r} is {_kind(value)}, not text or a whole number.")
+        part = "" if value is None else str(value).strip()
+        if not part:
+            return ""
+        parts.append(part)
+    return "+".join(parts)
+
+
+def _input(record: Mapping[str, Any], where: str) -> str:
+    text = record.get("input")
+    if not isinstance(text, str):
+        problem = "has no 'input'" if text is None else f"has an 'input' that is {_kind(text)}, not text"
+        raise BadFileError(f'{where} {problem}; "input" holds the question.')
+    if not text.strip():
+        raise BadFileError(f"{where} has an empty 'input'; it should hold the question.")
+    return text
+
+
+def _alias(element: Mapping[str, Any], where: str) -> str:
+    answer = element.get("answer")
+    if answer is not None and not isinstance(answer, str):
+        raise BadFileError(f"{where}: an 'answer' is {_kind(answer)}, not text; put it in quotes.")
+    return (answer or "").strip()
+
+
+def _objects(value: Any, where: str, name: str) -> Sequence[Mapping[str, Any]]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
+        raise BadFileError(f"{where}: {name!r} should be a list of objects, as in [{{…}}].")
+    return value
+
+
+def _kind(value: Any) -> str:
+    """What JSON calls it.
+
+    >>> _kind(True), _kind([]), _kind(1.5)
+    ('true or false', 'a list', 'a number')
+    """
+    if isinstance(value, bool):
+        return "true or false"
+    names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return names.get(type(value), "null")

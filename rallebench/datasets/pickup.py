@@ -1,0 +1,42 @@
+"""The questions of a dataset that a part of its corpus can answer (RaLLe's ``question_pickup``)."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from rallebench.datasets import Record
+from rallebench.datasets.kilt import read_kilt
+from rallebench.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Questions ``read`` until enough were found: those ``kept``, and those ``without`` a page there."""
+
+    read: int
+    kept: int
+    without: int
+
+
+def pick_up(dataset: Path, page_ids: Set[str], number: int | None = None) -> tuple[list[Record], Counts]:
+    """The first ``number`` records (all if None) with at least one provenance page in ``page_ids``.
+
+    Records come back unchanged, in the file's order; nothing is read beyond the last one kept.
+    ``page_ids`` are compared as text. Raises BadFileError for a bad row, UsageError for a number
+    below 1 and for a corpus without page ids, which could keep nothing.
+    """
+    if number is not None and number < 1:
+        raise UsageError(f"The number of questions is {number}; ask for at least 1, or leave it out for all.")
+    if not page_ids:
+        raise UsageError("The corpus names no pages, so no question fits it; give its page map, too.")
+    kept: list[Record] = []
+    read = 0
+    for example in read_kilt(dataset):
+        read += 1
+        if not example.gold.pages.isdisjoint(page_ids):
+            kept.append(dict(example.record))
+            if len(kept) == number:
+                break
+    return kept, Counts(read, len(kept), read - len(kept))

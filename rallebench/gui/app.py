@@ -1,0 +1,98 @@
+"""Draw the page and serve it, on loopback unless a login is demanded."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from rallebench import __version__
+from rallebench.errors import UsageError
+from rallebench.gui.session import Session
+from rallebench.gui.tabs import TABS
+from rallebench.workbench import Workbench
+
+STYLE = Path(__file__).with_name("style.css")
+AUTH_VARIABLE = "RALLEBENCH_AUTH"
+
+
+def build_app(workbench: Workbench) -> gr.Blocks:
+    """The whole page over one workbench; nothing heavy is loaded yet."""
+    with gr.Blocks(title="rallebench", analytics_enabled=False, fill_width=True) as page:
+        gr.HTML(
+            f'<header class="rb-header"><b>rallebench</b> <span>develop, prove, track and chat with '
+            f'retrieval-augmented chains</span><span class="rb-version">{__version__}</span></header>'
+        )
+        with gr.Tabs(elem_id="tabs") as tabs:
+            session = Session(tabs=tabs, open_in_develop=gr.State(None), followed=gr.State(""))
+            entries = sorted((TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"])
+            for entry in entries:
+                with gr.Tab(entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}") as tab:
+                    entry.value(workbench, session, tab, page)
+    return page
+
+
+def theme() -> Any:
+    """A plain theme whose fonts are the visitor's own: the page needs no network."""
+    return gr.themes.Default(
+        primary_hue="teal",
+        neutral_hue="slate",
+        radius_size="sm",
+        font=["system-ui", "-apple-system", "Segoe UI", "sans-serif"],
+        font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "monospace"],
+    )
+
+
+def login(args: argparse.Namespace) -> tuple[str, str] | None:
+    """User and password from ``--auth`` or the environment; UsageError if a public address has none."""
+    text = args.auth or os.environ.get(AUTH_VARIABLE, "")
+    user, colon, password = text.partition(":")
+    if text and not (user and colon and password):
+        raise UsageError(f"The login must read user:password (--auth or {AUTH_VARIABLE}).")
+    if not text and not is_loopback(args.host):
+        raise UsageError(
+            f"Binding {args.host} lets others in: give --auth user:password (or set {AUTH_VARIABLE}), or bind 127.0.0.1."
+        )
+    return (user, password) if text else None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def serve(args: argparse.Namespace) -> None:
+    """Open the page and serve until interrupted. Raises UsageError for a bad address or a busy port."""
+    auth = login(args)
+    workbench = Workbench(args.workspace, base_settings=args.base_settings)
+    page = build_app(workbench)
+    page.queue(default_concurrency_limit=16)
+    try:
+        page.launch(
+            server_name=args.host,
+            server_port=args.port,
+            auth=auth,
+            inbrowser=not args.no_browser,
+            share=False,
+            quiet=False,
+            ssr_mode=False,
+            footer_links=[],
+            theme=theme(),
+            css_paths=STYLE,
+            show_error=True,
+        )
+    except OSError as error:
+        raise UsageError(f"The page could not be opened on {args.host}:{args.port} ({error}); choose another --port.") from None

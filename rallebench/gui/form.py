@@ -1,0 +1,129 @@
+"""The chain form: widgets ↔ Chain. The widgets are the chain, so no edit can be lost or shared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+
+from rallebench.catalog import MAX_ACTIONS, checked_generation
+from rallebench.errors import UsageError
+from rallebench.types import Action, Chain
+
+KINDS = [("Retriever", "retrieve"), ("LLM", "generate"), ("Identity", "identity")]
+DIALECTS = [("f-string", "fstring"), ("eval", "eval")]
+FIELDS = (
+    "kind", "template", "dialect", "retriever", "k", "llm", "max_tokens", "temperature", "seed", "stop", "system", "options",
+)  # fmt: skip
+HEAD = ("name", "count")
+
+EXAMPLES = {
+    "fstring": "{question} · {response[0]} · {prompt[0]} · {documents[0][0][title]} · {history}",
+    "eval": "'; '.join(d['text'] for d in documents[0][:3]) · wiki_id_title[0].split('; ')[0]",
+}
+
+Values = Sequence[Any]
+
+
+def read_chain(values: Values) -> Chain:
+    """The flat values of the form → Chain. Raises UsageError naming the action and the field."""
+    name, count = str(values[0] or "").strip() or "untitled", int(values[1])
+    return Chain(name, tuple(_read_action(values, i) for i in range(count)))
+
+
+def _read_action(values: Values, index: int) -> Action:
+    start = len(HEAD) + index * len(FIELDS)
+    row = dict(zip(FIELDS, values[start : start + len(FIELDS)]))
+    kind, where = row["kind"], f"Action {index + 1}"
+    target = {"retrieve": row["retriever"], "generate": row["llm"]}.get(kind) or ""
+    k = row["k"] if row["k"] is not None else 5
+    if kind == "retrieve" and (k != int(k) or not 1 <= k <= 10_000):
+        raise UsageError(f"{where}: k is {k:g}; it must be a whole number from 1 to 10000.")
+    generation = _generation(row, where) if kind == "generate" else {}
+    return Action(kind, row["template"] or "", row["dialect"], str(target), int(k), generation)
+
+
+def _generation(row: dict[str, Any], where: str) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    if (row["options"] or "").strip():
+        try:
+            settings = json.loads(row["options"])
+        except ValueError as error:
+            raise UsageError(f"{where}: the other settings are not valid JSON ({error}).") from None
+        if not isinstance(settings, dict):
+            raise UsageError(f'{where}: the other settings must be a JSON object, as in {{"top_p": 0.9}}.')
+    for name in ("max_tokens", "temperature", "seed"):
+        if row[name] is not None:
+            settings[name] = row[name]
+    if row["system"]:
+        settings["system"] = row["system"]
+    stop = [line.encode().decode("unicode_escape") if "\\" in line else line for line in (row["stop"] or "").split("\n") if line]
+    if stop:
+        settings["stop"] = stop
+    return checked_generation(settings, where)
+
+
+def action_values(action: Action) -> dict[str, Any]:
+    """An action → the values of its row."""
+    other = {k: v for k, v in action.generation.items() if k not in ("max_tokens", "temperature", "seed", "stop", "system")}
+    return {
+        "kind": action.kind,
+        "template": action.template,
+        "dialect": action.dialect,
+        "retriever": action.target if action.kind == "retrieve" else None,
+        "k": action.k,
+        "llm": action.target if action.kind == "generate" else None,
+        "max_tokens": action.generation.get("max_tokens"),
+        "temperature": action.generation.get("temperature"),
+        "seed": action.generation.get("seed"),
+        "stop": "\n".join(s.replace("\n", "\\n") for s in action.generation.get("stop", ())),
+        "system": action.generation.get("system", ""),
+        "options": json.dumps(other, ensure_ascii=False) if other else "",
+    }
+
+
+def write_chain(chain: Chain) -> list[Any]:
+    """A Chain → updates for every component of the form, then visibility of every action's group."""
+    updates: list[Any] = [gr.update(value=chain.name), len(chain.actions)]
+    for index in range(MAX_ACTIONS):
+        shown = index < len(chain.actions)
+        action = chain.actions[index] if shown else Action("identity", "")
+        for field, value in action_values(action).items():
+            if field == "retriever" or field == "k":
+                updates.append(gr.update(value=value, visible=action.kind == "retrieve"))
+            elif field == "llm":
+                updates.append(gr.update(value=value, visible=action.kind == "generate"))
+            else:
+                updates.append(gr.update(value=value))
+    return updates + visibility(len(chain.actions))
+
+
+def visibility(count: int) -> list[Any]:
+    """Which action groups are shown."""
+    return [gr.update(visible=index < count) for index in range(MAX_ACTIONS)]
+
+
+def added(chain: Chain) -> Chain:
+    """The chain with an empty identity action at its end. Raises UsageError at eight."""
+    if len(chain.actions) >= MAX_ACTIONS:
+        raise UsageError(f"A chain has at most {MAX_ACTIONS} actions.")
+    return Chain(chain.name, (*chain.actions, Action("identity", "")), chain.about)
+
+
+def removed(chain: Chain, index: int) -> Chain:
+    """The chain without action ``index``. Raises UsageError for the last one left."""
+    if len(chain.actions) == 1:
+        raise UsageError("A chain needs at least one action.")
+    return Chain(chain.name, chain.actions[:index] + chain.actions[index + 1 :], chain.about)
+
+
+def moved(chain: Chain, index: int, by: int) -> Chain:
+    """The chain with action ``index`` one place earlier (−1) or later (+1); at the ends it stays."""
+    other = index + by
+    if not 0 <= other < len(chain.actions):
+        return chain
+    actions = list(chain.actions)
+    actions[index], actions[other] = actions[other], actions[index]
+    return Chain(chain.name, tuple(actions), chain.about)

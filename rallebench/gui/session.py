@@ -1,0 +1,47 @@
+"""What the tabs share: the chain form (its widgets *are* the chain), and handlers' common manners.
+
+A visitor's values live in the widgets and ``gr.State`` of that visitor's page; the server keeps none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+from rallebench.errors import RalleError
+
+
+@dataclass
+class Session:
+    """Components that several tabs read or fill. Filled while the page is drawn, in tab order.
+
+    ``form`` is the flat list of the chain form's inputs (see ``gui.form``), ``groups`` the boxes of its actions; ``open_in_develop`` is a
+    State that another tab sets to ``{"chain": …, "dataset": …, "qid": …, "steps": …}`` to open a
+    question there.
+    """
+
+    tabs: gr.Tabs
+    form: list[Any] = field(default_factory=list)
+    groups: list[Any] = field(default_factory=list)
+    dataset: Any = None
+    open_in_develop: Any = None
+    followed: Any = None
+
+
+def guard(handler: Callable[..., Any], *args: Any) -> Any:
+    """Call a handler; a RalleError becomes a message on the page."""
+    try:
+        return handler(*args)
+    except RalleError as error:
+        raise gr.Error(str(error), duration=20, print_exception=False) from None
+
+
+def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[Any]:
+    """The same for a handler that yields."""
+    try:
+        yield from handler(*args)
+    except RalleError as error:
+        raise gr.Error(str(error), duration=20, print_exception=False) from None

@@ -1,0 +1,167 @@
+"""Benchmark: run the chain of Develop over a question set, watch it, stop and resume it, read every question."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from rallebench import benchmark
+from rallebench.bench.score import examples_of
+from rallebench.errors import RalleError, UsageError
+from rallebench.gui import form, views, views_runs
+from rallebench.gui.session import Session, guard
+from rallebench.gui.tabs import TABS
+from rallebench.metrics import METRICS
+from rallebench.workbench import Workbench
+from rallebench.workspace import DEFAULT_DATASET
+
+NOTHING = "No run is followed. Press Run: it benchmarks the chain that stands in Develop."
+
+
+@TABS.register("benchmark", order=3, label="Benchmark")
+def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
+    """Benchmark the chain with one click."""
+    followed, shown = session.followed, gr.State("")
+    with gr.Row(equal_height=True):
+        dataset = gr.Dropdown(list(workbench.workspace.dataset_paths()), value=DEFAULT_DATASET, label="Question set", elem_id="benchmark-dataset", scale=3)
+        limit = gr.Number(None, label="Number of questions (empty = all)", precision=0, elem_id="benchmark-limit", scale=2, min_width=130)
+        batch_size = gr.Number(20, label="Batch size", precision=0, elem_id="benchmark-batch-size", scale=1, min_width=100)
+        name = gr.Textbox(label="Run name (empty = made for you)", elem_id="benchmark-name", scale=3, max_lines=1)
+        metrics = gr.Dropdown(
+            list(METRICS.names()), multiselect=True, label="Metrics (empty = all that the gold allows)", elem_id="benchmark-metrics", scale=4,
+        )
+    with gr.Row():
+        run = gr.Button("Run benchmark", variant="primary", elem_id="benchmark-run")
+        stop = gr.Button("Stop", elem_id="benchmark-stop")
+        resume = gr.Button("Resume", elem_id="benchmark-resume")
+        track = gr.Checkbox(True, label="Log to MLflow", elem_id="benchmark-track", min_width=120)
+    progress = gr.HTML(views.empty(NOTHING), elem_id="benchmark-progress")
+    report = gr.HTML(elem_id="benchmark-report")
+    with gr.Row(equal_height=True):
+        which = gr.Dropdown(list(views_runs.FILTERS), value="all", label="Questions", elem_id="benchmark-filter", scale=2)
+        counted = gr.HTML(elem_id="benchmark-counted")
+    questions = gr.Dataframe(
+        headers=list(views_runs.QUESTION_COLUMNS), interactive=False, wrap=True, elem_id="benchmark-questions", show_label=False, max_height=520,
+        column_widths=["4%", "27%", "17%", "15%", "6%", "6%", "6%", "7%", "6%", "10%"],
+    )
+    results = [report, questions, counted]
+    timer = gr.Timer(1.0)
+    timer.tick(partial(guard, on_tick, workbench), [followed, shown, which], [followed, shown, progress, *results], show_progress="hidden")
+    run.click(
+        partial(guard, on_run, workbench), [dataset, limit, batch_size, name, metrics, track, *session.form], [followed, shown, progress, *results]
+    )
+    stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
+    resume.click(partial(guard, on_resume, workbench), [followed], [shown, progress])
+    which.change(partial(guard, on_filter, workbench), [followed, which], [questions, counted])
+    questions.select(partial(guard, on_select, workbench), [followed, questions], [session.open_in_develop])
+    tab.select(partial(guard, on_names, workbench), None, [dataset], show_progress="hidden")
+
+
+def on_run(
+    workbench: Workbench, dataset: str, limit: float | None, batch_size: float, name: str, metrics: list[str], track: bool, *values: Any
+) -> list[Any]:
+    """Check the plan, then run it in the background."""
+    chain = form.read_chain(values)
+    plan = benchmark.prepare(
+        workbench.workspace, chain, dataset, limit=int(limit) if limit else None, batch_size=int(batch_size or 20),
+        name=name.strip(), metrics=tuple(metrics) or None, track=track,
+    )  # fmt: skip
+    job = workbench.start_run(plan)
+    return [job.name, "", views_runs.live(job.name, {}, "loading"), "", [], ""]
+
+
+def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list[Any]:
+    """Follow the run folder; a fresh page follows what is running. Results are drawn once, when a run ends."""
+    followed = followed or workbench.running()
+    nothing = [gr.skip()] * 3
+    if not followed:
+        return [followed, shown, gr.skip(), *nothing]
+    progress, ended = now(workbench, followed)
+    mark = f"{followed} {ended}"
+    if not ended:
+        return [followed, mark, progress, *nothing]
+    if mark == shown:
+        return [gr.skip()] * 6
+    return [followed, mark, progress, *result(workbench, followed, which)]
+
+
+def now(workbench: Workbench, name: str) -> tuple[str, str]:
+    """(HTML of where the run stands, its version once it has ended or '')."""
+    job = workbench.jobs.get(name)
+    if job is not None and not job.done and job.folder is None:
+        return views_runs.live(name, {}, job.phase, job.message), ""
+    if job is not None and job.error and job.folder is None:
+        return views_runs.live(name, {}, failure=job.error), "failed"
+    state = workbench.open_run(name).state()
+    active = job is not None and not job.done
+    phase = job.phase if job is not None and active and job.phase != "running" else ""
+    running = active or state["state"] in ("running", "scoring")
+    return views_runs.live(name, state, phase), "" if running else f"{state['state']} {state.get('updated', '')}"
+
+
+def result(workbench: Workbench, name: str, which: str) -> list[Any]:
+    """Report, question rows and their number."""
+    try:
+        folder = workbench.open_run(name)
+    except UsageError:
+        return ["", [], ""]
+    rows = views_runs.question_rows(folder, which)
+    return [views_runs.report_table(folder.report()), rows, counted(rows)]
+
+
+def counted(rows: list[Any]) -> str:
+    """How many questions the table shows, and what a click does."""
+    text = f"{len(rows)} questions. Click one to open it in Develop." if rows else "No question fits this filter."
+    return f'<div class="rb-label">{text}</div>'
+
+
+def on_stop(workbench: Workbench, followed: str) -> str:
+    """Stop after the current batch; what is answered is kept."""
+    if not followed:
+        raise UsageError("No run is followed, so there is nothing to stop.")
+    workbench.stop_run(followed)
+    return views.note(f"Stopping {followed} after the current batch …")
+
+
+def on_resume(workbench: Workbench, followed: str) -> list[Any]:
+    """Continue the followed run where it stopped."""
+    if not followed:
+        raise UsageError("No run is followed; open one in Runs, then resume it here.")
+    workbench.start_run(workbench.resume_plan(followed))
+    return ["", views_runs.live(followed, {}, "loading")]
+
+
+def on_filter(workbench: Workbench, followed: str, which: str) -> list[Any]:
+    """Show the questions that fit."""
+    return result(workbench, followed, which)[1:] if followed else [[], ""]
+
+
+def on_select(workbench: Workbench, followed: str, table: Any, event: gr.SelectData) -> Any:
+    """Open the clicked question in Develop, with its chain and steps."""
+    position = int(event.row_value[0])
+    return opened(workbench, followed, position)
+
+
+def opened(workbench: Workbench, run: str, position: int) -> dict[str, Any]:
+    """What Develop needs to show question ``position`` (from 1) of a run."""
+    from rallebench.catalog import chain_from_json
+
+    folder = workbench.open_run(run)
+    spec = folder.spec()
+    example = examples_of(folder)[position - 1]
+    episode = folder.episodes()[example.question.qid]
+    try:
+        dataset, _ = workbench.workspace.dataset(spec.get("dataset_file") or spec["spec"]["dataset"])
+    except RalleError:
+        dataset = spec["spec"]["dataset"]
+    return {
+        "run": run, "example": example, "steps": episode.steps, "error": episode.error, "dataset": dataset,
+        "chain": chain_from_json(spec["spec"]["settings"]["chain"]),
+    }  # fmt: skip
+
+
+def on_names(workbench: Workbench) -> Any:
+    """Offer the question sets that exist now."""
+    return gr.update(choices=list(workbench.workspace.dataset_paths()))

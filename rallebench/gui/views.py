@@ -1,0 +1,166 @@
+"""Core values → what a component shows. Pure: no widgets, no workbench, everything escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from html import escape
+
+from rallebench.chain.chain import prompt_of
+from rallebench.metrics.text import find_answers
+from rallebench.types import Example, Generate, Gold, Hit, Retrieve, Step
+
+EMPTY_PROMPT = "Interpret or execute the action to see its prompt."
+EMPTY_RESPONSE = "Execute the action to see what comes back."
+
+
+def marked(text: str, answers: Sequence[str], mark: bool = True) -> str:
+    """The text as HTML, gold answers marked where they stand, at word boundaries."""
+    if not mark or not answers:
+        return escape(text)
+    parts, at = [], 0
+    for start, end, _ in find_answers(text, answers):
+        if start < at:
+            continue
+        parts += [escape(text[at:start]), '<mark class="rb-answer">', escape(text[start:end]), "</mark>"]
+        at = end
+    return "".join([*parts, escape(text[at:])])
+
+
+def text_box(label: str, body: str, extra: str = "") -> str:
+    """A labelled read-only text; ``body`` and ``extra`` are HTML."""
+    return f'<div class="rb-label"><span>{escape(label)}</span>{extra}</div><div class="rb-text">{body}</div>'
+
+
+def empty(message: str) -> str:
+    """What stands where nothing is yet."""
+    return f'<div class="rb-text rb-empty">{escape(message)}</div>'
+
+
+def error(message: str) -> str:
+    """One sentence about what went wrong."""
+    return f'<div class="rb-error">{escape(message)}</div>'
+
+
+def note(message: str, kind: str = "note") -> str:
+    """One sentence; kind ``note`` or ``good``."""
+    return f'<div class="rb-{kind}">{escape(message)}</div>' if message else ""
+
+
+def badge(text: str, kind: str = "") -> str:
+    """A small label; kind ``good``, ``bad``, ``page`` or ''."""
+    return f'<span class="rb-badge {kind}">{escape(text)}</span>'
+
+
+def prompt(text: str, gold: Gold, mark: bool, waiting: bool = False) -> str:
+    """An interpreted prompt with the gold answers marked."""
+    found = len({start for start, _, _ in find_answers(text, gold.answers)}) if mark and gold.answers else 0
+    extra = badge(f"gold answer ×{found}", "good") if found else ""
+    return text_box("Prompt" + (", not executed yet" if waiting else ""), marked(text, gold.answers, mark), extra)
+
+
+def step_prompt(step: Step, gold: Gold, mark: bool) -> str:
+    """The prompt of an executed step; a system prompt stands above it."""
+    shown = prompt(prompt_of(step.request), gold, mark)
+    if isinstance(step.request, Generate):
+        system = "".join(
+            text_box(message.role.capitalize(), escape(message.content)) for message in step.request.messages[:-1]
+        )
+        return system + shown
+    return shown
+
+
+def cost(step: Step) -> str:
+    """Time, tokens and whether the reply came from memory, as badges."""
+    parts = [badge(f"{step.seconds:.2f} s" if step.seconds >= 0.005 else "< 0.01 s")]
+    if step.cached:
+        parts = [badge("from memory"), badge(f"took {step.seconds:.2f} s then")]
+    if isinstance(step.request, Generate):
+        parts.append(badge(f"{step.reply.prompt_tokens} + {step.reply.completion_tokens} tokens"))
+        if step.reply.finish_reason not in ("stop", ""):
+            parts.append(badge(f"ended: {step.reply.finish_reason}", "bad"))
+        if step.reply.confidence is not None:
+            parts.append(badge(f"confidence {step.reply.confidence:.2f}"))
+    return "".join(parts)
+
+
+def response(step: Step, gold: Gold, mark: bool, gold_rank: int | None = None, depth: int = 100) -> str:
+    """What came back: passages as a ranked list, or the answer's text."""
+    if isinstance(step.request, Retrieve):
+        return passages(step, gold, mark, gold_rank, depth)
+    found = bool(find_answers(step.reply.text, gold.answers)) if mark and gold.answers else None
+    extra = cost(step)
+    if found is not None:
+        extra += badge("gold answer found", "good") if found else badge("no gold answer", "bad")
+    body = marked(step.reply.text, gold.answers, mark) or '<span class="rb-empty">empty</span>'
+    return text_box("Response", body, extra) + (note(step.reply.note) if step.reply.note else "")
+
+
+def passages(step: Step, gold: Gold, mark: bool, gold_rank: int | None, depth: int) -> str:
+    """Retrieved passages, best first, with gold pages and gold answers marked."""
+    assert isinstance(step.request, Retrieve)
+    extra = cost(step) + badge(f"{len(step.reply.hits)} of k = {step.request.k}")
+    if gold.pages and mark:
+        extra += _rank_badge(gold_rank, step.request.k, depth)
+    hits = "".join(_hit(rank, hit, gold, mark) for rank, hit in enumerate(step.reply.hits, 1))
+    hits = hits or '<div class="rb-empty">No passage shares anything with this query.</div>'
+    return f'<div class="rb-label"><span>Passages</span>{extra}</div><div class="rb-hits">{hits}</div>'
+
+
+def _rank_badge(rank: int | None, k: int, depth: int) -> str:
+    if rank is None:
+        return badge(f"gold page not among the first {depth}", "bad")
+    if rank > k:
+        return badge(f"first gold page at rank {rank}: k = {k} cut it", "bad")
+    return badge(f"first gold page at rank {rank}", "good")
+
+
+def _hit(rank: int, hit: Hit, gold: Gold, mark: bool) -> str:
+    passage = hit.passage
+    is_gold = mark and passage.page_id in gold.pages
+    title = escape(passage.title or "(no title)")
+    title = f'<mark class="rb-page">{title}</mark>' if is_gold else title
+    badges = badge("gold page", "page") if is_gold else ""
+    if mark and gold.answers and find_answers(passage.text, gold.answers):
+        badges += badge("answer in passage", "good")
+    page = f"page {escape(passage.page_id)}" if passage.page_id else "no page id"
+    return (
+        f'<div class="rb-hit{" gold" if is_gold else ""}"><div class="rb-hit-head"><b>{rank}</b> <b>{title}</b>'
+        f"<span>{page}</span>{badges}<span class='score'>{hit.score:.4f}</span></div>"
+        f"{marked(passage.text, gold.answers, mark)}</div>"
+    )
+
+
+def gold_line(example: Example) -> str:
+    """The gold answers and pages of a question, for the reader's eye only."""
+    gold = example.gold
+    if not gold.answers and not gold.pages:
+        return note("This question has no gold: nothing can be marked or scored.")
+    answers = " ".join(f'<mark class="rb-answer">{escape(a)}</mark>' for a in gold.answers[:8]) or "none given"
+    more = f" and {len(gold.answers) - 8} more" if len(gold.answers) > 8 else ""
+    pages = " ".join(f'<mark class="rb-page">{escape(gold.titles.get(p) or p)}</mark>' for p in _in_order(gold.pages, gold))
+    return f'<div class="rb-label"><span>Gold answers:</span> {answers}{more} <span>Gold pages:</span> {pages or "none given"}</div>'
+
+
+def _in_order(pages: Collection[str], gold: Gold) -> list[str]:
+    order = list(gold.titles)
+    return sorted(pages, key=lambda page: (order.index(page) if page in gold.titles else len(order), page))
+
+
+def progress_bar(done: int, total: int) -> str:
+    """A bar; an unknown total shows an empty one."""
+    share = 100 * done / total if total else 0
+    return f'<div class="rb-bar" role="progressbar" aria-valuenow="{share:.0f}"><div style="width:{share:.1f}%"></div></div>'
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(5), duration(75), duration(7300)
+    ('5 s', '1 min 15 s', '2 h 1 min')
+    """
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"

@@ -1,0 +1,161 @@
+"""Runs and reports as HTML and tables. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rallebench.bench.score import examples_of, score_episode
+from rallebench.bench.store import RunFolder
+from rallebench.gui.views import badge, duration, empty, error, note, progress_bar
+from rallebench.metrics import card
+from rallebench.types import Episode, Example
+
+RUN_COLUMNS = ("run", "state", "questions", "failed", "EM", "F1", "KILT-EM", "R-precision", "Recall@5", "s/question", "question set", "made")
+QUESTION_COLUMNS = ("#", "question", "answer", "gold answer", "EM", "F1", "R-prec", "gold rank", "from memory", "error")
+FILTERS = ("all", "wrong", "right", "gold page not retrieved", "gold page retrieved, answer wrong", "refused or empty", "failed")
+REFUSAL = "can not answer"
+
+_STATES = {"done": "good", "running": "page", "loading": "page", "scoring": "page", "tracking": "page", "failed": "bad"}
+
+
+def state_badge(state: str) -> str:
+    """A run's state as a badge."""
+    return badge(state, _STATES.get(state, ""))
+
+
+def live(name: str, state: Mapping[str, Any], phase: str = "", message: str = "", failure: str = "") -> str:
+    """What a run is doing now: done/total, rate, time left, means so far."""
+    if failure:
+        return error(failure)
+    done, total = int(state.get("done", 0)), int(state.get("total", 0))
+    rate = float(state.get("rate") or 0.0)
+    parts = [f"<b>{escape(name)}</b>", state_badge(phase or str(state.get("state", "")))]
+    if total:
+        parts.append(f"{done} of {total} questions")
+    if state.get("errors"):
+        parts.append(badge(f"{state['errors']} failed", "bad"))
+    if rate and state.get("state") == "running":
+        parts += [f"{rate:.1f} questions/s", f"about {duration((total - done) / rate)} left"]
+    head = f'<div class="rb-label">{" ".join(f"<span>{p}</span>" for p in parts)}</div>'
+    means = "".join(
+        badge(f"{card(metric)['label']} {mean:.3f} (n = {n})") for metric, (mean, n) in (state.get("means") or {}).items()
+    )
+    said = message or str(state.get("message") or "")
+    bad = state.get("state") == "failed"
+    return head + progress_bar(done, total) + f'<div class="rb-label">{means}</div>' + ((error(said) if bad else note(said)) if said else "")
+
+
+def report_table(report: Mapping[str, Any] | None) -> str:
+    """All metrics with interval, count and definition."""
+    if not report:
+        return empty("No report yet: it is written when the run ends or is stopped.")
+    rows = "".join(_metric_row(name, value) for name, value in report["metrics"].items())
+    table = (
+        '<table class="rb-table"><thead><tr><th>Metric</th><th class="num">Mean</th><th class="num">95 % interval</th>'
+        f'<th class="num">n</th><th>Definition</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
+    return _summary(report) + table + _errors(report)
+
+
+def _summary(report: Mapping[str, Any]) -> str:
+    per_question = report["seconds_per_question"]
+    facts = [
+        f"{report['n_done']} of {report['n']} questions answered",
+        f"{report['n_errors']} failed",
+        f"{per_question:.3f} s per question" if per_question is not None else "",
+        f"{report['steps_from_memory']} of {report['steps']} steps from memory",
+        f"{report['prompt_tokens']} + {report['completion_tokens']} tokens",
+    ]
+    badges = "".join(badge(fact, "bad" if fact.endswith("failed") and not fact.startswith("0") else "") for fact in facts if fact)
+    return f'<div class="rb-label"><b>{escape(str(report["run"]))}</b> on {escape(str(report["dataset"]))} {badges}</div>'
+
+
+def _metric_row(name: str, value: Mapping[str, Any]) -> str:
+    about = card(name)
+    traps = f" Beware: {about['traps']}" if about.get("traps") else ""
+    mean = "not scored" if value["value"] is None else number(value["value"], about.get("unit", ""))
+    interval = "" if value["low"] is None else f"{number(value['low'], about.get('unit', ''))} – {number(value['high'], about.get('unit', ''))}"
+    return (
+        f'<tr title="{escape(traps.strip(), quote=True)}"><td><b>{escape(about["label"])}</b><br><code>{escape(name)}</code></td>'
+        f'<td class="num">{mean}</td><td class="num">{interval}</td><td class="num">{value["n"]}</td>'
+        f'<td class="definition">{escape(about["definition"])}</td></tr>'
+    )
+
+
+def number(value: float, unit: str) -> str:
+    """A metric's value in its unit."""
+    return f"{value:.2f}" if unit == "seconds" else f"{value:.1f}" if unit == "tokens" else f"{value:.4f}"
+
+
+def _errors(report: Mapping[str, Any]) -> str:
+    return "".join(error(f"{count}× {message}") for message, count in report["errors"].items())
+
+
+def run_rows(runs: Sequence[RunFolder]) -> list[list[Any]]:
+    """One row per run for the Runs table."""
+    return [_run_row(run) for run in runs]
+
+
+def _run_row(run: RunFolder) -> list[Any]:
+    report, state = run.report() or {}, run.state()
+    metrics = report.get("metrics", {})
+
+    def shown(name: str) -> str:
+        value = metrics.get(name, {}).get("value")
+        return "" if value is None else f"{value:.4f}"
+
+    seconds = report.get("seconds_per_question")
+    made = time.strftime("%Y-%m-%d %H:%M", time.localtime((run.path / "run.json").stat().st_mtime))
+    return [
+        run.name, state["state"], f"{state['done']} / {state['total']}", state["errors"],
+        shown("em"), shown("f1"), shown("KILT-em"), shown("Rprec"), shown("recall@5"),
+        "" if seconds is None else f"{seconds:.3f}", run.spec()["spec"]["dataset"], made,
+    ]  # fmt: skip
+
+
+def question_rows(folder: RunFolder, chosen: str) -> list[list[Any]]:
+    """One row per answered question that fits the filter."""
+    episodes = folder.episodes()
+    rows = []
+    for number_, example in enumerate(examples_of(folder), 1):
+        episode = episodes.get(example.question.qid)
+        if episode is None:
+            continue
+        scores = {s.metric: s.value for s in score_episode(episode, example, ("em", "f1", "Rprec"))}
+        if fits(chosen, episode, example, scores):
+            rows.append(_question_row(number_, example, episode, scores))
+    return rows
+
+
+def fits(chosen: str, episode: Episode, example: Example, scores: Mapping[str, float | None]) -> bool:
+    """Whether a question belongs to a filter of FILTERS."""
+    failed = bool(episode.error)
+    right = scores["em"] == 1.0
+    found = bool(example.gold.pages & {hit.passage.page_id for hit in episode.hits})
+    return {
+        "all": True,
+        "failed": failed,
+        "right": right,
+        "wrong": not failed and bool(example.gold.answers) and not right,
+        "gold page not retrieved": not failed and bool(example.gold.pages) and not found,
+        "gold page retrieved, answer wrong": not failed and found and not right,
+        "refused or empty": not failed and (not episode.answer.strip() or REFUSAL in episode.answer),
+    }[chosen]
+
+
+def _question_row(position: int, example: Example, episode: Episode, scores: Mapping[str, float | None]) -> list[Any]:
+    pages = [hit.passage.page_id for hit in episode.hits]
+    rank = next((i for i, page in enumerate(pages, 1) if page in example.gold.pages), None)
+
+    def shown(name: str) -> str:
+        value = scores[name]
+        return "" if value is None else f"{value:.2f}"
+
+    return [
+        position, example.question.text, episode.answer, " / ".join(example.gold.answers[:3]),
+        shown("em"), shown("f1"), shown("Rprec"), rank or ("none" if example.gold.pages else ""),
+        f"{sum(s.cached for s in episode.steps)} of {len(episode.steps)}", episode.error,
+    ]  # fmt: skip

@@ -1,0 +1,64 @@
+"""``rallebench list``: everything that can be named, from the registries' docstrings and the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rallebench.encoders import ENCODERS
+from rallebench.errors import NotFoundError
+from rallebench.indexing import kinds
+from rallebench.llms import LLMS
+from rallebench.metrics import METRICS
+from rallebench.registry import Registry, unknown
+from rallebench.vector_index import VECTOR_INDEXES
+from rallebench.workspace import Workspace
+
+Rows = list[dict[str, str]]
+
+
+def _rows(pairs: dict[str, str]) -> Rows:
+    return [{"name": name, "about": about} for name, about in pairs.items()]
+
+
+def _registry(registry: Registry[Any]) -> Rows:
+    return [{"name": name, "about": registry.entry(name).about} for name in registry.names()]
+
+
+def _kinds(workspace: Workspace) -> Rows:
+    about = {"bm25": "BM25 (Lucene variant, k1 0.9, b 0.4)"}
+    return [{"name": kind, "about": about.get(kind) or VECTOR_INDEXES.entry(kind).about} for kind in kinds()]
+
+
+def _datasets(workspace: Workspace) -> Rows:
+    return _rows({name: str(path) for name, path in workspace.dataset_paths().items()})
+
+
+def _chains(workspace: Workspace) -> Rows:
+    rows = []
+    for name in workspace.chain_paths():
+        try:
+            about = workspace.chain(name).about
+        except Exception as error:
+            about = f"cannot be read: {error}"
+        rows.append({"name": name, "about": about})
+    return rows
+
+
+KINDS: dict[str, Callable[[Workspace], Rows]] = {
+    "retrievers": lambda workspace: _rows(workspace.retrievers()),
+    "encoders": lambda workspace: _registry(ENCODERS),
+    "indexes": _kinds,
+    "llms": lambda workspace: _rows({n: e.about or f"{e.backend} {e.settings.get('model', '')}" for n, e in workspace.llms().items()}),
+    "backends": lambda workspace: _registry(LLMS),
+    "datasets": _datasets,
+    "metrics": lambda workspace: _registry(METRICS),
+    "chains": _chains,
+}
+
+
+def listing(workspace: Workspace, kind: str | None) -> dict[str, Rows]:
+    """``{kind: [{name, about}]}`` for one kind or all."""
+    if kind is not None and kind not in KINDS:
+        raise NotFoundError(unknown("kind", kind, list(KINDS)))
+    return {name: rows(workspace) for name, rows in KINDS.items() if kind in (None, name)}

@@ -1,0 +1,1 @@
+"""The parts of the ``transformers`` backend; those that import torch are imported when a model is loaded."""

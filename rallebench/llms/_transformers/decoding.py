@@ -1,0 +1,178 @@
+"""What happens between two tokens: when to stop, which word to draw, what text is ready to show.
+
+Imported only when a model is loaded, because it needs torch and transformers.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from transformers import (
+    LogitsProcessor,
+    StoppingCriteria,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+from transformers.generation.streamers import BaseStreamer
+
+Decode = Callable[[Sequence[int]], str]
+
+OVERHANG = 8
+"""Tokens looked at beyond the bytes of a stop string: for skipped tokens and torn characters."""
+
+
+def cut_at(text: str, stops: Iterable[str]) -> tuple[str, bool]:
+    """The text before the earliest stop string, and whether there was one.
+
+    >>> cut_at("a b\\nQ: c", ("Q:", "\\n"))
+    ('a b', True)
+    """
+    found = [place for stop in stops if (place := text.find(stop)) >= 0]
+    return (text[: min(found)], True) if found else (text, False)
+
+
+def held_back(text: str, stops: Iterable[str]) -> int:
+    """How many characters at the end of ``text`` may be the beginning of a stop string.
+
+    >>> held_back("Paris\\nObs", ["\\nObservation", "s!"])
+    4
+    """
+    sizes = (size for stop in stops for size in range(1, len(stop)) if text.endswith(stop[:size]))
+    return max(sizes, default=0)
+
+
+class StopRows(StoppingCriteria):  # type: ignore[misc]
+    """Ends each row at its own stop strings, and all rows when one of ``cancelled`` is set.
+
+    transformers' own ``stop_strings`` looks into the prompt as well, has one list for the whole
+    batch, and walks through the vocabulary for every new list (an agent has one per step).
+
+    ``ends[row]``: how many tokens the row had when a stop string was complete, else None.
+    """
+
+    def __init__(
+        self,
+        decode: Decode,
+        stops: Sequence[tuple[str, ...]],
+        start: int,
+        cancelled: Sequence[threading.Event],
+    ) -> None:
+        self.decode, self.stops, self.start, self.cancelled = decode, stops, start, cancelled
+        self.ends: list[int | None] = [None] * len(stops)
+        self.first_token_at: float | None = None
+        longest = max((len(stop.encode()) for row in stops for stop in row), default=0)
+        self.tail = longest + OVERHANG if longest else 0
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        self.first_token_at = self.first_token_at or time.perf_counter()
+        if any(event.is_set() for event in self.cancelled):
+            return torch.ones(len(self.stops), dtype=torch.bool, device=input_ids.device)
+        if self.tail:
+            count = input_ids.shape[1] - self.start
+            for row, tokens in enumerate(input_ids[:, self.start :][:, -self.tail :].tolist()):
+                if (
+                    self.ends[row] is None
+                    and self.stops[row]
+                    and cut_at(self.decode(tokens), self.stops[row])[1]
+                ):
+                    self.ends[row] = count
+        return torch.tensor([end is not None for end in self.ends], device=input_ids.device)
+
+
+class DrawRows(LogitsProcessor):  # type: ignore[misc]
+    """Draws each row's next token with that row's own random numbers, and lets greedy decoding take it.
+
+    One uniform number per token, turned into a token by the cumulated distribution: a request gives
+    the same text alone or in any batch, and torch's global generator is left alone. Temperature,
+    top-k and top-p (Holtzman et al. 2020, arXiv:1904.09751) apply in this order.
+    """
+
+    def __init__(
+        self, seeds: Sequence[int], temperature: float, top_k: int | None, top_p: float | None
+    ) -> None:
+        self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self.warpers: list[Any] = [TemperatureLogitsWarper(temperature)]
+        if top_k:
+            self.warpers.append(TopKLogitsWarper(top_k))
+        if top_p is not None and top_p < 1:
+            self.warpers.append(TopPLogitsWarper(top_p))
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        for warper in self.warpers:
+            scores = warper(input_ids, scores)
+        drawn = torch.stack([torch.rand(1, generator=g, dtype=torch.float64) for g in self.generators])
+        ladder = torch.softmax(scores.double(), dim=-1).cumsum(dim=-1)
+        # right=True takes the first step above the number, which is never one of probability 0.
+        token = torch.searchsorted(ladder, drawn.to(ladder.device) * ladder[:, -1:], right=True)
+        token = token.clamp(max=scores.shape[-1] - 1)
+        return torch.full_like(scores, -torch.inf).scatter_(1, token, 0.0)
+
+
+class TokenQueue(BaseStreamer):  # type: ignore[misc]
+    """Hands the tokens of one row to another thread, without the prompt; None ends it.
+
+    ``begun``: set when it is this row's turn to use the model.
+    """
+
+    def __init__(self) -> None:
+        self.queue: queue.SimpleQueue[int | Exception | None] = queue.SimpleQueue()
+        self.begun = threading.Event()
+        self._prompt_is_next = True
+
+    def put(self, value: Any) -> None:
+        """Called by ``generate``: the prompt first, then one token at a time."""
+        if self._prompt_is_next:
+            self._prompt_is_next = False
+            return
+        for token in value.flatten().tolist():
+            self.queue.put(token)
+
+    def end(self) -> None:
+        """Called by ``generate``; the thread that runs it says when the end really is."""
+
+
+class GrowingText:
+    """Turns tokens into text piece by piece, as soon as it is certain.
+
+    A token alone cannot be decoded: its leading space or half a character belongs to its
+    neighbours. So a few tokens are decoded with and without the new one, and the difference is new.
+    What may become a stop string is kept until it has, or has not. ``shown``: all pieces so far.
+    """
+
+    def __init__(self, decode: Decode, stops: tuple[str, ...] = ()) -> None:
+        self.shown = ""
+        self._decode, self._stops = decode, stops
+        self._written = ""
+        self._tokens: list[int] = []
+        self._from = self._read = 0
+
+    def add(self, token: int) -> str:
+        """The text that has become certain by this token, often ''."""
+        self._tokens.append(token)
+        old, new = self._around()
+        if len(new) > len(old) and not new.endswith("\N{REPLACEMENT CHARACTER}"):
+            self._from, self._read = self._read, len(self._tokens)
+            self._written += new[len(old) :]
+        sure, stopped = cut_at(self._written, self._stops)
+        return self._show(sure if stopped else sure[: len(sure) - held_back(sure, self._stops)])
+
+    def end(self) -> str:
+        """What was kept until now."""
+        old, new = self._around()
+        return self._show(cut_at(self._written + new[len(old) :], self._stops)[0])
+
+    def _show(self, sure: str) -> str:
+        piece = sure[len(self.shown) :]
+        self.shown += piece
+        return piece
+
+    def _around(self) -> tuple[str, str]:
+        """The last few tokens as text, without and with those not yet written."""
+        recent = self._tokens[self._from :]
+        return self._decode(recent[: self._read - self._from]), self._decode(recent)

@@ -1,0 +1,210 @@
+"""A language model that says what it was told to: for tests, demonstrations and dry runs.
+
+It has no weights and no network, behaves like a backend (stop sequences, ``max_tokens``, token
+counts, streaming, errors in place), and remembers what it was asked.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import CodeType
+from typing import Any, Union
+
+from rallebench.errors import BackendError, RalleError, UsageError
+from rallebench.llms import LLMS, checked_number, settings_from
+from rallebench.types import Generate, Reply, digest
+
+Line = Union[str, Reply, RalleError]
+"""What a script may hold: a text, a whole Reply (for tool calls), or an error to fail with."""
+
+Script = Union[Sequence[Line], Mapping[str, Line], Callable[[Generate], Line]]
+
+MAX_DELAY = 3600.0
+
+
+def prompt_of(request: Generate) -> str:
+    """All messages of a request, joined by line ends."""
+    return "\n".join(message.content for message in request.messages)
+
+
+def echo(request: Generate) -> str:
+    """The last message, word for word."""
+    return request.messages[-1].content if request.messages else ""
+
+
+class Scripted:
+    """Answers from ``replies``: a list (one line per request, in order of asking), a mapping
+    (regular expression searched in the prompt → line, the first match wins) or a function.
+
+    ``default`` answers where a list is used up or nothing matches; without it that is a
+    BackendError in the request's place. ``delay``: seconds per call of ``generate``, whatever the
+    batch, and per streamed answer. Tokens are words between white space.
+
+    For assertions: ``calls`` (requests answered), ``batches`` (the size of each ``generate``),
+    ``requests`` (all of them, in order).
+
+    >>> llm = Scripted(["Paris", "Rome"])
+    >>> [reply.text for reply in llm.generate([Generate("llm", ()), Generate("llm", ())])]
+    ['Paris', 'Rome']
+    """
+
+    def __init__(
+        self,
+        replies: Script = (),
+        name: str = "scripted",
+        *,
+        default: Line | None = None,
+        delay: float = 0.0,
+        concurrency: int = 1,
+    ) -> None:
+        self.name = name
+        self.default = default
+        self.delay = delay
+        self.concurrency = concurrency
+        self.about = "says what its script says"
+        self.requests: list[Generate] = []
+        self.batches: list[int] = []
+        self._replies = replies
+        self._given = 0
+        self._lock = threading.Lock()
+        script = {"name": name, "script": _described(replies), "default": _described_line(default)}
+        self.fingerprint = f"scripted/{name}/{digest(script)[:12]}"
+
+    @property
+    def calls(self) -> int:
+        """How many requests were answered, streamed ones included."""
+        return len(self.requests)
+
+    def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
+        """Answer every request, after ``delay`` seconds for all of them together."""
+        with self._lock:
+            self.batches.append(len(batch))
+            self.requests.extend(batch)
+        lines = [self._line(request) for request in batch]
+        time.sleep(self.delay)
+        return [_said(request, line) for request, line in zip(batch, lines, strict=True)]
+
+    def stream(self, request: Generate) -> Iterator[str | Reply]:
+        """Yield the answer word by word over ``delay`` seconds, then the Reply."""
+        start = time.monotonic()
+        with self._lock:
+            self.requests.append(request)
+        said = _said(request, self._line(request))
+        if isinstance(said, RalleError):
+            raise said
+        words = re.findall(r"\s*\S+(?:\s+\Z)?|\A\s+\Z", said.text)
+        first = None
+        for word in words:
+            time.sleep(self.delay / len(words))
+            first = time.monotonic() - start if first is None else first
+            yield word
+        yield replace(said, first_token_seconds=first)
+
+    def _line(self, request: Generate) -> Line:
+        if callable(self._replies):
+            try:
+                return self._replies(request)  # outside the lock: it may wait for another request
+            except RalleError as error:
+                return error
+        if isinstance(self._replies, Mapping):
+            prompt = prompt_of(request)
+            for pattern, line in self._replies.items():
+                if re.search(pattern, prompt):
+                    return line
+            missing = "has no pattern that matches the prompt; add one, or a default"
+        else:
+            with self._lock:
+                position, self._given = self._given, self._given + 1
+            if position < len(self._replies):
+                return self._replies[position]
+            missing = f"has said all its {len(self._replies)} replies; add more, or a default"
+        return (
+            BackendError(f"The script of {self.name!r} {missing}.") if self.default is None else self.default
+        )
+
+
+def _said(request: Generate, line: Line) -> Reply | RalleError:
+    """The line as a backend would return it: cut at a stop sequence, then at ``max_tokens`` words."""
+    if isinstance(line, RalleError):
+        return line
+    reply = line if isinstance(line, Reply) else Reply(line)
+    text, reason = reply.text, reply.finish_reason
+    ends = [at for stop in request.stop if stop and (at := text.find(stop)) >= 0]
+    if ends:
+        text, reason = text[: min(ends)], "stop"
+    words = list(re.finditer(r"\S+", text))
+    if request.max_tokens is not None and len(words) > request.max_tokens:
+        text, reason = text[: words[request.max_tokens - 1].end()] if request.max_tokens else "", "length"
+    return replace(
+        reply,
+        text=text,
+        finish_reason=reason,
+        prompt_tokens=reply.prompt_tokens or len(prompt_of(request).split()),
+        completion_tokens=reply.completion_tokens or len(text.split()),
+    )
+
+
+def _described(replies: Script) -> Any:
+    """A script as JSON. Of a function its place and byte code count, not what it closes over."""
+    if isinstance(replies, Mapping):
+        return [[pattern, _described_line(line)] for pattern, line in replies.items()]
+    if not callable(replies):
+        return [_described_line(line) for line in replies]
+    place = (
+        f"{getattr(replies, '__module__', '')}.{getattr(replies, '__qualname__', type(replies).__qualname__)}"
+    )
+    code = getattr(replies, "__code__", None)
+    return [place, *_described_code(code)] if isinstance(code, CodeType) else [place]
+
+
+def _described_code(code: CodeType) -> list[Any]:
+    # An inner function's repr holds its memory address, which would change at every start.
+    constants = [_described_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return [code.co_code.hex(), list(code.co_names), constants]
+
+
+def _described_line(line: Line | None) -> str:
+    return repr(line)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``replies``: a list, or regular expression → reply. ``echo``: answer with the last message."""
+
+    replies: Any = ()
+    default: str | None = None
+    echo: bool = False
+    delay: float = 0.0
+    concurrency: int = 1
+
+
+@LLMS.register("scripted")
+def scripted(name: str, /, **settings: Any) -> Scripted:
+    """Replies from a list or by pattern, or echoes the prompt; no model: for tests and dry runs."""
+    given = settings_from(Settings, name, settings)
+    checked_number(name, "delay", given.delay, 0, MAX_DELAY)
+    checked_number(name, "concurrency", given.concurrency, 1, 256, whole=True)
+    if given.default is not None and not isinstance(given.default, str):
+        raise UsageError(f"{name!r}: default must be a text.")
+    if not isinstance(given.echo, bool):
+        raise UsageError(f"{name!r}: echo must be true or false.")
+    if given.echo and given.replies:
+        raise UsageError(f"{name!r}: give either replies or echo, not both.")
+    replies = echo if given.echo else _checked_replies(name, given.replies)
+    return Scripted(replies, name, default=given.default, delay=given.delay, concurrency=given.concurrency)
+
+
+def _checked_replies(name: str, replies: Any) -> Sequence[str] | Mapping[str, str]:
+    values = replies.values() if isinstance(replies, Mapping) else replies
+    if not isinstance(replies, (Mapping, list, tuple)) or not all(isinstance(v, str) for v in values):
+        raise UsageError(f"{name!r}: replies must be a list of texts, or an object from pattern to text.")
+    for pattern in replies if isinstance(replies, Mapping) else ():
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError) as error:
+            raise UsageError(f"{name!r}: {pattern!r} is not a regular expression ({error}).") from None
+    return replies

@@ -1,0 +1,321 @@
+"""Models in this process through Hugging Face transformers: whole, or quantised by bitsandbytes.
+
+Causal and encoder–decoder models, from a folder or the hub. Decoding is greedy, or sampled with a
+seed per request; a batch gives what its requests would give alone. The sampling defaults that a
+model brings in its generation_config.json are not used: what a run does stands in its settings.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from rallebench.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
+from rallebench.llms import LLMS, settings_from
+from rallebench.llms._transformers.prompts import Prompt, Prompter
+from rallebench.llms._transformers.settings import DECODING, Decoding, Settings, check
+from rallebench.memory import Memory, release
+from rallebench.types import Generate, Reply, digest
+
+if TYPE_CHECKING:
+    from rallebench.llms._transformers.decoding import TokenQueue
+    from rallebench.llms._transformers.loading import Loaded
+
+STALL_SECONDS = 600.0
+"""A stream without a new token for so long has failed."""
+
+STOP_PATIENCE = 10.0
+"""Seconds that closing a stream waits for the token being computed."""
+
+COLDEST = 1e-4
+"""Below this temperature decoding is greedy: dividing by less overflows."""
+
+# What a model's own generation config says about its tokens; all else in it is taste.
+_TOKEN_RULES = (
+    "bos_token_id",
+    "decoder_start_token_id",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "bad_words_ids",
+)
+
+
+class TransformersLLM:
+    """A loaded model. ``memory``: what it took; ``freed``: what ``close`` gave back."""
+
+    concurrency = 1
+
+    def __init__(self, name: str, settings: Settings, loaded: Loaded) -> None:
+        self.name = name
+        self.batch_size = settings.batch_size
+        self.temperature = settings.temperature
+        self.memory = loaded.memory
+        self.freed = Memory()
+        self._threads = settings.threads
+        self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, loaded.device
+        self._encoder_decoder = bool(self._model.config.is_encoder_decoder)
+        self._prompter: Prompter | None = Prompter(name, settings, self._tokenizer, self._model.config)
+        self.context_window = self._prompter.window
+        self._pad, self._ends = _set_token_rules(self._model, self._tokenizer)
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self.fingerprint = _fingerprint(settings, loaded, self._prompter.chat)
+        form = loaded.dtype if settings.quantization == "none" else f"{settings.quantization}, {loaded.dtype}"
+        window = f"window {self.context_window} tokens" if self.context_window else "no window"
+        self.about = f"{type(self._model).__name__} ({form}) on {loaded.device}, {window}, took {self.memory}"
+
+    def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
+        """One result per request, in the asked order; BackendMemoryError if the batch does not fit."""
+        results: dict[int, Reply | RalleError] = {}
+        groups: defaultdict[Decoding, list[tuple[int, Prompt]]] = defaultdict(list)
+        for place, request in enumerate(batch):
+            try:
+                prompt = self._prepare(request)
+                groups[prompt.decoding].append((place, prompt))
+            except RalleError as error:
+                results[place] = error
+        with self._lock:
+            for rows in groups.values():
+                rows.sort(key=lambda row: len(row[1].tokens))  # similar lengths waste little on padding
+                step = self.batch_size or len(rows)
+                for start in range(0, len(rows), step):
+                    part = rows[start : start + step]
+                    replies = self._answer([prompt for _, prompt in part])
+                    results.update(zip((place for place, _ in part), replies, strict=True))
+        return [results[place] for place in range(len(batch))]
+
+    def stream(self, request: Generate) -> Iterator[str | Reply]:
+        """Yield pieces of text as they are written, then the Reply. Closing the iterator stops the model."""
+        from rallebench.llms._transformers.decoding import GrowingText, TokenQueue
+
+        started = time.perf_counter()
+        prompt = self._prepare(request)
+        text = GrowingText(_decoder(self._tokenizer), prompt.stop)
+        tokens, cancelled = TokenQueue(), threading.Event()
+        done: list[Reply] = []
+        worker = threading.Thread(target=self._work, args=(prompt, tokens, cancelled, done), daemon=True)
+        first = None
+        worker.start()
+        try:
+            while (token := self._next(tokens, worker)) is not None:
+                first = first or time.perf_counter() - started
+                if token not in self._ends and (piece := text.add(token)):
+                    yield piece
+            if piece := text.end():
+                yield piece
+            yield replace(done[0], text=text.shown, first_token_seconds=first)
+        finally:
+            cancelled.set()
+            worker.join(STOP_PATIENCE)
+
+    def close(self) -> None:
+        """Stop what is being written and give the memory back; ``freed`` says how much."""
+        self._closed.set()
+        with self._lock:
+            before = Memory.now()
+            self._model = self._tokenizer = self._prompter = None
+            release()
+            self.freed = before - Memory.now()
+
+    # ── many prompts ─────────────────────────────────────────────────────────
+
+    def _prepare(self, request: Generate) -> Prompt:
+        prompter = self._prompter
+        if prompter is None:
+            raise self._unloaded()
+        return prompter.prepare(request)
+
+    def _answer(
+        self,
+        prompts: Sequence[Prompt],
+        streamer: TokenQueue | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> list[Reply]:
+        """Replies to prompts of one ``decoding``; the caller holds the lock."""
+        import torch
+
+        from rallebench.llms._transformers.decoding import DrawRows, StopRows
+        from rallebench.llms._transformers.failures import is_out_of_memory
+
+        if self._closed.is_set():
+            raise self._unloaded()
+        if self._threads:
+            torch.set_num_threads(self._threads)
+        started = time.perf_counter()
+        decoding = prompts[0].decoding
+        ids, mask = self._padded([prompt.tokens for prompt in prompts])
+        start = 1 if self._encoder_decoder else ids.shape[1]
+        events = [self._closed] + ([cancelled] if cancelled else [])
+        watch = StopRows(_decoder(self._tokenizer), [prompt.stop for prompt in prompts], start, events)
+        draw = []
+        if decoding.temperature >= COLDEST:
+            seeds = [prompt.seed for prompt in prompts]
+            draw.append(DrawRows(seeds, decoding.temperature, decoding.top_k, decoding.top_p))
+        try:
+            output = self._model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                max_new_tokens=decoding.max_tokens,
+                do_sample=False,  # DrawRows leaves one token to choose from
+                repetition_penalty=decoding.repetition_penalty or 1.0,
+                logits_processor=draw,
+                stopping_criteria=[watch],
+                streamer=streamer,
+            )[:, start:].tolist()
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            error.with_traceback(None)  # its frames hold the batch
+            release()
+            raise BackendMemoryError(
+                f"{self.name!r} ran out of memory with {len(prompts)} prompts of up to {ids.shape[1]} "
+                "tokens; use a smaller batch size, shorter prompts, or quantization 4bit."
+            ) from None
+        if self._closed.is_set():
+            raise self._unloaded()
+        first = watch.first_token_at - started if watch.first_token_at else None
+        rows = zip(prompts, output, watch.ends, strict=True)
+        return [self._reply(prompt, tokens, end, first) for prompt, tokens, end in rows]
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """int64 tokens and mask (rows, longest): padded on the left, for an encoder on the right."""
+        import torch
+
+        width = max(map(len, rows))
+        ids = torch.full((len(rows), width), self._pad)
+        mask = torch.zeros((len(rows), width), dtype=torch.int64)
+        for row, tokens in enumerate(rows):
+            where = slice(len(tokens)) if self._encoder_decoder else slice(width - len(tokens), width)
+            ids[row, where] = torch.tensor(tokens)
+            mask[row, where] = 1
+        return ids.to(self._device), mask.to(self._device)
+
+    def _reply(self, prompt: Prompt, tokens: list[int], cut: int | None, first: float | None) -> Reply:
+        """One row without what came after its end: other rows may have gone on for longer."""
+        from rallebench.llms._transformers.decoding import cut_at
+
+        tokens = tokens[:cut]
+        end = next((place for place, token in enumerate(tokens) if token in self._ends), None)
+        tokens = tokens if end is None else tokens[: end + 1]
+        text, stopped = cut_at(_decoder(self._tokenizer)(tokens), prompt.stop)
+        finished = stopped or end is not None
+        return Reply(
+            text,
+            prompt_tokens=len(prompt.tokens),
+            completion_tokens=len(tokens),
+            finish_reason="stop" if finished else "length",
+            first_token_seconds=first,
+            note="" if finished else prompt.note,
+        )
+
+    # ── streaming ────────────────────────────────────────────────────────────
+
+    def _work(
+        self, prompt: Prompt, tokens: TokenQueue, cancelled: threading.Event, done: list[Reply]
+    ) -> None:
+        """Generate in a thread of its own; what goes wrong travels through the queue."""
+        while not self._lock.acquire(timeout=0.1):
+            if cancelled.is_set():
+                return
+        try:
+            tokens.begun.set()
+            done += self._answer([prompt], tokens, cancelled)
+            tokens.queue.put(None)
+        except Exception as error:
+            tokens.queue.put(error)
+        finally:
+            self._lock.release()
+
+    def _next(self, tokens: TokenQueue, worker: threading.Thread) -> int | None:
+        """The next token, None at the end; raises what the worker raised, and BackendError if it hangs."""
+        deadline = time.monotonic() + STALL_SECONDS
+        while True:
+            try:
+                token = tokens.queue.get(timeout=1.0)
+            except queue.Empty:
+                if not tokens.begun.is_set():  # the model is busy with others, and that may take long
+                    deadline = time.monotonic() + STALL_SECONDS
+                if worker.is_alive() and time.monotonic() < deadline:
+                    continue
+                raise BackendError(
+                    f"{self.name!r} wrote nothing for {STALL_SECONDS:.0f} seconds; use a smaller model or a "
+                    "shorter prompt, or unload the model and load it again."
+                ) from None
+            if isinstance(token, Exception):
+                raise token
+            return token
+
+    def _unloaded(self) -> NotFoundError:
+        return NotFoundError(f"{self.name!r} was unloaded; load it again in the Models tab.")
+
+
+# ── what is fixed when a model is loaded ─────────────────────────────────────
+
+
+def _decoder(tokenizer: Any) -> Callable[[Sequence[int]], str]:
+    """Tokens → text, without special tokens, spaces as they are."""
+
+    def decode(tokens: Sequence[int]) -> str:
+        return str(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+    return decode
+
+
+def _set_token_rules(model: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:
+    """Leave only token rules in the model's generation config; return (padding, end-of-text tokens)."""
+    from transformers import GenerationConfig
+
+    own = model.generation_config
+    stated = own.eos_token_id if isinstance(own.eos_token_id, list) else [own.eos_token_id]
+    ends = sorted({token for token in (*stated, tokenizer.eos_token_id) if token is not None})
+    choices = (tokenizer.pad_token_id, own.pad_token_id, *ends, 0)
+    pad = next(token for token in choices if token is not None)
+    rules = {rule: getattr(own, rule, None) for rule in _TOKEN_RULES}
+    model.generation_config = GenerationConfig(**rules, eos_token_id=ends or None, pad_token_id=pad)
+    return pad, frozenset(ends)
+
+
+def _fingerprint(settings: Settings, loaded: Loaded, chat: bool) -> str:
+    """All that changes an answer; not where the model lies, nor how many rows or threads it works with."""
+    names = (*DECODING, "system", "seed", "stop", "context_window")
+    defaults = {name: value for name, value in asdict(settings).items() if name in names}
+    form = f"{settings.quantization}/{loaded.dtype}/chat-{'on' if chat else 'off'}"
+    return f"transformers/{loaded.source}/{form}/{digest(defaults)[:12]}"
+
+
+# ── the backend ──────────────────────────────────────────────────────────────
+
+
+def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
+    """Load a model: yield what is being done, one line each, and finally the model.
+
+    Weights and downloads also draw tqdm bars on stderr. Models that are already loaded are not
+    touched. Raises RalleError.
+    """
+    from rallebench.llms._transformers.loading import load
+
+    given = settings_from(Settings, name, settings)
+    check(name, given)
+    for step in load(name, given):
+        if isinstance(step, str):
+            yield step
+            continue
+        llm = TransformersLLM(name, given, step)
+        yield f"Loaded {name!r}: {llm.about}"
+        yield llm
+
+
+@LLMS.register("transformers", loading=loading)
+def transformers(name: str, /, **settings: Any) -> TransformersLLM:
+    """A model in this process (Hugging Face folder or id; 8bit and 4bit on CPU or CUDA)."""
+    for step in loading(name, **settings):
+        if isinstance(step, TransformersLLM):
+            return step
+    raise AssertionError("loading ends with a model")

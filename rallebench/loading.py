@@ -1,0 +1,96 @@
+"""Open what a name stands for: an index becomes a retriever, an entry becomes a language model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rallebench.catalog import LLMEntry, Manifest, read_manifest
+from rallebench.encoders import ENCODERS
+from rallebench.errors import NotFoundError, UsageError
+from rallebench.indexing import build_index, check_index
+from rallebench.llms import LLMS
+from rallebench.ralle_settings import why_not
+from rallebench.registry import unknown
+from rallebench.retrievers import RETRIEVERS
+from rallebench.workspace import STARTER, STARTER_INDEXES, Workspace
+
+
+class Encoders:
+    """Encoders that are in use, each loaded once and shared."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __call__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = ENCODERS[name]()
+        return self._loaded[name]
+
+    def keep(self, names: set[str]) -> None:
+        """Let go of all but ``names``."""
+        for name in set(self._loaded) - names:
+            del self._loaded[name]
+
+
+def open_retriever(workspace: Workspace, name: str, encoders: Callable[[str], Any]) -> Iterator[str | Any]:
+    """Yield progress sentences, the Retriever last. A starter index that is not built yet is built."""
+    folder = workspace.indexes / name
+    if name in STARTER_INDEXES and not (folder / "manifest.json").exists():
+        yield from build_starter(workspace.indexes, name, encoders)
+    if not (folder / "manifest.json").exists():
+        if workspace.base and name in workspace.base.retrievers:
+            raise UsageError(why_not(workspace.base.retrievers[name]))
+        raise NotFoundError(unknown("index", name, list(workspace.retrievers())))
+    manifest = read_manifest(folder)
+    check_index(folder, manifest)
+    encoder = None
+    if manifest.retriever == "dense":
+        yield f"loading the encoder {manifest.encoder_name}"
+        encoder = encoders(manifest.encoder_name)
+    yield f"opening {name}"
+    yield RETRIEVERS[manifest.retriever](name, folder, manifest, encoder)
+
+
+def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> Iterator[str]:
+    """Build one of the starter's indexes, yielding progress sentences."""
+    kind = STARTER_INDEXES[name]
+    encoder = None
+    if kind != "bm25":
+        yield "loading the encoder minilm"
+        encoder = encoders("minilm")
+    for progress in build_index(
+        indexes, name, STARTER / "corpus.tsv", kind, encoder=encoder, page_map=STARTER / "page_map.json"
+    ):
+        if not isinstance(progress, Manifest):
+            far = f" {progress.done}/{progress.total}" if progress.total else ""
+            yield f"building {name}: {progress.stage}{far}"
+
+
+def open_llm(name: str, entry: LLMEntry) -> Any:
+    """Make the language model of an entry; loads weights where the backend has any."""
+    if entry.backend not in LLMS:
+        raise NotFoundError(f"The model {name!r}: " + unknown("language model backend", entry.backend, LLMS.names()))
+    try:
+        return LLMS[entry.backend](name, **entry.settings)
+    except TypeError as error:
+        raise UsageError(f"The model {name!r} has a setting that {entry.backend} does not take: {error}.") from None
+
+
+def check_pages(page_ids: frozenset[str], gold: Iterator[frozenset[str]]) -> str:
+    """One warning if gold provenance names pages that the corpus lacks, '' otherwise."""
+    wanted = set().union(*gold)
+    missing = wanted - page_ids
+    if not missing:
+        return ""
+    return f"{len(missing)} of {len(wanted)} gold pages are not in the corpus; their questions cannot be retrieved fully."
+
+
+def close(backend: Any) -> None:
+    """Let a backend give back what it holds."""
+    with contextlib.suppress(Exception):
+        getattr(backend, "close", lambda: None)()
+
+

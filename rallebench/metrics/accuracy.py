@@ -1,0 +1,25 @@
+"""KILT's accuracy: strict string equality."""
+
+from __future__ import annotations
+
+from rallebench.metrics import METRICS
+from rallebench.metrics._reading import answer_of, best
+from rallebench.types import Episode, Gold
+
+
+@METRICS.register(
+    "accuracy",
+    needs="answers",
+    higher_is_better=True,
+    label="Accuracy",
+    unit="fraction",
+    range=(0, 1),
+    source="KILT, Petroni et al. 2021, arXiv:2009.02252",
+    traps="Case, punctuation and articles all count: 'supports' is not 'SUPPORTS'.",
+)
+def accuracy(episode: Episode, gold: Gold) -> float | None:
+    """1 if the stripped answer equals an accepted answer character by character, else 0.
+
+    An empty answer scores 0; None where the gold has no answers.
+    """
+    return best(lambda answer, alias: answer == alias, answer_of(episode), gold)

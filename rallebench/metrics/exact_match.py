@@ -1,0 +1,36 @@
+"""Exact match after normalisation (SQuAD's, as KILT uses it)."""
+
+from __future__ import annotations
+
+from rallebench.metrics import METRICS
+from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics.text import normalize_answer
+from rallebench.types import Episode, Gold
+
+
+@METRICS.register(
+    "em",
+    needs="answers",
+    higher_is_better=True,
+    label="EM",
+    unit="fraction",
+    range=(0, 1),
+    source="KILT, Petroni et al. 2021, arXiv:2009.02252",
+    traps="Only ASCII punctuation and English articles are dropped; an answer inside a sentence scores 0.",
+)
+def exact_match(episode: Episode, gold: Gold) -> float | None:
+    """1 if the answer equals an accepted answer after normalisation, else 0; the best over all of them.
+
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces. An empty
+    answer scores 0; None where the gold has no answers.
+    """
+    return best(exact_match_score, answer_of(episode), gold)
+
+
+def exact_match_score(answer: str, alias: str) -> float:
+    """1.0 if both have one normal form, else 0.0.
+
+    >>> exact_match_score("The Beatles!", "beatles")
+    1.0
+    """
+    return float(normalize_answer(answer) == normalize_answer(alias))

@@ -1,0 +1,56 @@
+"""RaLLe's has_answer, with both denominators."""
+
+from __future__ import annotations
+
+from rallebench.metrics import METRICS
+from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics.text import normalize_answer
+from rallebench.types import Episode, Gold
+
+
+@METRICS.register(
+    "has_answer",
+    needs="answers",
+    higher_is_better=True,
+    label="has_answer",
+    unit="fraction",
+    range=(0, 1),
+    source="RaLLe, Hoshi et al. 2023, arXiv:2308.10633",
+    traps="Characters, not words: 'art' is in 'party', and an accepted answer 'The' is in everything. "
+    "Empty answers are left out of the mean, so a system that often stays silent looks better; "
+    "has_answer_all counts them.",
+)
+def has_answer(episode: Episode, gold: Gold) -> float | None:
+    """1 if the normalised answer contains an accepted one, normalised, else 0; empty answers do not count.
+
+    None for an empty answer (RaLLe's denominator) and where the gold has no answers.
+    """
+    answer = answer_of(episode)
+    return best(has_answer_score, answer, gold) if answer else None
+
+
+@METRICS.register(
+    "has_answer_all",
+    needs="answers",
+    higher_is_better=True,
+    label="has_answer (all)",
+    unit="fraction",
+    range=(0, 1),
+    source="RaLLe, Hoshi et al. 2023, arXiv:2308.10633, over all questions",
+    traps="Characters, not words: 'art' is in 'party', and an accepted answer 'The' is in everything.",
+)
+def has_answer_all(episode: Episode, gold: Gold) -> float | None:
+    """1 if the normalised answer contains an accepted one, normalised, else 0; an empty answer scores 0.
+
+    None where the gold has no answers.
+    """
+    return best(has_answer_score, answer_of(episode), gold)
+
+
+def has_answer_score(answer: str, alias: str) -> float:
+    """1.0 if the alias's normal form is a substring of the answer's.
+
+    >>> has_answer_score("It was a party.", "art")
+    1.0
+    """
+    return float(normalize_answer(alias) in normalize_answer(answer))

@@ -1,0 +1,107 @@
+"""Did the retrieved text hold the answer, or name the gold page? Looks at passages, not at page ids."""
+
+from __future__ import annotations
+
+from rallebench.metrics import register_at_k
+from rallebench.metrics._reading import retrieved
+from rallebench.metrics.text import normalize_answer, passage_has_answer
+from rallebench.types import Episode, Gold
+
+_KILT = "KILT, Petroni et al. 2021, arXiv:2009.02252"
+_TRAPS = "Characters, not words: 'art' is in 'party'. Counts passages, not pages; titles are not read."
+
+
+@register_at_k(
+    "answer_in_context",
+    label="Answer in context",
+    needs="answers",
+    higher_is_better=True,
+    unit="fraction",
+    range=(0, 1),
+    source=_KILT,
+    traps=_TRAPS,
+)
+def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
+    """1 if a normalised accepted answer is a substring of one of the first k normalised passages, else 0.
+
+    None where the gold has no answers.
+    """
+    if not gold.answers:
+        return None
+    aliases = [normalize_answer(alias) for alias in gold.answers]
+    return float(any(alias in text for text in _contexts(episode, k) for alias in aliases))
+
+
+@register_at_k(
+    "answer_in_passage",
+    label="Answer in passage",
+    needs="answers",
+    higher_is_better=True,
+    unit="fraction",
+    range=(0, 1),
+    source="DPR, Karpukhin et al. 2020, arXiv:2004.04906",
+    traps="Whole words in one passage, whether or not it supports the answer; titles are not read.",
+)
+def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
+    """1 if the words of an accepted answer stand side by side in one of the first k passages, else 0.
+
+    None where the gold has no answers.
+    """
+    if not gold.answers:
+        return None
+    return float(any(passage_has_answer(hit.passage.text, gold.answers) for hit in retrieved(episode)[:k]))
+
+
+@register_at_k(
+    "entity_in_context",
+    label="Gold title in context",
+    needs="provenance",
+    higher_is_better=True,
+    unit="fraction",
+    range=(0, 1),
+    source=_KILT,
+    traps=_TRAPS,
+)
+def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
+    """1 if a normalised gold page title is a substring of one of the first k normalised passages, else 0.
+
+    None where the gold names no titles.
+    """
+    titles = _titles(gold)
+    if not titles:
+        return None
+    return float(any(title in text for text in _contexts(episode, k) for title in titles))
+
+
+@register_at_k(
+    "answer_and_ent_in_context",
+    label="Answer and gold title in context",
+    needs="answers+provenance",
+    higher_is_better=True,
+    unit="fraction",
+    range=(0, 1),
+    source=_KILT,
+    traps=_TRAPS,
+)
+def answer_and_entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
+    """1 if one of the first k normalised passages holds both an accepted answer and a gold title, else 0.
+
+    None where the gold has no answers or names no titles.
+    """
+    titles, aliases = _titles(gold), [normalize_answer(alias) for alias in gold.answers]
+    if not titles or not aliases:
+        return None
+    return float(
+        any(
+            any(alias in text for alias in aliases) and any(title in text for title in titles)
+            for text in _contexts(episode, k)
+        )
+    )
+
+
+def _contexts(episode: Episode, k: int) -> list[str]:
+    return [normalize_answer(hit.passage.text) for hit in retrieved(episode)[:k]]
+
+
+def _titles(gold: Gold) -> list[str]:
+    return [title for title in map(normalize_answer, gold.titles.values()) if title]

@@ -1,0 +1,49 @@
+"""KILT's combined metrics: the answer counts only where the evidence was found completely."""
+
+from __future__ import annotations
+
+from rallebench.metrics import METRICS, Metric
+from rallebench.metrics.accuracy import accuracy
+from rallebench.metrics.exact_match import exact_match
+from rallebench.metrics.has_answer import has_answer, has_answer_all
+from rallebench.metrics.r_precision import r_precision
+from rallebench.metrics.rouge_l import rouge_l
+from rallebench.metrics.token_f1 import token_f1
+from rallebench.types import Episode, Gold
+
+_KILT = "KILT, Petroni et al. 2021, arXiv:2009.02252"
+_RALLE = "RaLLe, Hoshi et al. 2023, arXiv:2308.10633"
+_TRAPS = "Can only be as high as the share of questions whose R-precision (pages) is exactly 1."
+
+
+def _combine(name: str, label: str, plain: Metric, source: str, traps: str = "") -> None:
+    def combined(episode: Episode, gold: Gold) -> float | None:
+        value = plain(episode, gold)
+        if value is None:
+            return None
+        return value if r_precision(episode, gold) == 1 else 0.0
+
+    plain_label = label.removeprefix("KILT-")
+    combined.__doc__ = (
+        f"The {plain_label} of the answer if the R-precision of the retrieved pages is 1, else 0.\n\n"
+    )
+    combined.__doc__ += f"None where {plain_label} is None."
+    combined.__name__ = combined.__qualname__ = "kilt_" + plain.__name__
+    METRICS.register(
+        name,
+        needs="answers+provenance",
+        higher_is_better=True,
+        label=label,
+        unit="fraction",
+        range=(0, 1),
+        source=source,
+        traps=f"{_TRAPS} {traps}".strip(),
+    )(combined)
+
+
+_combine("KILT-accuracy", "KILT-Accuracy", accuracy, _KILT)
+_combine("KILT-em", "KILT-EM", exact_match, _KILT)
+_combine("KILT-f1", "KILT-F1", token_f1, _KILT)
+_combine("KILT-rougel", "KILT-ROUGE-L", rouge_l, _KILT)
+_combine("KILT-has_answer", "KILT-has_answer", has_answer, _RALLE, "Empty answers are left out of the mean.")
+_combine("KILT-has_answer_all", "KILT-has_answer (all)", has_answer_all, _RALLE)

@@ -1,0 +1,113 @@
+"""KILT's precision, recall and success rate at k, over a rank whose items are evidence sets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Union
+
+from rallebench.metrics import register_at_k
+from rallebench.metrics._reading import page_ids
+from rallebench.types import Episode, Gold
+
+_SOURCE = "KILT, Petroni et al. 2021, arXiv:2009.02252"
+_TRAPS = (
+    "Pages, not passages: five passages of one page are one page. An evidence set of several pages counts "
+    "where its last page is found. A question without gold pages scores 0."
+)
+
+Rank = list[Union[bool, int]]
+"""True: an evidence set completed here; False: a page of no set; i (an int): a part of set i."""
+
+
+@register_at_k(
+    "precision",
+    label="Precision",
+    needs="provenance",
+    higher_is_better=True,
+    unit="fraction",
+    range=(0, 1),
+    source=_SOURCE,
+    traps=_TRAPS + " The divisor is k even where fewer pages were retrieved.",
+)
+def precision_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
+    """Complete evidence sets among the first k entries of the page rank, divided by k."""
+    return _complete(_episode_rank(episode, gold), k) / k
+
+
+@register_at_k(
+    "recall",
+    label="Recall",
+    needs="provenance",
+    higher_is_better=True,
+    unit="fraction",
+    range=(0, 1),
+    source=_SOURCE,
+    traps=_TRAPS,
+)
+def recall_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
+    """The share of the distinct evidence sets that are complete in the first k entries of the page rank."""
+    sets = distinct_sets(gold.provenance)
+    return _complete(_episode_rank(episode, gold), k) / len(sets) if sets else 0.0
+
+
+@register_at_k(
+    "success_rate",
+    label="Success rate",
+    needs="provenance",
+    higher_is_better=True,
+    unit="fraction",
+    range=(0, 1),
+    source=_SOURCE,
+    traps=_TRAPS,
+)
+def success_rate_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
+    """1 if any evidence set is complete among the first k entries of the page rank, else 0."""
+    return float(_complete(_episode_rank(episode, gold), k) > 0)
+
+
+def distinct_sets(evidence: Iterable[Collection[str]]) -> list[set[str]]:
+    """New sets in order, equal ones once.
+
+    >>> distinct_sets([("1", "2"), ("2", "1"), ("3",)]) == [{"1", "2"}, {"3"}]
+    True
+    """
+    return [set(pages) for pages in dict.fromkeys(map(frozenset, evidence))]
+
+
+def rank_list(ids: Sequence[str], evidence: Iterable[Collection[str]]) -> Rank:
+    """Walk through ``ids`` (distinct, best first) and say of each what it completes.
+
+    An id may complete or continue several sets, and then adds an entry for each, in the order of
+    ``evidence`` (so at a cut-off that order can matter, as in KILT); a set that is continued gives
+    up its earlier entry, and the entries after it move up by one.
+
+    >>> rank_list(["2", "5", "33", "1"], [{"1", "2"}, {"5"}])
+    [True, False, True]
+    """
+    open_sets = distinct_sets(evidence)
+    rank: Rank = []
+    for page in ids:
+        holders = [i for i, pages in enumerate(open_sets) if page in pages]
+        for i in holders:
+            open_sets[i].remove(page)
+            _drop_part(rank, i)
+            rank.append(i if open_sets[i] else True)
+        if not holders:
+            rank.append(False)
+    return rank
+
+
+def _drop_part(rank: Rank, part: int) -> None:
+    # By identity of type: True == 1 and False == 0, so list.remove would take the wrong entry.
+    for at, entry in enumerate(rank):
+        if not isinstance(entry, bool) and entry == part:
+            del rank[at]
+            return
+
+
+def _complete(rank: Rank, k: int) -> int:
+    return sum(entry is True for entry in rank[:k])
+
+
+def _episode_rank(episode: Episode, gold: Gold) -> Rank:
+    return rank_list(page_ids(episode), gold.provenance)

@@ -1,0 +1,108 @@
+"""ROUGE-L exactly as PyPI ``rouge`` 1.0.1 computes it, without its recursion and quadratic table.
+
+The tests hold this file to that package. What it computes differs from Lin's (2004) ROUGE-L: the
+lengths count *distinct* words, and the longest common subsequences of all sentence pairs are
+pooled into one set of words.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+
+from rallebench.metrics import METRICS
+from rallebench.metrics._reading import answer_of, best
+from rallebench.types import Episode, Gold
+
+MAX_WORDS = 20_000
+"""Of a longer text only the first so many words are read: a bound on time and memory (about 50 MB)."""
+
+
+@METRICS.register(
+    "rougel",
+    needs="answers",
+    higher_is_better=True,
+    label="ROUGE-L",
+    unit="fraction",
+    range=(0, 1),
+    source="KILT, Petroni et al. 2021, arXiv:2009.02252; PyPI rouge 1.0.1",
+    traps="Raw text: case and punctuation count, and equal texts score 0.999999995. It counts distinct "
+    f"words, so it is not Lin's ROUGE-L. Words beyond the first {MAX_WORDS:,} of a text are not read.",
+)
+def rouge_l(episode: Episode, gold: Gold) -> float | None:
+    """The F-measure of longest common word subsequences with the best-fitting accepted answer, on raw text.
+
+    Sentences are what full stops part. An empty answer, or one of full stops only, scores 0; None
+    where the gold has no answers.
+    """
+    return best(rouge_l_score, answer_of(episode), gold)
+
+
+@lru_cache(maxsize=256)  # KILT-ROUGE-L asks again for the same episode
+def rouge_l_score(hypothesis: str, reference: str) -> float:
+    """What ``Rouge().get_scores(hypothesis, reference, avg=True)`` has as rouge-l f; 0.0 where it raises.
+
+    >>> rouge_l_score("the cat sat", "the cat sat")
+    0.999999995
+    """
+    said, wanted = _sentences(hypothesis), _sentences(reference)
+    if not said or not wanted:
+        return 0.0
+    holders: dict[str, list[int]] = {}  # word → the hypothesis sentences with it
+    for number, words in enumerate(said):
+        for word in set(words):
+            holders.setdefault(word, []).append(number)
+    pooled: set[str] = set()
+    for words in wanted:
+        # A common subsequence holds common words only: a pair without a new one adds nothing.
+        new = set(words) - pooled
+        for number in sorted({number for word in new for number in holders.get(word, ())}):
+            if not new.isdisjoint(said[number]):
+                pooled |= _common_subsequence(words, said[number])
+                new -= pooled
+    recall = len(pooled) / len({word for words in wanted for word in words})
+    precision = len(pooled) / len(holders)
+    return 2.0 * ((precision * recall) / (precision + recall + 1e-8))
+
+
+def _sentences(text: str) -> list[list[str]]:
+    """The words of each piece between full stops; a piece of white space only is one empty word."""
+    sentences: list[list[str]] = []
+    budget = MAX_WORDS
+    for piece in text.split("."):
+        if piece and budget > 0:
+            words = list(islice(piece.split(), budget)) or [""]
+            budget -= len(words)
+            sentences.append(words)
+    return sentences
+
+
+def _common_subsequence(reference: list[str], hypothesis: list[str]) -> set[str]:
+    """The words of that longest common subsequence which the package picks among equally long ones.
+
+    Row i of the usual table is kept as one integer whose bit j - 1 says whether the row grows from
+    column j - 1 to j (bit-parallel: Hyyrö 2004). Walking back, at words that differ, the package
+    goes up exactly if the cell above is larger than the one on the left, which is where that bit is set.
+    """
+    places: dict[str, int] = {}
+    for column, word in enumerate(hypothesis):
+        places[word] = places.get(word, 0) | (1 << column)
+    full = (1 << len(hypothesis)) - 1
+    flat = full  # set bits: columns where the row does not grow
+    grows: list[int] = []
+    for word in reference:
+        match = flat & places.get(word, 0)
+        if match:
+            flat = ((flat + match) | (flat - match)) & full
+        grows.append(full ^ flat)
+    words: set[str] = set()
+    row, column = len(reference), len(hypothesis)
+    while row and column:
+        if reference[row - 1] == hypothesis[column - 1]:
+            words.add(reference[row - 1])
+            row, column = row - 1, column - 1
+        elif grows[row - 1] >> (column - 1) & 1:
+            row -= 1
+        else:
+            column -= 1
+    return words

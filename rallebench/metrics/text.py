@@ -1,0 +1,197 @@
+"""Text as the metrics see it: KILT's normalisation, answers found in a text, DPR's tokens. Pure."""
+
+from __future__ import annotations
+
+import functools
+import re
+import string
+import unicodedata
+from collections.abc import Sequence
+
+_DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PUNCTUATION = frozenset(string.punctuation)
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_GAP = re.compile(r"(?:\s|\b(?:a|an|the)\b)+")
+
+# Scripts that are written without spaces, or (Hangul) whose particles cling to the noun: any two
+# characters of which one belongs here may be parted.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+
+Span = tuple[int, int, int]
+"""(start, end, index of the alias): a half-open range of characters of the original text."""
+
+
+@functools.lru_cache(maxsize=64)  # several metrics in turn ask for the same answer and aliases
+def normalize_answer(text: str) -> str:
+    """KILT's normal form: lower-case, ASCII punctuation deleted, articles dropped, single spaces.
+
+    Nothing takes the place of deleted punctuation, and punctuation outside ASCII stays.
+
+    >>> normalize_answer("  The well-known  Café—a bar! ")
+    'wellknown café— bar'
+    """
+    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_DELETE_PUNCTUATION)).split())
+
+
+def answer_tokens(text: str) -> list[str]:
+    """The whitespace tokens of the normal form.
+
+    >>> answer_tokens("The U.S. Navy")
+    ['us', 'navy']
+    """
+    return normalize_answer(text).split()
+
+
+# ── answers in a text, with offsets on the original ──────────────────────────
+
+
+def find_answers(text: str, aliases: Sequence[str], *, overlapping: bool = False) -> list[Span]:
+    """Where ``text`` says one of ``aliases``, as (start, end, alias index), in order of appearance.
+
+    Compared are the normal forms (see normalize_answer; also ``ς`` = ``σ``), so case, ASCII
+    punctuation, articles and white space may differ; ``text[start:end]`` is the original wording.
+    A match starts and ends at a word's edge: ``art`` is not in ``party``, nor ``10`` in ``10,000``.
+    In scripts without spaces every character is an edge. An alias without normal form is never found.
+    Of overlapping matches only the first, and of those the longest, is kept, unless ``overlapping``.
+    Time is proportional to the length of the text times the number of aliases.
+
+    >>> find_answers("Party art; the Art of war.", ["art", "war"])
+    [(6, 9, 0), (15, 18, 0), (22, 25, 1)]
+    >>> find_answers("黑豹队丢了308分", ["308", "黑豹"])
+    [(0, 2, 1), (5, 8, 0)]
+    """
+    stream, origin = _normal_stream(text)
+    found: list[Span] = []
+    seen: set[str] = set()
+    for index, alias in enumerate(aliases):
+        wanted = _normal_stream(alias)[0].strip()
+        if not wanted or wanted in seen:
+            continue
+        seen.add(wanted)
+        found += [(start, end, index) for start, end in _occurrences(text, stream, origin, wanted)]
+    found.sort(key=lambda span: (span[0], -span[1], span[2]))
+    return found if overlapping else _leftmost_longest(found)
+
+
+def _normal_stream(text: str) -> tuple[str, list[int]]:
+    """The normal form of ``text`` (perhaps with a space at an end), and each character's offset in it.
+
+    Characters are lowered one by one, because some (``İ``) become two and offsets must survive.
+    """
+    characters: list[str] = []
+    offsets: list[int] = []
+    for offset, character in enumerate(text):
+        if character in _PUNCTUATION:
+            continue
+        for low in _fold(character):
+            characters.append(low)
+            offsets.append(offset)
+    lowered = "".join(characters)
+    pieces: list[str] = []
+    origin: list[int] = []
+    end = 0
+    for gap in _GAP.finditer(lowered):
+        pieces += [lowered[end : gap.start()], " "]
+        origin += offsets[end : gap.start() + 1]
+        end = gap.end()
+    pieces.append(lowered[end:])
+    origin += offsets[end:]
+    return "".join(pieces), origin
+
+
+@functools.lru_cache(maxsize=4096)
+def _fold(character: str) -> str:
+    return character.lower().replace("ς", "σ")
+
+
+def _occurrences(text: str, stream: str, origin: list[int], wanted: str) -> list[tuple[int, int]]:
+    """Non-overlapping ranges of ``text`` that read ``wanted`` and end at edges."""
+    spans: list[tuple[int, int]] = []
+    at = stream.find(wanted)
+    while at >= 0:
+        after = at + len(wanted)
+        start, end = origin[at], origin[after - 1] + 1
+        torn = (at > 0 and origin[at - 1] == start) or (after < len(origin) and origin[after] < end)
+        if not torn and _is_edge(text, start) and _is_edge(text, end):
+            spans.append((start, end))
+            at = stream.find(wanted, after)
+        else:
+            at = stream.find(wanted, at + 1)
+    return spans
+
+
+def _is_edge(text: str, offset: int) -> bool:
+    """Whether a word may start or end between ``text[offset - 1]`` and ``text[offset]``."""
+    if offset <= 0 or offset >= len(text):
+        return True
+    left, right = text[offset - 1], text[offset]
+    if _is_word(left) and _is_word(right):
+        return bool(_UNSPACED.match(left) or _UNSPACED.match(right))
+    return not _inside_number(text, offset)
+
+
+def _is_word(character: str) -> bool:
+    # Combining marks count: the vowel signs of Devanagari are no letters to str.isalnum.
+    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+
+
+def _inside_number(text: str, offset: int) -> bool:
+    """Whether the place is beside a ``.`` or ``,`` that has a digit on each side, as in 10,000."""
+    for mark in (offset - 1, offset):
+        if 0 < mark < len(text) - 1 and text[mark] in ".,":
+            return text[mark - 1].isdigit() and text[mark + 1].isdigit()
+    return False
+
+
+def _leftmost_longest(spans: list[Span]) -> list[Span]:
+    kept: list[Span] = []
+    for span in spans:
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+# ── DPR's "has answer": a token sequence in a passage ────────────────────────
+
+
+def dpr_tokens(text: str) -> list[str]:
+    """DPR's tokens: NFD, lower-case; runs of letters, digits and marks, and every other visible character.
+
+    Karpukhin et al. 2020, arXiv:2004.04906 (the tokenizer of its answer check).
+
+    >>> dpr_tokens("Café, U.S.") == ["cafe\u0301", ",", "u", ".", "s", "."]
+    True
+    """
+    tokens: list[str] = []
+    run: list[str] = []
+    for character in unicodedata.normalize("NFD", text):
+        kind = unicodedata.category(character)[0]
+        if kind in "LNM":
+            run.append(character)
+            continue
+        if run:
+            tokens.append("".join(run).lower())
+            run = []
+        if kind not in "ZC":
+            tokens.append(character.lower())
+    if run:
+        tokens.append("".join(run).lower())
+    return tokens
+
+
+def passage_has_answer(passage: str, aliases: Sequence[str]) -> bool:
+    """Whether the tokens of any alias stand side by side in the passage's (DPR's has_answer).
+
+    >>> passage_has_answer("a party in Paris", ["art"]), passage_has_answer("modern Art.", ["art"])
+    (False, True)
+    """
+    # No token holds a NUL (a control character), so it can fence the tokens in one string.
+    fenced = _fence(dpr_tokens(passage))
+    return any(tokens and _fence(tokens) in fenced for tokens in map(dpr_tokens, aliases))
+
+
+def _fence(tokens: list[str]) -> str:
+    return "\0" + "\0".join(tokens) + "\0"

@@ -1,0 +1,183 @@
+"""What a question asks for: the expected answer type and the noun it turns on.
+
+Closed word lists and the question's shape, as in the rule-based answer typing of the first
+TREC question-answering systems (Li and Roth 2002 give the type hierarchy this follows).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rallebench.reader.text import (
+    ADVERBS,
+    AUXILIARIES,
+    CONJUNCTIONS,
+    DETERMINERS,
+    PREPOSITIONS,
+    PRONOUNS,
+    QUESTION_WORDS,
+    Word,
+    words,
+)
+
+PERSON, PLACE, DATE, NUMBER, NAME, THING, REASON, MANNER, YESNO, CHOICE = (
+    "person", "place", "date", "number", "name", "thing", "reason", "manner", "yesno", "choice",
+)  # fmt: skip
+KINDS = (PERSON, PLACE, DATE, NUMBER, NAME, THING, REASON, MANNER, YESNO, CHOICE)
+
+_PERSON_NOUNS = frozenset(
+    "person man woman king queen emperor pope president minister chancellor mayor governor general admiral captain "
+    "author poet painter artist architect philosopher scientist physicist chemist astronomer mathematician doctor "
+    "physician surgeon nurse father mother son daughter brother sister wife husband spouse uncle aunt child children "
+    "grandfather grandmother grandson friend pupil student teacher soldier saint bishop monk priest nobleman duke "
+    "prince princess tsar leader founder composer inventor explorer engineer farmer singer actor actress director "
+    "player quarterback coach librettist parent sibling lawyer judge prophet god goddess botanist".split()
+)
+_PLACE_NOUNS = frozenset(
+    "city town village country state nation county province region district island islands continent river lake sea "
+    "ocean bay strait mountain mountains peak desert place location capital area neighborhood neighbourhood street "
+    "church cathedral cemetery castle palace house university school college museum theatre theater hospital hotel "
+    "building stadium airport port birthplace planet kingdom empire republic colony border headquarters suburb "
+    "inlet gulf peninsula valley park garden".split()
+)
+_DATE_NOUNS = frozenset("year date day month century decade period era time season years birthday".split())
+_NUMBER_NOUNS = frozenset(
+    "number percentage percent percentile proportion population amount height length size temperature age cost price "
+    "distance weight speed rate total depth area width sum score diameter elevation altitude wavelength mass".split()
+)
+_HOW_NUMBER = frozenset(
+    "many much long far old tall high big large deep wide fast heavy often hot cold few thick".split()
+)
+_YESNO_STARTS = AUXILIARIES - {"been", "being", "be", "having", "done", "doing"}
+_VERB_ENDING = re.compile(r"(?:ed|ought|aught|ew|ang|ung|ote|old|ook|ave|ame|egan|ook|ost)$")
+_NAME_OF = re.compile(r"\b(?:name|title|term|word|kind|type|sort|part|form) (?:of|for|given to)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """``kind``: one of KINDS. ``wh``: the question word or ''. ``focus``: stems of the noun phrase
+    that the question word governs, head last ('which larger company …' → ('larg', 'compan')).
+    ``head``: the head noun as written, lower case. ``choices``: the two things of 'A or B?'."""
+
+    kind: str
+    wh: str
+    focus: tuple[str, ...] = ()
+    head: str = ""
+    choices: tuple[str, ...] = ()
+
+
+def expect(question: str) -> Expected:
+    """Read the expected answer type off a question, a noun phrase or a claim.
+
+    >>> expect("In which year did John Herschel marry?").kind
+    'date'
+    >>> expect("what is the place of birth of Ada Lovelace").kind
+    'place'
+    >>> expect("Which larger company swallowed up the firm?").head
+    'company'
+    """
+    found = [w for w in words(question) if w.is_word]
+    at = _question_word(found)
+    if at is None:
+        if found and found[0].low in _YESNO_STARTS:
+            return Expected(YESNO, found[0].low)
+        return Expected(THING, "")
+    wh = found[at].low
+    following = found[at + 1 :]
+    if found[0].low in _YESNO_STARTS and at > 1:
+        return Expected(YESNO, found[0].low)
+    choices = _choices(question)
+    if wh in ("who", "whom", "whose"):
+        return Expected(PERSON, "who", choices=choices)
+    if wh == "when":
+        return Expected(DATE, wh)
+    if wh == "where":
+        return Expected(PLACE, wh)
+    if wh == "why":
+        return Expected(REASON, wh)
+    if wh == "how":
+        return _how(following)
+    phrase = _noun_phrase(following)
+    head = phrase[-1].low if phrase else ""
+    kind = _kind_of_noun(phrase, question.lower())
+    return Expected(kind, wh, tuple(w.stem for w in phrase), head, choices)
+
+
+def _question_word(found: list[Word]) -> int | None:
+    """The first question word that is not a relative pronoun ('the man who …')."""
+    spots = [i for i, w in enumerate(found) if w.low in QUESTION_WORDS]
+    if not spots:
+        return None
+    for i in spots:
+        before = found[i - 1].low if i else ""
+        if i == 0 or before in PREPOSITIONS or before in AUXILIARIES or before in ("and", "exactly"):
+            return i
+    strong = [i for i in spots if found[i].low in ("what", "which", "who", "how")]
+    return (strong or spots)[0]
+
+
+def _how(following: list[Word]) -> Expected:
+    first = following[0].low if following else ""
+    if first in _HOW_NUMBER:
+        counted = _noun_phrase(following[1:]) if first in ("many", "much", "few") else []
+        return Expected(NUMBER, "how " + first, tuple(w.stem for w in counted), counted[-1].low if counted else "")
+    return Expected(MANNER, "how")
+
+
+def _noun_phrase(following: list[Word]) -> list[Word]:
+    """The words of the noun phrase that 'what' or 'which' asks for, head last; [] if there is none."""
+    rest = list(following)
+    if rest and rest[0].low in AUXILIARIES:  # what is the name of …
+        rest = rest[1:]
+        if not rest or rest[0].low not in DETERMINERS:
+            return []
+        return _until_break(rest[1:])
+    return _until_break([w for w in rest if w.low not in ("the", "of", "these", "two", "other")][:6])
+
+
+def _until_break(rest: list[Word]) -> list[Word]:
+    phrase: list[Word] = []
+    for word in rest[:5]:
+        breaks = (
+            word.low in AUXILIARIES
+            or word.low in PREPOSITIONS
+            or word.low in DETERMINERS
+            or word.low in CONJUNCTIONS
+            or word.low in PRONOUNS
+            or word.low in ADVERBS
+        )
+        if breaks or (phrase and not word.is_capital and _VERB_ENDING.search(word.low)):
+            break
+        phrase.append(word)
+    return phrase
+
+
+def _kind_of_noun(phrase: list[Word], low: str) -> str:
+    if not phrase:
+        return THING
+    head = phrase[-1].low
+    if head in ("name", "title", "kind", "type", "sort", "term", "word", "part", "nickname"):
+        named = re.search(r"\b(?:name|title|nickname) of (?:the |a |an |\w+'s )?(.{3,60})", low)
+        inner = _until_break([w for w in words(named.group(1)) if w.is_word]) if named else []
+        if inner and inner[-1].low in _PERSON_NOUNS:
+            return PERSON
+        return NAME if head in ("name", "title", "nickname") else THING
+    if head in ("place", "date", "year", "day", "time") and " of " in low:
+        return PLACE if head == "place" else DATE
+    for nouns, kind in ((_DATE_NOUNS, DATE), (_NUMBER_NOUNS, NUMBER), (_PLACE_NOUNS, PLACE), (_PERSON_NOUNS, PERSON)):
+        if head in nouns or head.removesuffix("s") in nouns:
+            return kind
+    if re.search(r"(?:ist|ician|ographer|ologist)s?$", head):
+        return PERSON
+    return THING
+
+
+def _choices(question: str) -> tuple[str, ...]:
+    """The two things of '…, A or B?'; () where the question offers no choice.
+
+    >>> _choices("Which is longer, the Danube or the Niger River?")
+    ('the Danube', 'the Niger River')
+    """
+    match = re.search(r"[,:;]\s+([^,:;]{2,80}?)\s+or\s+([^,:;?]{2,80})\?*\s*$", question.strip())
+    return (match.group(1).strip(), match.group(2).strip()) if match else ()

@@ -1,0 +1,234 @@
+"""Sentences and words with their places in the text, and how much a word tells.
+
+Everything here is closed-class English: no model, no part-of-speech tagger. Words of other
+languages pass through unharmed; they only never match a list.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+MAX_SENTENCE_WORDS = 80
+"""Longer runs without a full stop (tables, lists) are cut, so that one cannot eat the time."""
+
+_WORD = re.compile(
+    r"[$£€]?\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?%?(?![^\W\d_])"  # 3,500  $12  1990s  42%  5th
+    r"|(?:[^\W\d_]\.){2,}"  # U.S.  a.m.
+    r"|[^\W_]+(?:[’'\-–][^\W_]+)*"  # words with inner hyphens and apostrophes
+    r"|\S",
+    re.UNICODE,
+)
+_STOP_MARK = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s)|\n+")
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr st prof sr jr gen col capt lt sgt rev hon gov sen rep no nos vol vs etc e.g i.e ca c cf "
+    "approx jan feb mar apr jun jul aug sep sept oct nov dec inc ltd co corp u.s u.k mt ft".split()
+)
+
+DETERMINERS = frozenset("a an the this that these those his her its their our my your some any each every no".split())
+PREPOSITIONS = frozenset(
+    "of in on at by for with from to into onto upon about over under between among during through across after "
+    "before against within without near around along behind beyond beside above below off since until till as "
+    "like per via toward towards throughout despite except including than".split()
+)
+CONJUNCTIONS = frozenset(
+    "and or but nor yet so because although though while whereas if when where which who whom whose that unless "
+    "once both either neither".split()
+)
+PRONOUNS = frozenset(
+    "i you he she it we they him me us them himself herself itself themselves there one what whatever "
+    "who whom someone anyone something".split()
+)
+AUXILIARIES = frozenset(
+    "is are was were be been being am has have had having do does did done doing will would shall should may might "
+    "can could must cannot 's 're n't isn't wasn't weren't aren't doesn't didn't don't won't couldn't wouldn't".split()
+)
+ADVERBS = frozenset(
+    "not also only then now still just even however therefore thus very too more most less least much many well "
+    "later earlier soon often never ever always already again once here such rather quite almost nearly about "
+    "approximately roughly up out down away back together instead perhaps usually sometimes first".split()
+)
+FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | PRONOUNS | AUXILIARIES
+QUESTION_WORDS = frozenset("what which who whom whose when where why how".split())
+MONTHS = frozenset(
+    "january february march april may june july august september october november december".split()
+)
+NUMBER_WORDS = frozenset(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen half".split()
+)
+
+# Forms that no suffix rule joins; the right side is the stem they share.
+_IRREGULAR = {
+    form: forms.split()[0]
+    for forms in (
+        "write wrote written writer author", "found founded founder founding", "begin began begun beginning",
+        "win won winner winning victory", "die died death dead dying", "birth born bear", "build built builder building",
+        "make made maker making", "take took taken", "give gave given", "get got gotten", "become became",
+        "go went gone", "come came", "lead led leader", "speak spoke spoken", "sing sang sung singer song",
+        "bring brought", "buy bought", "think thought", "teach taught teacher", "sell sold sale", "tell told",
+        "lose lost loss", "hold held holder", "run ran", "see saw seen", "know knew known", "grow grew grown growth",
+        "draw drew drawn", "fall fell fallen", "fight fought", "meet met", "sit sat", "stand stood", "break broke broken",
+        "choose chose chosen choice", "drive drove driven", "eat ate eaten", "rise rose risen", "sink sank sunk",
+        "swim swam", "wear wore worn", "leave left", "keep kept", "mean meant", "send sent", "spend spent", "pay paid",
+        "say said", "catch caught", "seek sought", "marry married marriage wife husband spouse wed", "invent inventor invention",
+        "discover discovery discoverer", "produce production product producer", "create creation creator",
+        "man men", "woman women", "child children", "foot feet", "person people", "live life lives lived",
+        "high height highest tall", "long length longest", "wide width", "deep depth", "old age oldest",
+        "large largest larger big biggest size", "locate location located", "bury burial buried grave", "compose composer composition",
+        "paint painter painting", "direct director directed", "rule ruler reign", "kill killed killer",
+    )
+    for form in forms.split()
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word or one punctuation mark; ``start`` and ``end`` index the text it came from."""
+
+    text: str
+    start: int
+    end: int
+    low: str
+    stem: str
+
+    @property
+    def is_word(self) -> bool:
+        """False for punctuation."""
+        return self.text[0].isalnum() or len(self.text) > 1
+
+    @property
+    def is_capital(self) -> bool:
+        """Begins with a capital letter."""
+        return self.text[0].isupper()
+
+    @property
+    def is_number(self) -> bool:
+        """Digits (with currency or per-cent sign) or a number word."""
+        return any(c.isdigit() for c in self.text) or self.low in NUMBER_WORDS
+
+
+@lru_cache(maxsize=50_000)
+def stem(low: str) -> str:
+    """A rough stem, so that 'founded', 'founder' and 'founding' meet.
+
+    >>> stem("discovered") == stem("discovery"), stem("wrote") == stem("author"), stem("cities") == stem("city")
+    (True, True, True)
+    """
+    low = low.removesuffix("'s").removesuffix("’s")
+    if low in _IRREGULAR:
+        return _IRREGULAR[low]
+    bare = "".join(c for c in unicodedata.normalize("NFKD", low) if not unicodedata.combining(c)) or low
+    for ending, into in (
+        ("ations", ""), ("ation", ""), ("ities", ""), ("ity", ""), ("ments", ""), ("ment", ""), ("ies", "y"), ("ied", "y"),
+        ("ings", ""), ("ing", ""), ("ions", ""), ("ion", ""), ("edly", ""), ("ed", ""), ("ers", ""), ("ors", ""), ("er", ""),
+        ("or", ""), ("ally", ""), ("ly", ""), ("es", ""), ("s", ""), ("e", ""), ("y", ""),
+    ):  # fmt: skip
+        if bare.endswith(ending) and len(bare) - len(ending) >= 3:
+            bare = bare[: len(bare) - len(ending)] + into
+            break
+    bare = bare.removesuffix("e").removesuffix("y") if len(bare) > 3 else bare
+    if len(bare) > 4 and bare[-1] == bare[-2]:
+        bare = bare[:-1]
+    return _IRREGULAR.get(bare, bare)
+
+
+def words(text: str) -> tuple[Word, ...]:
+    """Words and punctuation marks in order; lower case and stem beside the original form.
+
+    >>> [w.text for w in words("Born on 9 April 1991, the U.S. won $3,500 (42%).")]
+    ['Born', 'on', '9', 'April', '1991', ',', 'the', 'U.S.', 'won', '$3,500', '(', '42%', ')', '.']
+    """
+    found = []
+    for match in _WORD.finditer(text):
+        form = match.group()
+        low = form.lower()
+        found.append(Word(form, match.start(), match.end(), low, stem(low)))
+    return tuple(found)
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """(start, end) of each sentence, without surrounding space; abbreviations and initials do not end one.
+
+    >>> t = "Dr. J. Smith won 3.5 points. He left!"
+    >>> [t[a:b] for a, b in sentences(t)]
+    ['Dr. J. Smith won 3.5 points.', 'He left!']
+    """
+    cuts: list[tuple[int, int]] = []
+    start = 0
+    for mark in _STOP_MARK.finditer(text):
+        if mark.group()[0] == "." and _is_abbreviation(text, start, mark.start(), mark.end()):
+            continue
+        cuts += _trim(text, start, mark.end())
+        start = mark.end()
+    cuts += _trim(text, start, len(text))
+    return [piece for cut in cuts for piece in _shorten(text, *cut)]
+
+
+def _is_abbreviation(text: str, start: int, dot: int, end: int) -> bool:
+    left = dot
+    while left > start and not text[left - 1].isspace() and dot - left < 12:
+        left -= 1
+    last = text[left:dot].strip("(\"'“").lower()
+    if last in _ABBREVIATIONS or (len(last) == 1 and last.isalpha() and last != "i"):
+        return True
+    # "approx. five": the next sentence would not begin in lower case.
+    following = text[end : end + 40].lstrip()
+    return bool(following) and following[0].islower()
+
+
+def _trim(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return [(start, end)] if end > start else []
+
+
+def _shorten(text: str, start: int, end: int) -> Iterable[tuple[int, int]]:
+    if end - start <= MAX_SENTENCE_WORDS * 4:
+        return [(start, end)]
+    pieces = [m.end() for m in re.finditer(r"\S{1,80}\s*", text[start:end])]
+    edges = [start, *(start + at for at in pieces[MAX_SENTENCE_WORDS - 1 : -1 : MAX_SENTENCE_WORDS]), end]
+    return [cut for a, b in zip(edges, edges[1:]) for cut in _trim(text, a, b)]
+
+
+class Rarity:
+    """How much a word tells, 0 to 1, from its place in the encoder's vocabulary.
+
+    BERT's WordPiece vocabulary lists whole words roughly by falling frequency, so the logarithm
+    of the place is a usable inverse document frequency with no corpus at hand. A word that is
+    not in the vocabulary is rare: 1.
+    """
+
+    FIRST_WORD = 1996  # 'the' in bert-base-uncased's list
+    SPREAD = 10.3  # ln of the number of whole words
+
+    def __init__(self, vocabulary: dict[str, int]) -> None:
+        self._vocabulary = vocabulary
+        self._known: dict[str, float] = {}
+
+    def __call__(self, low: str) -> float:
+        """The weight of a lower-cased word; function words weigh 0."""
+        if low in FUNCTION_WORDS or low in QUESTION_WORDS:
+            return 0.0
+        weight = self._known.get(low)
+        if weight is None:
+            weight = self._weigh(low)
+            if len(self._known) < 50_000:
+                self._known[low] = weight
+        return weight
+
+    def _weigh(self, low: str) -> float:
+        import math
+
+        bare = low.removesuffix("'s").removesuffix("’s")
+        if not any(c.isalnum() for c in bare):
+            return 0.0
+        place = self._vocabulary.get(bare)
+        if place is None:
+            return 1.0
+        return min(1.0, max(0.15, math.log(max(1, place - self.FIRST_WORD + 1)) / self.SPREAD))

@@ -1,0 +1,401 @@
+"""What is loaded and what is running: the verbs that the page and the command line call.
+
+``Workbench`` is the only mutable object of the product. One table holds what is loaded, so the
+screen and the memory cannot disagree; loading adds, unloading removes, nothing is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rallebench import benchmark, memory
+from rallebench.bench.memo import Memo
+from rallebench.bench.perform import Backends
+from rallebench.bench.single import Event, answer_one, run_one
+from rallebench.bench.store import RunFolder, list_runs
+from rallebench.catalog import LLMEntry, Manifest, checked_generation, read_manifest, save_chain
+from rallebench.chain import chain as chains
+from rallebench.corpora.chunking import Chunking
+from rallebench.datasets.kilt import read_questions
+from rallebench.errors import BackendError, NotFoundError, RalleError, UsageError
+from rallebench.indexing import Building, build_index
+from rallebench.loading import Encoders, close, open_llm, open_retriever
+from rallebench.types import Chain, Example, Generate, Gold, Message, Question, Request, Retrieve, Step
+from rallebench.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+HEAVY_BACKENDS = frozenset({"transformers"})
+"""Backends that may take gigabytes: the page loads them only when asked to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A line of the status table. ``ram`` and ``vram`` in bytes, measured around the load."""
+
+    name: str
+    kind: str
+    about: str
+    ram: int
+    vram: int
+    seconds: float
+
+
+@dataclass
+class Job:
+    """A benchmark that this process works on."""
+
+    name: str
+    phase: str = "loading"
+    message: str = ""
+    error: str = ""
+    done: bool = False
+    folder: RunFolder | None = None
+    stop: bool = False
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, mtime: int, size: int) -> tuple[Example, ...]:
+    return read_questions(path)
+
+
+class _Loading:
+    """A load in progress, which several sessions may follow."""
+
+    def __init__(self) -> None:
+        self.error: RalleError | None = None
+        self._said: list[str] = []
+        self._ended = False
+        self._news = threading.Condition()
+
+    def say(self, message: str | None) -> None:
+        """Tell all followers; None ends it."""
+        with self._news:
+            if message is None:
+                self._ended = True
+            else:
+                self._said.append(message)
+            self._news.notify_all()
+
+    def follow(self) -> Iterator[str]:
+        """Yield what is said, from the newest on; raise the error that ended it."""
+        told = 0
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._ended or len(self._said) > told)
+                news, told, ended = self._said[told:], len(self._said), self._ended
+            yield from news
+            if ended:
+                if self.error is not None:
+                    raise self.error
+                return
+
+
+class Workbench:
+    """See the module. Every verb is safe to call from several sessions at once."""
+
+    def __init__(self, workspace: Path, *, base_settings: Path | None = None, tracking_uri: str | None = None) -> None:
+        self.workspace = Workspace(workspace, base_settings)
+        self.tracking_uri = tracking_uri
+        self.jobs: dict[str, Job] = {}
+        self._retrievers: dict[str, Any] = {}
+        self._llms: dict[str, Any] = {}
+        self._loaded: dict[str, Loaded] = {}
+        self._encoders = Encoders()
+        self._memo: Memo | None = None
+        self._loading: dict[str, _Loading] = {}
+        self._lock = threading.RLock()
+        self._one_load = threading.Lock()
+
+    # what is loaded
+
+    @property
+    def backends(self) -> Backends:
+        """What is loaded now; a snapshot, so that an unload never pulls a model from under a run."""
+        with self._lock:
+            return Backends(dict(self._retrievers), dict(self._llms))
+
+    @property
+    def memo(self) -> Memo:
+        """The step-level memory of the workspace."""
+        with self._lock:
+            if self._memo is None:
+                self._memo = Memo(self.workspace.memo)
+            return self._memo
+
+    def status(self) -> list[Loaded]:
+        """What is loaded, in the order of loading."""
+        with self._lock:
+            return list(self._loaded.values())
+
+    def is_loaded(self, name: str) -> bool:
+        """Whether ``name`` is loaded."""
+        return name in self._loaded
+
+    def load(self, name: str, kind: str) -> Iterator[str]:
+        """Load a ``retriever`` or ``language model``, yielding progress; what is loaded stays loaded.
+
+        Two sessions that ask for one name load it once. Raises RalleError; a failed load leaves nothing.
+        """
+        with self._lock:
+            if name in self._loaded:
+                return
+            loading = self._loading.get(name)
+            if loading is None:
+                entry = self.workspace.llm(name) if kind == "language model" else None
+                loading = self._loading[name] = _Loading()
+                threading.Thread(target=self._load, args=(name, kind, entry, loading), daemon=True).start()
+        yield from loading.follow()
+
+    def _load(self, name: str, kind: str, entry: LLMEntry | None, loading: _Loading) -> None:
+        """Load in a thread of its own: a page that goes away stops nothing, and loads come one by one."""
+        with self._one_load:
+            try:
+                started, before = time.perf_counter(), memory.Memory.now()
+                backend, about = self._open(name, entry, loading)
+                took, seconds = memory.Memory.now() - before, time.perf_counter() - started
+                with self._lock:
+                    (self._retrievers if entry is None else self._llms)[name] = backend
+                    self._loaded[name] = Loaded(name, kind, about, took.ram, took.vram, seconds)
+                loading.say(f"loaded {name}: {took}, {seconds:.1f} s")
+            except RalleError as error:
+                loading.error = error
+                memory.release()
+            except Exception as error:
+                log.exception("loading %s failed", name)
+                loading.error = BackendError(f"{name} could not be loaded: {type(error).__name__}: {str(error)[:300]}")
+                memory.release()
+            finally:
+                with self._lock:
+                    del self._loading[name]
+                loading.say(None)
+
+    def _open(self, name: str, entry: LLMEntry | None, loading: _Loading) -> tuple[Any, str]:
+        if entry is not None:
+            loading.say(f"loading {name}")
+            backend = open_llm(name, entry)
+            return backend, getattr(backend, "about", "") or entry.about
+        for piece in open_retriever(self.workspace, name, self._encoders):
+            if not isinstance(piece, str):
+                return piece, self.workspace.retrievers().get(name, "")
+            loading.say(piece)
+        raise AssertionError("open_retriever ends with the retriever")
+
+    def unload(self, name: str) -> str:
+        """Let go of ``name``; return a sentence saying how much memory came back."""
+        with self._lock:
+            if name not in self._loaded:
+                raise NotFoundError(f"{name!r} is not loaded.")
+            if any(not job.done for job in self.jobs.values()):
+                raise UsageError(f"A benchmark is running; {name!r} can be unloaded when it has ended.")
+            before = memory.Memory.now()
+            backend = self._llms.pop(name, None) or self._retrievers.pop(name, None)
+            del self._loaded[name]
+            close(backend)
+            del backend
+            self._encoders.keep({m.encoder_name for n, m in self.workspace.manifests().items() if n in self._retrievers})
+            memory.release()
+            return f"Unloaded {name}: {before - memory.Memory.now()} given back."
+
+    def load_for(self, chain: Chain, *, heavy: bool = True) -> Iterator[str | Backends]:
+        """Load all that ``chain`` names, yielding progress, the Backends last.
+
+        With ``heavy`` false a model that may take gigabytes must be loaded already.
+        """
+        for action in chain.actions:
+            if not action.template or action.kind == "identity" or action.target in self._loaded:
+                continue
+            if action.kind == "generate":
+                if not heavy and self.workspace.llm(action.target).backend in HEAVY_BACKENDS:
+                    raise NotFoundError(f"The language model {action.target!r} is not loaded. Load it in the Models tab.")
+                yield from self.load(action.target, "language model")
+            else:
+                yield from self.load(action.target, "retriever")
+        yield self.backends
+
+    # develop
+
+    def questions(self, dataset: str) -> tuple[Example, ...]:
+        """The examples of a question set, read once per version of its file. Raises BadFileError."""
+        _, path = self.workspace.dataset(dataset)
+        stat = path.stat()
+        return _read(path, stat.st_mtime_ns, stat.st_size)
+
+    def example(self, dataset: str, chosen: str) -> Example:
+        """The example whose id is ``chosen``; any other text is a question of the user's own, without gold."""
+        for example in self.questions(dataset):
+            if example.question.qid == chosen:
+                return example
+        if not (chosen or "").strip():
+            raise UsageError("No question is chosen; choose one or type your own.")
+        return Example(Question("custom", chosen), Gold())
+
+    def plan_action(self, chain: Chain, index: int, question: Question, steps: Sequence[Step]) -> str:
+        """Interpret the template of action ``index``; runs nothing."""
+        return chains.interpret(chain.actions[index], question, steps[:index])
+
+    def execute_action(self, chain: Chain, index: int, question: Question, steps: Sequence[Step]) -> Step:
+        """Run one action on what the earlier ones answered. Raises RalleError."""
+        request = chains.plan(chain.actions[index], question, steps[:index])
+        return answer_one(request, self._ready(chain), self.memo)
+
+    def execute_chain(self, chain: Chain, question: Question, *, stream: bool = False) -> Iterator[Event]:
+        """Run every action up to the last, yielding events; the Episode is last."""
+        backends = self._ready(chain)
+        flow = chains.as_flow(chain, question)
+        yield from run_one(flow, backends, qid=question.qid, memo=self.memo, stream=stream)
+
+    def gold_rank(self, step: Step, pages: frozenset[str], depth: int = 100) -> int | None:
+        """The rank of the first gold page for a retrieval, looked for down to ``depth``; None if not there."""
+        if not isinstance(step.request, Retrieve) or not pages:
+            return None
+        for rank, hit in enumerate(step.reply.hits, 1):
+            if hit.passage.page_id in pages:
+                return rank
+        deeper: Request = Retrieve(step.request.retriever, step.request.query, max(depth, step.request.k))
+        found = answer_one(deeper, self.backends, self.memo).reply.hits
+        return next((rank for rank, hit in enumerate(found, 1) if hit.passage.page_id in pages), None)
+
+    def _ready(self, chain: Chain) -> Backends:
+        for piece in self.load_for(chain, heavy=False):
+            if isinstance(piece, Backends):
+                return piece
+        raise AssertionError("load_for ends with the backends")
+
+    def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
+        """One chat turn: the chain as a flow, its last answer streamed."""
+        return self.execute_chain(chain, Question("chat", text, history=tuple(history)), stream=True)
+
+    def ask_model(self, name: str, prompt: str) -> Step:
+        """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
+        return answer_one(Generate(name, (Message("user", prompt),)), self.backends)
+
+    # chains
+
+    def save_chain(self, chain: Chain, name: str) -> Path:
+        """Save a chain in the workspace under ``name``; returns the file."""
+        if not name.strip() or any(c in name for c in '/\\:*?"<>|\0') or name.startswith("."):
+            raise UsageError(f"The chain name {name!r} cannot be a file name; use letters, digits, '-' and '_'.")
+        for number, action in enumerate(chain.actions, 1):
+            checked_generation(action.generation, f"Action {number}")
+        path = self.workspace.path / "chains" / f"{name.strip()}.json"
+        save_chain(Chain(name.strip(), chain.actions, chain.about), path)
+        return path
+
+    # benchmarks
+
+    def run(self, plan: benchmark.Plan, job: Job | None = None) -> Iterator[benchmark.Stage]:
+        """Run a plan in the calling thread, yielding its stages."""
+        heavy = job is None
+
+        def opened(folder: RunFolder) -> None:
+            if job is not None:
+                job.folder = folder
+                if job.stop:
+                    folder.ask_to_stop()
+
+        return benchmark.execute(
+            self.workspace, plan, lambda chain: self.load_for(chain, heavy=heavy), self.memo, self.track_run, opened
+        )
+
+    def start_run(self, plan: benchmark.Plan) -> Job:
+        """Run a plan in the background; follow it by the job and its run folder."""
+        with self._lock:
+            running = self.jobs.get(plan.name)
+            if running and not running.done:
+                raise UsageError(f"The run {plan.name!r} is running already.")
+            job = self.jobs[plan.name] = Job(plan.name)
+        threading.Thread(target=self._work, args=(plan, job), name=f"run {plan.name}", daemon=True).start()
+        return job
+
+    def _work(self, plan: benchmark.Plan, job: Job) -> None:
+        try:
+            for stage in self.run(plan, job):
+                if isinstance(stage, benchmark.Phase):
+                    job.phase, job.message = stage.name, stage.message
+                elif isinstance(stage, benchmark.Finished):
+                    job.phase, job.message = stage.state, " ".join(stage.warnings)
+        except RalleError as error:
+            job.phase, job.error = "failed", str(error)
+        except Exception as error:
+            job.phase, job.error = "failed", f"Internal error, please report it: {type(error).__name__}: {error}"
+            raise
+        finally:
+            job.done = True
+
+    def stop_run(self, name: str) -> None:
+        """Ask a run, in this or another process, to stop after the current batch."""
+        job = self.jobs.get(name)
+        if job is not None:
+            job.stop = True
+        with suppress(UsageError):
+            RunFolder.open(self.workspace.runs, name).ask_to_stop()
+
+    def resume_plan(self, name: str) -> benchmark.Plan:
+        """The plan that continues an existing run, from what its folder says."""
+        from rallebench.catalog import chain_from_json
+
+        made = RunFolder.open(self.workspace.runs, name).spec()
+        spec = made["spec"]
+        return benchmark.prepare(
+            self.workspace,
+            chain_from_json(spec["settings"]["chain"]),
+            made.get("dataset_file") or spec["dataset"],
+            limit=spec["limit"],
+            metrics=tuple(made["metrics"]),
+            name=name,
+            batch_size=made["batch_size"],
+            seed=spec["seed"],
+            resume=True,
+        )
+
+    def running(self) -> str:
+        """The name of a benchmark that goes on now, in this process or another; '' if none does."""
+        for job in list(self.jobs.values()):
+            if not job.done:
+                return job.name
+        for folder in self.runs()[:20]:
+            if folder.state()["state"] in ("running", "scoring"):
+                return folder.name
+        return ""
+
+    def runs(self) -> list[RunFolder]:
+        """All runs of the workspace, the newest first."""
+        return list_runs(self.workspace.runs)
+
+    def open_run(self, name: str) -> RunFolder:
+        """A run by name; UsageError if there is none."""
+        return RunFolder.open(self.workspace.runs, name)
+
+    def track_run(self, folder: RunFolder) -> str:
+        """Log a finished run to MLflow; '' or one sentence saying why that did not work."""
+        from rallebench.tracking.mlflow import log_run
+
+        try:
+            log_run(folder.path, workspace=self.workspace.path, tracking_uri=self.tracking_uri)
+        except RalleError as error:
+            return f"The run is complete but was not logged to MLflow: {error} Send it later: rallebench track {folder.name}."
+        return ""
+
+    # indexes
+
+    def build_index(
+        self, name: str, corpus: Path, kind: str, *, encoder: str = "minilm", page_map: Path | None = None,
+        chunking: Chunking | None = None, parameters: dict[str, Any] | None = None,
+    ) -> Iterator[Building | Manifest]:
+        """Build an index of the workspace, yielding progress, the Manifest last."""
+        return build_index(
+            self.workspace.indexes, name, corpus, kind, encoder_name=encoder, page_map=page_map, chunking=chunking, parameters=parameters
+        )
+
+    def manifest(self, name: str) -> Manifest:
+        """What an index says of itself."""
+        return read_manifest(self.workspace.indexes / name)

@@ -1,0 +1,203 @@
+"""What can be named in a workspace, and where it lies: question sets, chains, indexes, models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.catalog import LLMEntry, Manifest, read_llm_entries, read_manifest
+from rallebench.chain.ralle import Experiment, experiment_from_json, load_chain_file
+from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
+from rallebench.files import read_json, write_json
+from rallebench.llms import LLMS
+from rallebench.ralle_settings import BaseSettings, llm_entries, read_base_settings
+from rallebench.registry import unknown
+from rallebench.types import Chain
+
+PACKAGE = Path(__file__).resolve().parent
+STARTER = PACKAGE / "starter"
+DEFAULT_CHAIN, DEFAULT_DATASET, READER = "starter", "starter-qa", "extractive-reader"
+
+STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": "flat"}
+"""Name → kind of the indexes over the starter corpus, built when first asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A line of ``rallebench list``."""
+
+    name: str
+    about: str
+
+
+def prompts_folder() -> Path:
+    """The shipped prompts: beside the package in a checkout, inside it when installed."""
+    inside = PACKAGE / "prompts"
+    return inside if inside.is_dir() else PACKAGE.parent / "prompts"
+
+
+class Workspace:
+    """A folder with ``indexes/``, ``runs/``, ``cache/``, ``chains/``, ``datasets/``, ``llms.json``, ``mlflow.db``."""
+
+    def __init__(self, path: Path, base_settings: Path | None = None) -> None:
+        self.path = Path(path).resolve()
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"The workspace {self.path} is a file; give a folder.")
+        self.base: BaseSettings | None = read_base_settings(base_settings) if base_settings else None
+
+    @property
+    def indexes(self) -> Path:
+        """Where indexes are."""
+        return self.path / "indexes"
+
+    @property
+    def runs(self) -> Path:
+        """Where runs are."""
+        return self.path / "runs"
+
+    @property
+    def memo(self) -> Path:
+        """The step-level memory."""
+        return self.path / "cache" / "memo.sqlite"
+
+    # question sets
+
+    def dataset_paths(self) -> dict[str, Path]:
+        """Name → file of every question set that is known here."""
+        found = {p.stem: p for p in sorted((STARTER / "questions").glob("*.jsonl"))}
+        found |= {p.name.split(".jsonl")[0]: p for p in sorted((self.path / "datasets").glob("*.jsonl*"))}
+        if self.base:
+            found |= {name: Path(path) for name, path in {**self.base.develop, **self.base.test}.items()}
+        return found
+
+    def dataset(self, reference: str) -> tuple[str, Path]:
+        """(name, file) of a question set given as a name or a path."""
+        known = self.dataset_paths()
+        if reference in known:
+            return reference, known[reference]
+        path = Path(reference).expanduser()
+        if path.is_file():
+            return path.name.split(".json")[0], path
+        if path.is_dir() or path.suffix or "/" in reference:
+            raise NotFoundError(f"{reference} is no file of questions. Known question sets: {', '.join(known)}.")
+        raise NotFoundError(unknown("question set", reference, list(known)))
+
+    # chains
+
+    def chain_paths(self) -> dict[str, Path]:
+        """Name → file of every chain that is known here; the workspace's own come over the shipped ones."""
+        found: dict[str, Path] = {}
+        for folder in (prompts_folder() / "chains", self.path / "prompts" / "chains", self.path / "chains"):
+            for pattern in ("*.json", "*.yaml", "*.yml"):
+                found |= {p.stem: p for p in sorted(folder.glob(pattern))}
+        return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_CHAIN, item[0])))
+
+    def chain(self, reference: str) -> Chain:
+        """A chain given as a name or a file (our own form or RaLLe's, JSON or YAML)."""
+        known = self.chain_paths()
+        path = known.get(reference) or Path(reference).expanduser()
+        if not path.is_file():
+            if path.suffix or "/" in reference:
+                raise NotFoundError(f"{reference} does not exist. Known chains: {', '.join(known)}.")
+            raise NotFoundError(unknown("chain", reference, list(known)))
+        return load_chain_file(path)
+
+    def experiment(self, reference: str) -> Experiment | None:
+        """What RaLLe's experiment file says of question set, number and batch size; None for our own form."""
+        path = self.chain_paths().get(reference) or Path(reference).expanduser()
+        if not path.is_file() or path.suffix != ".json":
+            return None
+        value = read_json(path)
+        if not isinstance(value, dict) or "chain_config" not in value:
+            return None
+        return experiment_from_json(value, str(path), path.stem)
+
+    def chains_of(self, reference: str) -> list[tuple[str, Chain]]:
+        """The chains of a folder (recursively, sorted), or the one chain of a file or name."""
+        folder = Path(reference).expanduser()
+        if reference in self.chain_paths() or not folder.is_dir():
+            return [(Path(reference).stem, self.chain(reference))]
+        files = sorted(p for p in folder.rglob("*") if p.suffix in (".json", ".yaml", ".yml"))
+        if not files:
+            raise BadFileError(f"{folder} holds no chains (*.json, *.yaml).")
+        return [(str(p.relative_to(folder).with_suffix("")).replace("/", "-"), load_chain_file(p)) for p in files]
+
+    # retrievers
+
+    def retrievers(self) -> dict[str, str]:
+        """Name → one line about it: built indexes, the starter's, and those of RaLLe's settings."""
+        found = {name: f"starter corpus, {kind}, built on first use" for name, kind in STARTER_INDEXES.items()}
+        if self.base:
+            found |= {name: f"RaLLe settings: {entry.type}" for name, entry in self.base.retrievers.items()}
+        for name, manifest in self.manifests().items():
+            found[name] = f"{manifest.kind}, {manifest.passages} passages of {manifest.corpus}"
+        return found
+
+    def manifests(self) -> dict[str, Manifest]:
+        """The built indexes; a folder whose manifest is damaged is left out."""
+        found = {}
+        for path in sorted(self.indexes.glob("*/manifest.json")):
+            if not path.parent.name.startswith("."):
+                try:
+                    found[path.parent.name] = read_manifest(path.parent)
+                except RalleError:
+                    continue
+        return found
+
+    # language models
+
+    def llms(self) -> dict[str, LLMEntry]:
+        """Name → entry of every language model that can be loaded here."""
+        found = {READER: LLMEntry(backend=READER, about=LLMS.entry(READER).about)}
+        if self.base:
+            found |= llm_entries(self.base)
+        own = self.path / "llms.json"
+        if own.exists():
+            found |= read_llm_entries(own)
+        return found
+
+    def llm(self, reference: str) -> LLMEntry:
+        """An entry by name, or one written out: ``backend:model`` with ``?key=value&…`` settings.
+
+        ``transformers:/models/tiny?quantization=4bit`` or
+        ``openai_compatible:llama3?base_url=http://127.0.0.1:8000/v1``.
+        """
+        known = self.llms()
+        if reference in known:
+            return known[reference]
+        backend, colon, rest = reference.partition(":")
+        if colon and backend in LLMS:
+            model, _, query = rest.partition("?")
+            settings: dict[str, Any] = {"model": model} if model else {}
+            settings |= parse_settings(query.split("&") if query else [])
+            return LLMEntry(backend=backend, settings=settings)
+        raise NotFoundError(unknown("language model", reference, list(known)))
+
+    def save_llm(self, name: str, entry: LLMEntry) -> None:
+        """Add or replace an entry of the workspace's ``llms.json``."""
+        path = self.path / "llms.json"
+        entries = read_llm_entries(path) if path.exists() else {}
+        entries[name] = entry
+        write_json(path, {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()})
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """``key=value`` texts → values: numbers, true/false/null and JSON as such, the rest as text.
+
+    >>> parse_settings(["k=10", "system=Be brief", "stop=[\\"x\\"]"])
+    {'k': 10, 'system': 'Be brief', 'stop': ['x']}
+    """
+    import json
+
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {pair!r} is not key=value.")
+        try:
+            settings[key.strip()] = json.loads(value)
+        except ValueError:
+            settings[key.strip()] = value
+    return settings

@@ -1,0 +1,159 @@
+"""Reading KILT's JSON lines: what is kept, what is tolerated, what is refused and how."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.datasets import DATASETS
+from rallebench.datasets.kilt import read_kilt, read_questions
+from rallebench.errors import BadFileError
+
+ROW = {
+    "id": "q1",
+    "input": "Which city?",
+    "output": [{"answer": "Oslo", "provenance": [{"wikipedia_id": "1"}]}],
+}
+
+
+def write(path: Path, *rows: Any) -> Path:
+    lines = (row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_the_format_is_registered() -> None:
+    assert DATASETS["kilt"] is read_kilt
+
+
+def test_a_record_becomes_question_gold_and_itself(tmp_path: Path) -> None:
+    row = {
+        "id": 7,
+        "input": "Which  city?\n",
+        "output": [
+            {
+                "answer": " Oslo ",
+                "provenance": [{"wikipedia_id": 12, "title": "Oslo"}, {"wikipedia_id": "3"}],
+            },
+            {"answer": "Kristiania"},
+            {"answer": "Oslo"},
+            {
+                "provenance": [
+                    {"wikipedia_id": " 12 ", "title": "ignored, named before"},
+                    {"title": "no page"},
+                ]
+            },
+        ],
+        "meta": {"any": "thing"},
+    }
+    (example,) = read_kilt(write(tmp_path / "q.jsonl", row))
+    assert (example.question.qid, example.question.text) == ("7", "Which  city?\n")
+    assert example.gold.answers == ("Oslo", "Kristiania")
+    assert example.gold.provenance == (frozenset({"12", "3"}), frozenset({"12"}))
+    assert list(example.gold.titles.items()) == [("12", "Oslo"), ("3", "")]
+    assert example.record == row
+
+
+@pytest.mark.parametrize(
+    "output", [None, [], [{}], [{"answer": None, "provenance": None}], [{"answer": " ", "provenance": []}]]
+)
+def test_a_question_without_gold_is_read(output: Any, tmp_path: Path) -> None:
+    (example,) = read_kilt(write(tmp_path / "q.jsonl", {"id": "a", "input": "Why?", "output": output}))
+    assert example.gold.answers == () and example.gold.provenance == ()
+
+
+def test_a_missing_output_is_no_gold(tmp_path: Path) -> None:
+    (example,) = read_kilt(write(tmp_path / "q.jsonl", {"id": "a", "input": "Why?"}))
+    assert not example.gold.answers
+
+
+def test_a_gzipped_file_reads_the_same_under_any_name(tmp_path: Path) -> None:
+    plain = write(tmp_path / "q.jsonl", ROW, "", {**ROW, "id": "ü"})
+    for name in ("q.jsonl.gz", "renamed.jsonl"):
+        packed = tmp_path / "packed" / name
+        packed.parent.mkdir(exist_ok=True)
+        packed.write_bytes(gzip.compress(plain.read_bytes()))
+        assert list(read_kilt(packed)) == list(read_kilt(plain))
+
+
+def test_reading_streams_and_a_bad_row_stops_it_where_it_stands(tmp_path: Path) -> None:
+    rows = read_kilt(write(tmp_path / "q.jsonl", ROW, "{broken"))
+    assert next(rows).question.qid == "q1"
+    with pytest.raises(BadFileError, match=r"q\.jsonl, line 2 is not valid JSON"):
+        next(rows)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"input": "x"}, "has no 'id'"),
+        ({"id": True, "input": "x"}, "'id' that is true or false"),
+        ({"id": 1.5, "input": "x"}, "'id' that is a number, not text"),
+        ({"id": " ", "input": "x"}, "empty 'id'"),
+        ({"id": "a"}, "has no 'input'"),
+        ({"id": "a", "input": ["x"]}, "'input' that is a list"),
+        ({"id": "a", "input": "  "}, "empty 'input'"),
+        ({**ROW, "id": " q1 "}, "repeats the id 'q1' of line 1"),
+        ({"id": "a", "input": "x", "output": {"answer": "y"}}, "'output' should be a list of objects"),
+        ({"id": "a", "input": "x", "output": ["y"]}, "'output' should be a list of objects"),
+        ({"id": "a", "input": "x", "output": [{"answer": 3}]}, "an 'answer' is a number, not text"),
+        (
+            {"id": "a", "input": "x", "output": [{"provenance": "1"}]},
+            "'provenance' should be a list of objects",
+        ),
+        (
+            {"id": "a", "input": "x", "output": [{"provenance": [{"wikipedia_id": []}]}]},
+            "'wikipedia_id' is a list",
+        ),
+        ("[1, 2]", "not a JSON object but list"),
+        ('{"id": "a", "input": ' + "9" * 5000 + "}", "cannot be read|'input' that is a number"),
+    ],
+)
+def test_a_bad_row_is_refused_with_file_and_line(row: Any, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", ROW, row)
+    with pytest.raises(BadFileError, match=message) as caught:
+        list(read_kilt(path))
+    assert "q.jsonl" in str(caught.value)
+    packed = tmp_path / "q.jsonl.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(BadFileError, match=message):
+        list(read_kilt(packed))
+
+
+def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(ROW).encode() * 100)[:-20])
+    with pytest.raises(BadFileError, match="damaged gzip"):
+        list(read_kilt(path))
+
+
+def test_a_file_that_is_absent_or_holds_no_question_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="does not exist"):
+        read_questions(tmp_path / "absent.jsonl")
+    with pytest.raises(BadFileError, match="holds no question"):
+        read_questions(write(tmp_path / "blank.jsonl", "", " "))
+
+
+def test_a_limit_keeps_the_first_questions_but_checks_all(tmp_path: Path) -> None:
+    good = write(tmp_path / "q.jsonl", *({**ROW, "id": n} for n in range(5)))
+    assert [e.question.qid for e in read_questions(good, 2)] == ["0", "1"]
+    assert len(read_questions(good)) == len(read_questions(good, 99)) == 5
+    with pytest.raises(BadFileError, match="line 3"):
+        read_questions(write(tmp_path / "bad.jsonl", ROW, {**ROW, "id": 2}, "{"), 1)
+
+
+def test_every_published_set_loads_whole(shared_data: Path) -> None:
+    paths = [
+        *(shared_data / "kilt").glob("*_kilt.jsonl"),
+        *(shared_data / "kilt" / "fixtures").glob("real_*.jsonl"),
+    ]
+    assert len(paths) >= 10
+    for path in paths:
+        examples = read_questions(path)
+        with open(path, encoding="utf-8") as lines:
+            assert len(examples) == sum(1 for line in lines if line.strip()), path
+        assert all(example.gold.answers for example in examples), path

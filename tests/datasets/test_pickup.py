@@ -1,0 +1,93 @@
+"""Picking up the questions that a part of the corpus can answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.datasets.pickup import Counts, pick_up
+from rallebench.errors import BadFileError, UsageError
+
+
+def question(qid: str, *evidence: tuple[str, ...]) -> dict[str, Any]:
+    """A record with one output element for each tuple of page ids, plus fields that must survive."""
+    output = [
+        {"answer": "a", "provenance": [{"wikipedia_id": page, "title": "t"} for page in e]} for e in evidence
+    ]
+    return {"id": qid, "input": f"Question {qid}?", "output": output, "meta": {"left": "as it is"}}
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    records = [
+        question("only-outside", ("7",)),
+        question("only-inside", ("1",)),
+        question("second-element", ("7", "8"), ("8", "2")),
+        {"id": "no-provenance", "input": "q", "output": [{"answer": "a"}]},
+        {"id": "no-gold", "input": "q"},
+        question("part-of-the-id", ("12",)),
+        question("both-pages", ("1", "2")),
+    ]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def picked(dataset: Path, pages: set[str], number: int | None = None) -> tuple[list[str], Counts]:
+    records, counts = pick_up(dataset, pages, number)
+    return [record["id"] for record in records], counts
+
+
+def test_a_question_is_kept_if_any_page_of_any_evidence_is_in_the_corpus(dataset: Path):
+    assert picked(dataset, {"1", "2"}) == (
+        ["only-inside", "second-element", "both-pages"],
+        Counts(read=7, kept=3, without=4),
+    )
+
+
+def test_the_first_n_are_kept_and_counting_stops_there(dataset: Path):
+    assert picked(dataset, {"1", "2"}, 2) == (
+        ["only-inside", "second-element"],
+        Counts(read=3, kept=2, without=1),
+    )
+
+
+def test_fewer_than_asked_for_are_all_there_are(dataset: Path):
+    assert picked(dataset, {"2"}, 100) == (["second-element", "both-pages"], Counts(7, 2, 5))
+
+
+def test_a_corpus_without_any_of_the_pages_keeps_nothing_and_says_so_in_the_counts(dataset: Path):
+    assert picked(dataset, {"99"}) == ([], Counts(read=7, kept=0, without=7))
+
+
+def test_records_come_back_unchanged(dataset: Path):
+    records, _ = pick_up(dataset, {"1"}, 1)
+    assert records == [question("only-inside", ("1",))]
+
+
+def test_page_ids_that_are_numbers_in_the_file_are_compared_as_text(tmp_path: Path):
+    record = {"id": 5, "input": "q", "output": [{"provenance": [{"wikipedia_id": 12}]}]}
+    path = tmp_path / "numbers.jsonl"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert pick_up(path, {"12"}) == ([record], Counts(1, 1, 0))
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_asking_for_less_than_one_question_is_refused(dataset: Path, number: int):
+    with pytest.raises(UsageError, match="ask for at least 1"):
+        pick_up(dataset, {"1"}, number)
+
+
+def test_a_corpus_without_page_ids_is_refused(dataset: Path):
+    with pytest.raises(UsageError, match="names no pages"):
+        pick_up(dataset, frozenset())
+
+
+def test_a_bad_row_is_named_with_its_line(dataset: Path):
+    with open(dataset, "a", encoding="utf-8") as handle:
+        handle.write("{\n")
+    with pytest.raises(BadFileError, match="line 8 is not valid JSON"):
+        pick_up(dataset, {"1"})

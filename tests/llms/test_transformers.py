@@ -1,0 +1,747 @@
+"""The transformers backend, proven with models that are made here: batches, stops, streams, seeds, memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.errors import (
+    BackendError,
+    BackendMemoryError,
+    BadFileError,
+    MissingPackageError,
+    NotFoundError,
+    RalleError,
+    UsageError,
+)
+from rallebench.llms import LLMS
+from rallebench.memory import Memory
+from rallebench.types import Generate, Message, Reply, ToolSpec
+
+sys.path.insert(0, str(Path(__file__).parent))
+import tiny_models  # noqa: E402
+
+QUESTIONS = (
+    "who won ?",
+    "the river of the old city was blue , and the king founded a new city by the river . who founded it ?",
+    "when was Ada Byron lost in Paris ?",
+    "a",
+)
+
+
+def ask(text: str, **settings: Any) -> Generate:
+    settings = {"max_tokens": 12, **settings}
+    return Generate("tiny", (Message("user", text),), **settings)
+
+
+def one(llm: Any, request: Generate) -> Reply:
+    (reply,) = llm.generate([request])
+    assert isinstance(reply, Reply), reply
+    return reply
+
+
+def texts(llm: Any, requests: list[Generate]) -> list[str]:
+    return [reply.text for reply in llm.generate(requests)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("models")
+    return {
+        "llama": tiny_models.save_llama(root / "llama"),
+        "chat": tiny_models.save_llama(root / "chat", chat=True),
+        "no pad": tiny_models.save_llama(root / "no pad", pad=False),
+        "ends": tiny_models.save_llama(root / "ends", ends=True, seed=11),
+        "gpt2": tiny_models.save_gpt2(root / "gpt2"),
+        "t5": tiny_models.save_t5(root / "t5"),
+    }
+
+
+@pytest.fixture(scope="session")
+def load(folders: dict[str, Path]) -> Iterator[Callable[..., Any]]:
+    """Load a tiny model on the CPU; the same settings give the same one."""
+    loaded: dict[str, Any] = {}
+
+    def load(which: str = "llama", **settings: Any) -> Any:
+        key = f"{which} {sorted(settings.items())}"
+        if key not in loaded:
+            given = {"device_map": "cpu", **settings}
+            loaded[key] = LLMS["transformers"]("tiny", model=str(folders[which]), **given)
+        return loaded[key]
+
+    yield load
+    for llm in loaded.values():
+        llm.close()
+
+
+# ── decoding ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("which", ["llama", "chat", "no pad", "ends", "gpt2", "t5"])
+def test_a_batch_gives_what_each_request_gives_alone_in_the_asked_order(load: Any, which: str) -> None:
+    llm = load(which)
+    requests = [ask(text) for text in QUESTIONS]
+    alone = [one(llm, request).text for request in requests]
+    assert texts(llm, requests) == alone
+    assert texts(llm, requests[::-1]) == alone[::-1]
+    assert len(set(alone)) == len(alone)
+
+
+def test_greedy_text_equals_what_the_bare_library_gives(load: Any, folders: dict[str, Path]) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folders["llama"])
+    model = AutoModelForCausalLM.from_pretrained(folders["llama"])
+    ids = tokenizer(QUESTIONS[2], return_tensors="pt").input_ids
+    bare = model.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
+    assert one(load(), ask(QUESTIONS[2])).text == tokenizer.decode(bare)
+
+
+def test_only_what_was_written_is_returned_not_the_prompt(load: Any) -> None:
+    reply = one(load(), ask(QUESTIONS[1]))
+    assert "founded a new city" not in reply.text
+    assert (reply.completion_tokens, reply.finish_reason) == (12, "length")
+    assert reply.prompt_tokens == 1 + len(QUESTIONS[1].split())
+    assert len(reply.text.split()) == 12
+
+
+def test_an_encoder_decoder_model_answers_without_its_start_token(load: Any) -> None:
+    reply = one(load("t5"), ask(QUESTIONS[0]))
+    assert len(reply.text.split()) == reply.completion_tokens == 12
+    assert reply.prompt_tokens == 3 + 1
+
+
+def test_an_end_of_text_token_ends_a_reply_and_is_not_shown(load: Any) -> None:
+    llm = load("ends")
+    replies = [one(llm, ask(f"{word} ?", max_tokens=60)) for word in tiny_models.WORDS[:20]]
+    ended = [reply for reply in replies if reply.finish_reason == "stop"]
+    assert ended, "no text of this model ends by itself; take another seed"
+    assert all(reply.completion_tokens < 60 and "</s>" not in reply.text for reply in ended)
+
+
+def test_max_tokens_of_the_request_wins_over_the_setting(load: Any) -> None:
+    llm = load(max_tokens=3)
+    assert one(llm, ask("who ?", max_tokens=None)).completion_tokens == 3
+    assert one(llm, ask("who ?", max_tokens=5)).completion_tokens == 5
+
+
+def test_requests_of_different_settings_share_a_call_and_keep_their_places(load: Any) -> None:
+    llm = load()
+    requests = [
+        ask(QUESTIONS[0], max_tokens=4),
+        ask(QUESTIONS[1], temperature=1.0, seed=5),
+        ask(QUESTIONS[2], options={"repetition_penalty": 1.5}),
+        ask(QUESTIONS[3], max_tokens=4),
+    ]
+    assert texts(llm, requests) == [one(llm, request).text for request in requests]
+
+
+def test_a_repetition_penalty_changes_the_text(load: Any) -> None:
+    plain, penalised = texts(load("gpt2"), [ask("who ?"), ask("who ?", options={"repetition_penalty": 5.0})])
+    assert plain != penalised
+
+
+def test_a_batch_size_limits_the_rows_and_changes_no_text(load: Any) -> None:
+    requests = [ask(text) for text in QUESTIONS]
+    assert texts(load(batch_size=2), requests) == texts(load(), requests)
+
+
+def test_an_empty_batch_gives_an_empty_list(load: Any) -> None:
+    assert load().generate([]) == []
+
+
+# ── stop strings ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("which", ["llama", "t5"])
+def test_text_is_cut_before_a_stop_string_and_no_more_is_written(load: Any, which: str) -> None:
+    llm = load(which)
+    words = one(llm, ask(QUESTIONS[1])).text.split()
+    stop = next(word for place, word in enumerate(words) if place >= 3 and word not in words[:place])
+    reply = one(llm, ask(QUESTIONS[1], stop=(stop,)))
+    place = words.index(stop)
+    assert reply.text.split() == words[:place]
+    assert (reply.finish_reason, reply.completion_tokens) == ("stop", place + 1)
+
+
+def test_a_stop_string_may_span_several_tokens(load: Any) -> None:
+    words = one(load(), ask(QUESTIONS[1])).text.split()
+    reply = one(load(), ask(QUESTIONS[1], stop=(" ".join(words[4:7]),)))
+    assert reply.text == " ".join(words[:4]) + " "
+    assert reply.completion_tokens == 7
+
+
+def test_a_stop_string_in_the_prompt_stops_nothing(load: Any) -> None:
+    assert one(load(), ask("Stop Danube", stop=("Stop",))).completion_tokens > 1
+    assert one(load(), ask("Stop Danube", stop=("Danube",))).completion_tokens > 1
+
+
+def test_each_row_of_a_batch_has_its_own_stop_strings(load: Any) -> None:
+    whole = [one(load(), ask(text)).text.split() for text in QUESTIONS[:3]]
+    requests = [ask(text, stop=(words[2],)) for text, words in zip(QUESTIONS, whole, strict=False)]
+    requests[1] = ask(QUESTIONS[1])
+    replies = load().generate(requests)
+    assert replies[1].text.split() == whole[1]
+    for row in (0, 2):
+        assert replies[row].text.split() == whole[row][: whole[row].index(whole[row][2])]
+        assert replies[row].finish_reason == "stop"
+
+
+def test_stop_strings_of_the_settings_apply_where_a_request_has_none(load: Any) -> None:
+    words = one(load(), ask("who ?")).text.split()
+    assert one(load(stop=[words[3]]), ask("who ?")).text.split() == words[: words.index(words[3])]
+
+
+# ── sampling ─────────────────────────────────────────────────────────────────
+
+
+def test_a_seed_gives_the_same_text_again_and_another_seed_another_text(load: Any) -> None:
+    llm = load()
+    first, again, other = (one(llm, ask("who ?", temperature=1.0, seed=seed)).text for seed in (3, 3, 4))
+    assert first == again != other
+
+
+def test_a_seeded_text_is_the_same_alone_and_in_a_batch_of_other_seeds(load: Any) -> None:
+    llm = load()
+    requests = [ask(text, temperature=0.9, seed=seed) for seed, text in enumerate(QUESTIONS)]
+    assert texts(llm, requests) == [one(llm, request).text for request in requests]
+
+
+def test_sampling_without_a_seed_varies_and_leaves_torchs_own_generator_alone(load: Any) -> None:
+    import torch
+
+    before = torch.random.get_rng_state()
+    drawn = {one(load(), ask("who ?", temperature=2.0)).text for _ in range(4)}
+    assert len(drawn) > 1
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_top_k_of_one_is_greedy_at_any_temperature(load: Any) -> None:
+    request = ask("who ?", temperature=2.0, seed=1, options={"top_k": 1})
+    assert one(load(), request).text == one(load(), ask("who ?")).text
+
+
+def test_tokens_are_drawn_as_often_as_the_softmax_says() -> None:
+    import torch
+
+    from rallebench.llms._transformers.decoding import DrawRows
+
+    scores = torch.tensor([[2.0, 1.0, -torch.inf, 0.0]]).repeat(4000, 1)
+    drawn = DrawRows(range(4000), temperature=1.0, top_k=None, top_p=None)(None, scores).argmax(dim=-1)
+    shares = torch.bincount(drawn, minlength=4) / 4000
+    assert torch.allclose(shares, torch.softmax(scores[0], dim=0), atol=0.03)
+    assert shares[2] == 0
+
+
+def test_top_p_leaves_out_the_improbable_tail() -> None:
+    import torch
+
+    from rallebench.llms._transformers.decoding import DrawRows
+
+    scores = torch.log(torch.tensor([[0.6, 0.3, 0.1]])).repeat(500, 1)
+    drawn = DrawRows(range(500), temperature=1.0, top_k=None, top_p=0.8)(None, scores).argmax(dim=-1)
+    assert set(drawn.tolist()) == {0, 1}
+
+
+# ── streaming ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("which", ["llama", "chat", "t5", "ends"])
+@pytest.mark.parametrize("settings", [{}, {"temperature": 1.0, "seed": 9}], ids=["greedy", "seeded"])
+def test_a_streams_pieces_join_to_the_text_of_generate(load: Any, which: str, settings: Any) -> None:
+    llm = load(which)
+    request = ask(QUESTIONS[1], **settings)
+    *pieces, last = llm.stream(request)
+    whole = one(llm, request)
+    assert "".join(pieces) == last.text == whole.text
+    assert len(pieces) > 3
+    assert (last.prompt_tokens, last.completion_tokens) == (whole.prompt_tokens, whole.completion_tokens)
+    assert last.finish_reason == whole.finish_reason
+    assert last.first_token_seconds > 0
+
+
+def test_no_piece_of_a_stop_string_is_ever_streamed(load: Any) -> None:
+    words = one(load(), ask(QUESTIONS[1])).text.split()
+    request = ask(QUESTIONS[1], stop=(" ".join(words[4:7]),))
+    *pieces, last = load().stream(request)
+    assert "".join(pieces) == last.text == one(load(), request).text
+    assert last.finish_reason == "stop"
+
+
+def test_closing_a_stream_stops_the_model_at_once(load: Any) -> None:
+    llm = load("llama", context_window=None)
+    with closing(llm.stream(ask("who ?", max_tokens=110))) as pieces:
+        next(pieces)
+    assert not [thread for thread in threading.enumerate() if "_work" in thread.name]
+    assert not llm._lock.locked()
+
+
+def test_a_closed_stream_wrote_only_what_was_asked_for(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    llm = load()
+    steps = []
+    forward = type(llm._model).forward
+
+    def slow(model: Any, *args: Any, **kwargs: Any) -> Any:
+        steps.append(1)
+        time.sleep(0.05)
+        return forward(model, *args, **kwargs)
+
+    monkeypatch.setattr(type(llm._model), "forward", slow)
+    started = time.perf_counter()
+    with closing(llm.stream(ask("who ?", max_tokens=100))) as pieces:
+        next(pieces)
+    assert len(steps) <= 4
+    assert time.perf_counter() - started < 1.0
+
+
+def test_two_streams_at_once_do_not_mix(load: Any) -> None:
+    llm = load()
+    alone = [one(llm, ask(text)).text for text in QUESTIONS[:3]]
+    said: dict[int, str] = {}
+
+    def read(row: int) -> None:
+        said[row] = [piece for piece in llm.stream(ask(QUESTIONS[row])) if isinstance(piece, Reply)][0].text
+
+    threads = [threading.Thread(target=read, args=(row,)) for row in range(3)]
+    for thread in threads:
+        thread.start()
+    batch = texts(llm, [ask(text) for text in QUESTIONS[:3]])
+    for thread in threads:
+        thread.join()
+    assert [said[row] for row in range(3)] == batch == alone
+
+
+def test_a_stream_raises_what_was_wrong_with_its_request(load: Any) -> None:
+    with pytest.raises(BackendError, match="context window"):
+        list(load().stream(ask("the river " * 100)))
+
+
+def test_torn_characters_are_streamed_whole() -> None:
+    from rallebench.llms._transformers.decoding import GrowingText
+
+    octets = list("a Dunărea, 多瑙河!".encode())
+    text = GrowingText(lambda tokens: bytes(tokens).decode("utf-8", "replace"))
+    pieces = [text.add(octet) for octet in octets] + [text.end()]
+    assert "".join(pieces) == text.shown == "a Dunărea, 多瑙河!"
+    assert not any("\N{REPLACEMENT CHARACTER}" in piece for piece in pieces)
+
+
+# ── prompts ──────────────────────────────────────────────────────────────────
+
+
+def test_a_prompt_longer_than_the_window_is_refused_in_its_place_with_both_numbers(load: Any) -> None:
+    short, long, other = load().generate([ask("who ?"), ask("the river " * 100), ask("when ?")])
+    assert isinstance(short, Reply) and isinstance(other, Reply)
+    assert isinstance(long, BackendError)
+    assert "has 201 tokens" in str(long) and "holds 128" in str(long)
+
+
+@pytest.mark.parametrize(("which", "window"), [("llama", 128), ("gpt2", 48)])
+def test_a_reply_ends_where_the_window_ends_and_says_so(load: Any, which: str, window: int) -> None:
+    prompts = ["the " * (window - 4), "who ?", "the " * (window - 2)]
+    long, short, full = load(which).generate([ask(text) for text in prompts])
+    assert (long.completion_tokens, long.finish_reason) == (3, "length")
+    assert "3 tokens" in long.note
+    assert (full.completion_tokens, short.completion_tokens) == (1, 12)
+    assert short.note == ""
+
+
+def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(load: Any) -> None:
+    (reply,) = load().generate([ask("the " * 127)])
+    assert isinstance(reply, BackendError) and "has 128 tokens" in str(reply)
+
+
+def test_an_encoder_takes_a_prompt_that_fills_its_window(load: Any) -> None:
+    fits, long = load("t5").generate([ask("the " * 63), ask("the " * 64)])
+    assert isinstance(fits, Reply) and fits.completion_tokens == 12
+    assert isinstance(long, BackendError) and "has 65 tokens" in str(long) and "holds 64" in str(long)
+
+
+def test_a_relative_position_model_may_be_given_a_larger_window(load: Any) -> None:
+    assert isinstance(load("t5", context_window=200).generate([ask("the " * 150)])[0], Reply)
+
+
+def test_a_window_larger_than_the_models_positions_is_refused(load: Any) -> None:
+    with pytest.raises(UsageError, match="only 128 positions"):
+        load(context_window=129)
+
+
+def test_a_chat_template_is_used_where_there_is_one_and_can_be_switched_off(load: Any) -> None:
+    # <s> user : who ? ; answer :
+    assert one(load("chat"), ask("who ?")).prompt_tokens == 8
+    assert one(load("chat", chat_template="off"), ask("who ?")).prompt_tokens == 3
+    assert one(load("llama"), ask("who ?")).prompt_tokens == 3
+
+
+def test_a_system_text_comes_first_unless_the_request_has_its_own(load: Any) -> None:
+    llm = load("chat", system="stop lost")
+    # <s> system : stop lost ; user : who ? ; answer :
+    assert one(llm, ask("who ?")).prompt_tokens == 13
+    own = Generate("tiny", (Message("system", "won"), Message("user", "who ?")), max_tokens=2)
+    assert one(llm, own).prompt_tokens == 12
+
+
+def test_a_system_text_stands_before_a_plain_prompt(load: Any) -> None:
+    told = one(load("llama", system="stop lost"), ask("who ?"))
+    assert told.text == one(load("llama"), ask("stop lost\n\nwho ?")).text
+
+
+def test_messages_that_the_template_refuses_are_a_sentence_in_their_place(load: Any) -> None:
+    twice = (Message("user", "who ?"), Message("system", "won"))
+    good, bad = load("chat").generate([ask("who ?"), Generate("tiny", twice)])
+    assert isinstance(good, Reply)
+    assert isinstance(bad, BackendError) and "a system message must come first" in str(bad)
+
+
+def test_asking_for_a_template_that_is_not_there_is_refused(load: Any) -> None:
+    with pytest.raises(UsageError, match="has no chat template; set chat_template to off"):
+        load("llama", chat_template="on")
+
+
+def test_an_empty_prompt_starts_from_the_beginning_of_text(load: Any) -> None:
+    assert one(load(), ask("")).prompt_tokens == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (ask("who ?", tools=(ToolSpec("search"),)), "calls no tools"),
+        (ask("who ?", options={"topp": 0.5}), "Did you mean 'top_p'"),
+        (ask("who ?", options={"top_p": 7}), "top_p is 7"),
+        (ask("who ?", max_tokens=0), "max_tokens is 0"),
+        (ask("who ?", temperature=-1.0), "temperature is -1.0"),
+    ],
+)
+def test_what_the_model_cannot_do_is_refused_in_its_place(load: Any, request_: Generate, words: str) -> None:
+    refused, answered = load().generate([request_, ask("who ?")])
+    assert isinstance(refused, UsageError) and words in str(refused)
+    assert isinstance(answered, Reply)
+
+
+# ── settings, names, fingerprints ────────────────────────────────────────────
+
+
+def test_an_unknown_setting_names_the_known_ones() -> None:
+    with pytest.raises(
+        UsageError, match="no setting 'quantisation'.*Did you mean 'quantization'.*device_map"
+    ):
+        LLMS["transformers"]("tiny", model="x", quantisation="8bit")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"quantization": "3bit"}, "none, 8bit, 4bit"),
+        ({"dtype": "int8"}, "auto, float32"),
+        ({"chat_template": "maybe"}, "auto, on, off"),
+        ({"context_rule": "truncate"}, "refuse"),
+        ({"temperature": "hot"}, "temperature is 'hot'"),
+        ({"stop": "Q:"}, "list of texts"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"device_map": 3}, "device_map"),
+        ({"model": " "}, "model must be"),
+        ({"system": 3}, "system must be a text"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_before_loading(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        LLMS["transformers"]("tiny", **{"model": "/nowhere", **settings})
+
+
+def test_the_fingerprint_stays_when_a_folder_moves(
+    load: Any, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    moved = shutil.copytree(folders["llama"], tmp_path / "moved")
+    llm = LLMS["transformers"]("other name", model=str(moved), device_map="cpu", batch_size=3)
+    assert llm.fingerprint == load().fingerprint
+
+
+def test_the_fingerprint_changes_with_all_that_changes_an_answer(load: Any, folders: dict[str, Path]) -> None:
+    variants = [
+        load(),
+        load("no pad"),
+        load("ends"),
+        load("chat"),
+        load("chat", chat_template="off"),
+        load(dtype="bfloat16"),
+        load(system="won"),
+        load(max_tokens=3),
+        load(stop=["won"]),
+        load(temperature=0.5),
+    ]
+    fingerprints = {llm.fingerprint for llm in variants}
+    assert len(fingerprints) == len(variants)
+
+
+def test_one_changed_weight_changes_the_fingerprint_of_a_small_model(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    from rallebench.llms._transformers.folders import content_hash
+
+    copy = shutil.copytree(folders["llama"], tmp_path / "copy")
+    before = content_hash(copy)
+    weights = bytearray((copy / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (copy / "model.safetensors").write_bytes(weights)
+    assert content_hash(copy) != before
+
+
+def test_the_default_temperature_is_told_to_the_memo(load: Any) -> None:
+    assert load(temperature=0.5).temperature == 0.5
+
+
+# ── loading and unloading ────────────────────────────────────────────────────
+
+
+def damage(folder: Path, what: str) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    if what == "no weights":
+        (folder / "model.safetensors").unlink()
+    elif what == "cut weights":
+        whole = (folder / "model.safetensors").read_bytes()
+        (folder / "model.safetensors").write_bytes(whole[:-5000])
+    elif what == "lfs pointer":
+        (folder / "model.safetensors").write_text(
+            "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"
+        )
+    elif what == "missing shard":
+        (folder / "model.safetensors").unlink()
+        index = {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    elif what == "no config":
+        (folder / "config.json").unlink()
+    elif what == "adapter":
+        (folder / "config.json").rename(folder / "adapter_config.json")
+    elif what == "torn config":
+        (folder / "config.json").write_text("{")
+    elif what == "no tokenizer":
+        (folder / "tokenizer.json").unlink()
+        (folder / "tokenizer_config.json").unlink()
+    else:
+        changes = {
+            "unknown kind": {"model_type": "wonder"},
+            "own code": {
+                "model_type": "wonder",
+                "auto_map": {"AutoConfig": "x.C", "AutoModelForCausalLM": "x.M"},
+            },
+            "pictures": {"model_type": "vit"},
+            "one layer more": {"num_hidden_layers": 3},
+            "other shapes": {"hidden_size": 128},
+        }
+        (folder / "config.json").write_text(json.dumps(config | changes[what]))
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "words"),
+    [
+        ("no weights", BadFileError, "holds no weights"),
+        ("cut weights", BadFileError, "damaged, cut short"),
+        ("lfs pointer", BadFileError, "git-lfs pointer"),
+        ("missing shard", BadFileError, "copy all 1 shards"),
+        ("no config", BadFileError, "has no config.json"),
+        ("adapter", BadFileError, "merge the adapter"),
+        ("torn config", BadFileError, "not valid JSON"),
+        ("no tokenizer", BadFileError, "holds no tokenizer"),
+        ("unknown kind", UsageError, "does not know the kind of model"),
+        ("own code", UsageError, "trust_remote_code"),
+        ("pictures", UsageError, "no causal or encoder–decoder model"),
+        ("one layer more", BadFileError, "lack 9 tensors"),
+        ("other shapes", BadFileError, "do not have the shapes"),
+    ],
+)
+def test_a_folder_that_holds_no_whole_model_is_one_sentence(
+    folders: dict[str, Path], tmp_path: Path, what: str, kind: type[RalleError], words: str
+) -> None:
+    folder = shutil.copytree(folders["llama"], tmp_path / "bad")
+    damage(folder, what)
+    with pytest.raises(kind, match=words) as raised:
+        LLMS["transformers"]("tiny", model=str(folder), device_map="cpu")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "words"),
+    [
+        ("/nowhere/at/all", BadFileError, "does not exist"),
+        ("./nowhere", BadFileError, "does not exist"),
+        ("nobody/no-such-model", BackendError, "the hub cannot be reached"),
+        ("not a name", NotFoundError, "neither a folder here nor a model"),
+    ],
+)
+def test_a_model_that_is_nowhere_is_one_sentence(model: str, kind: type[RalleError], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        LLMS["transformers"]("tiny", model=model, device_map="cpu")
+
+
+def test_a_missing_package_is_named_with_its_install_line(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    with pytest.raises(MissingPackageError, match="pip install bitsandbytes"):
+        LLMS["transformers"]("tiny", model=str(folders["llama"]), quantization="8bit")
+
+
+def test_a_model_that_cannot_fit_is_refused_before_it_is_read(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rallebench.llms._transformers import loading
+
+    monkeypatch.setattr(loading, "free_ram_bytes", lambda: 1000)
+    with pytest.raises(BackendMemoryError, match=r"needs about 0.3 MB as float32, but only 0.0 MB are free"):
+        LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
+
+
+def test_running_out_of_memory_asks_for_a_smaller_batch(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    llm = load("gpt2", batch_size=7)
+
+    def too_much(*_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    monkeypatch.setattr(llm._model, "generate", too_much)
+    with pytest.raises(BackendMemoryError, match="smaller batch size"):
+        llm.generate([ask("who ?")])
+
+
+def test_loading_tells_what_it_does_and_what_it_took(folders: dict[str, Path]) -> None:
+    steps = LLMS.entry("transformers").traits["loading"](
+        "tiny", model=str(folders["llama"]), device_map="cpu"
+    )
+    *lines, llm = steps
+    assert [line.split()[0] for line in lines] == ["Reading", "Loading", "Loaded"]
+    assert "float32 (0.3 MB)" in lines[1]
+    assert "LlamaForCausalLM (float32) on cpu, window 128 tokens, took" in lines[2]
+    assert llm.about in lines[2]
+    llm.close()
+
+
+def test_a_second_model_leaves_the_first_as_it_was(load: Any, folders: dict[str, Path]) -> None:
+    first = load("llama")
+    before = one(first, ask("who ?")).text
+    second = LLMS["transformers"]("second", model=str(folders["gpt2"]), device_map="cpu")
+    assert one(first, ask("who ?")).text == before
+    assert one(second, ask("who ?")).text != before
+    second.close()
+    assert one(first, ask("who ?")).text == before
+
+
+def test_an_unloaded_model_says_so(folders: dict[str, Path]) -> None:
+    llm = LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
+    llm.close()
+    (answer,) = llm.generate([ask("who ?")])
+    assert isinstance(answer, NotFoundError) and "was unloaded; load it again" in str(answer)
+    with pytest.raises(NotFoundError, match="was unloaded"):
+        list(llm.stream(ask("who ?")))
+
+
+def test_unloading_ends_a_stream_that_is_being_written(folders: dict[str, Path]) -> None:
+    llm = LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
+    pieces = llm.stream(ask("who ?", max_tokens=120))
+    next(pieces)
+    llm.close()
+    with pytest.raises(NotFoundError, match="was unloaded"):
+        list(pieces)
+
+
+def test_closing_a_model_gives_its_memory_back_and_says_how_much(tmp_path: Path) -> None:
+    folder = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=5)
+    weights = (folder / "model.safetensors").stat().st_size
+    assert weights > 150_000_000
+    before = Memory.now()
+    llm = LLMS["transformers"]("wide", model=str(folder), device_map="cpu")
+    one(llm, ask("who ?", max_tokens=2))
+    held = Memory.now() - before
+    assert held.ram > 0.9 * weights
+    assert llm.memory.ram == pytest.approx(weights, rel=0.2)
+    llm.close()
+    assert llm.freed.ram > 0.9 * weights
+    assert (Memory.now() - before).ram < 0.15 * weights
+
+
+# ── quantisation ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def square(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama whose matrices are wide enough for blocks of 64."""
+    if importlib.util.find_spec("bitsandbytes") is None:
+        pytest.skip("bitsandbytes is not installed")
+    return tiny_models.save_llama(tmp_path_factory.mktemp("square") / "llama", hidden=256, layers=2)
+
+
+@pytest.mark.parametrize("quantization", ["8bit", "4bit"])
+def test_a_quantised_model_answers_on_the_cpu_in_less_memory(
+    square: Path, quantization: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    from rallebench.llms._transformers.folders import needed_bytes
+
+    llm = LLMS["transformers"]("small", model=str(square), quantization=quantization, device_map="cpu")
+    with caplog.at_level(logging.WARNING):
+        batch = texts(llm, [ask(text, max_tokens=6) for text in QUESTIONS[:2]])
+    assert batch == [one(llm, ask(text, max_tokens=6)).text for text in QUESTIONS[:2]]
+    assert all(len(text.split()) == 6 for text in batch)
+    assert not [record for record in caplog.records if "cast" in record.getMessage()]
+    footprint = llm._model.get_memory_footprint()
+    assert footprint < 0.4 * needed_bytes(square, "float32")
+    assert needed_bytes(square, "float32", quantization) == pytest.approx(footprint, rel=0.1)
+    assert f"/{quantization}/" in llm.fingerprint
+    *pieces, last = llm.stream(ask("who ?", max_tokens=6))
+    assert "".join(pieces) == last.text
+    llm.close()
+
+
+# ── on a GPU ─────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def needs_gpu() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA GPU")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"dtype": "float16"}, {"quantization": "8bit"}, {"quantization": "4bit"}]
+)
+def test_a_gpu_answers_and_gets_its_memory_back(needs_gpu: None, tmp_path: Path, settings: Any) -> None:
+    folder = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=5)
+    before = Memory.now()
+    llm = LLMS["transformers"]("wide", model=str(folder), device_map="cuda", **settings)
+    assert llm.memory.vram > 20_000_000
+    requests = [ask(text) for text in QUESTIONS]
+    assert all(isinstance(reply, Reply) for reply in llm.generate(requests))
+    *pieces, last = llm.stream(requests[0])
+    assert "".join(pieces) == last.text
+    took = llm.memory.vram
+    llm.close()
+    assert llm.freed.vram >= 0.95 * took
+    assert (Memory.now() - before).vram <= 0.05 * took
+
+
+def test_a_prompt_past_learned_positions_never_reaches_the_gpu(
+    needs_gpu: None, folders: dict[str, Path]
+) -> None:
+    llm = LLMS["transformers"]("tiny", model=str(folders["gpt2"]), device_map="cuda")
+    refused, near, short = llm.generate([ask("the " * 60), ask("the " * 46), ask("who ?")])
+    assert isinstance(refused, BackendError) and isinstance(near, Reply) and isinstance(short, Reply)
+    llm.close()

@@ -1,0 +1,137 @@
+"""Tiny random language models, made in a second: a Llama, a GPT-2, a T5 and their word-level tokenizer.
+
+Their text is nonsense, but it is the same nonsense each time, and all else is as in real models:
+padding, chat templates, end-of-text tokens, quantisation, streaming.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+TEXT = """
+the river city king queen won lost founded wrote in of and was is on at by for a old new big small red blue one two
+three four five six seven eight nine ten who what when where why how . , ? ! : ; answer question passage context
+source Stop stop User Assistant user system assistant Bucharest Danube Ada Byron Paris France
+"""
+WORDS = TEXT.split()
+SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
+CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{% if message['role'] == 'system' and not loop.first %}"
+    "{{ raise_exception('a system message must come first') }}{% endif %}{{ message['role'] }} : {{ message['content'] }} ; {% endfor %}"
+    "{% if add_generation_prompt %}answer :{% endif %}"
+)
+
+
+def save_tokenizer(
+    folder: Path, *, chat_template: str | None = None, pad: bool = True, adds_eos: bool = False
+) -> int:
+    """Write a word-level tokenizer into ``folder``; return the size of its vocabulary."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS])}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
+    )
+    frame = "$A </s>" if adds_eos else "<s> $A"
+    words.post_processor = processors.TemplateProcessing(
+        single=frame, special_tokens=[("<s>", vocabulary["<s>"]), ("</s>", vocabulary["</s>"])]
+    )
+    names: dict[str, Any] = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+    if pad:
+        names["pad_token"] = "<pad>"
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, **names)
+    tokenizer.chat_template = chat_template
+    tokenizer.save_pretrained(folder)
+    return len(vocabulary)
+
+
+def save_llama(
+    folder: Path,
+    *,
+    hidden: int = 64,
+    layers: int = 2,
+    positions: int = 128,
+    chat: bool = False,
+    pad: bool = True,
+    ends: bool = False,
+    seed: int = 7,
+) -> Path:
+    """Write a random Llama. It never ends by itself unless ``ends``."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    vocabulary = save_tokenizer(folder, chat_template=CHAT_TEMPLATE if chat else None, pad=pad)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=positions,
+        pad_token_id=0 if pad else None,
+        bos_token_id=2,
+        eos_token_id=3,
+    )
+    return _save(LlamaForCausalLM, config, folder, seed, ends)
+
+
+def save_gpt2(folder: Path, *, positions: int = 48, seed: int = 7) -> Path:
+    """Write a random GPT-2: learned positions, so one past the window is an index error."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    vocabulary = save_tokenizer(folder)
+    config = GPT2Config(
+        vocab_size=vocabulary,
+        n_positions=positions,
+        n_embd=64,
+        n_layer=2,
+        n_head=4,
+        bos_token_id=2,
+        eos_token_id=3,
+    )
+    return _save(GPT2LMHeadModel, config, folder, seed, False)
+
+
+def save_t5(folder: Path, *, seed: int = 7) -> Path:
+    """Write a random T5 (encoder–decoder)."""
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    vocabulary = save_tokenizer(folder, adds_eos=True)
+    config = T5Config(
+        vocab_size=vocabulary,
+        d_model=64,
+        d_kv=16,
+        d_ff=128,
+        num_layers=2,
+        num_heads=4,
+        pad_token_id=0,
+        eos_token_id=3,
+        decoder_start_token_id=0,
+        n_positions=64,
+    )
+    return _save(T5ForConditionalGeneration, config, folder, seed, False)
+
+
+def _save(kind: Any, config: Any, folder: Path, seed: int, ends: bool) -> Path:
+    import torch
+
+    state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    try:
+        model = kind(config).eval()
+    finally:
+        torch.random.set_rng_state(state)
+    with torch.no_grad():
+        # The default initialisation is so small that one word wins everywhere; larger weights vary the text.
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(8.0)
+        if not ends:
+            # A row of zeros scores 0, which is never the best of some 60 random scores.
+            model.get_output_embeddings().weight[: len(SPECIAL)] = 0.0
+    model.save_pretrained(folder)
+    return folder

@@ -1,0 +1,81 @@
+"""Every metric can be asked for by name and carries its card."""
+
+from __future__ import annotations
+
+import pytest
+
+from rallebench.errors import NotFoundError, UsageError
+from rallebench.metrics import METRICS, STANDARD_KS, card, metric, satisfied
+from rallebench.types import Episode, Gold, Outcome
+
+KILT = ["accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all"]
+AT_K = ["precision", "recall", "success_rate", "answer_in_context", "answer_in_passage"]
+
+
+def test_the_names_of_kilt_and_ralle_are_known() -> None:
+    names = {
+        *KILT,
+        *(f"KILT-{name}" for name in KILT),
+        "Rprec",
+        "seconds",
+        "prompt_tokens",
+        "completion_tokens",
+    }
+    names |= {f"{family}@{k}" for family in AT_K for k in STANDARD_KS}
+    assert names <= set(METRICS.names())
+
+
+@pytest.mark.parametrize(
+    ("asked", "canonical"),
+    [
+        ("recall_at_5", "recall@5"),
+        ("recall@7", "recall@7"),
+        ("success_rate_at_1000", "success_rate@1000"),
+        (" em ", "em"),
+    ],
+)
+def test_any_cut_off_and_both_spellings_are_accepted(asked: str, canonical: str) -> None:
+    assert metric(asked).name == canonical
+
+
+def test_a_cut_off_outside_one_to_a_thousand_is_refused() -> None:
+    for name in ("recall@0", "recall@1001", "recall@999999999"):
+        with pytest.raises(UsageError, match="from 1 to 1000"):
+            metric(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["recall", "recall@", "recall@-1", "recall@five", "em@5", "Recall@5", "recall@٥", ""]
+)
+def test_a_name_that_nobody_knows_is_refused_with_the_nearest(name: str) -> None:
+    with pytest.raises(NotFoundError, match="There is no metric"):
+        metric(name)
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_every_metric_has_a_complete_card(name: str) -> None:
+    shown = card(name)
+    assert shown["definition"].endswith(".") and shown["label"] and shown["unit"] and shown["source"]
+    assert isinstance(shown["higher_is_better"], bool)
+    lowest, highest = shown["range"]
+    assert highest is None or lowest < highest
+    assert set(shown["needs"].split("+")) <= {"", "answers", "required", "provenance", "reference"}
+
+
+def test_the_card_of_a_cut_off_names_it() -> None:
+    assert card("recall_at_7")["label"] == "Recall@7" and card("recall@7")["k"] == 7
+    assert card("KILT-em")["label"] == "KILT-EM" and "R-precision" in card("KILT-em")["definition"]
+
+
+def test_needs_are_compared_with_the_gold() -> None:
+    gold = Gold(answers=("a",))
+    assert satisfied("answers", gold) and satisfied("", gold)
+    assert not satisfied("answers+provenance", gold)
+
+
+@pytest.mark.parametrize(
+    "name", [*KILT, *(f"KILT-{name}" for name in KILT), "answer_in_context@5", "answer_in_passage@5"]
+)
+def test_without_a_gold_answer_nothing_is_scored(name: str) -> None:
+    gold = Gold(provenance=(frozenset({"1"}),))
+    assert metric(name).value(Episode("q", "w", (), Outcome("Rome")), gold) is None
