@@ -84,8 +84,8 @@ def read_json(path: Path) -> Any:
         raise BadFileError(f"{path} is empty; it should hold one JSON document.")
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        where = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "too deeply nested"
+    except (ValueError, RecursionError) as error:
+        where = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else _odd(error)
         raise BadFileError(f"{path} is not valid JSON ({where}).") from None
 
 
@@ -121,6 +121,11 @@ def read_lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
         raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
+def _odd(error: Exception) -> str:
+    """Why Python refuses JSON that is well-formed."""
+    return "too deeply nested" if isinstance(error, RecursionError) else "a number has too many digits"
+
+
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object); blank lines are skipped, anything else not an object is refused."""
     for number, line in read_lines(path):
@@ -128,8 +133,8 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             value = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            message = getattr(error, "msg", "too deeply nested")
+        except (ValueError, RecursionError) as error:
+            message = error.msg if isinstance(error, json.JSONDecodeError) else _odd(error)
             raise BadFileError(f"{path}, line {number} is not valid JSON ({message}).") from None
         if not isinstance(value, dict):
             raise BadFileError(f"{path}, line {number} is not a JSON object but {type(value).__name__}.")

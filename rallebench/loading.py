@@ -12,7 +12,7 @@ from rallebench.encoders import ENCODERS
 from rallebench.errors import NotFoundError, UsageError
 from rallebench.indexing import build_index, check_index
 from rallebench.llms import LLMS
-from rallebench.ralle_settings import why_not
+from rallebench.ralle_settings import why_not, with_environment
 from rallebench.registry import unknown
 from rallebench.retrievers import RETRIEVERS
 from rallebench.workspace import STARTER, STARTER_INDEXES, Workspace
@@ -40,9 +40,12 @@ def open_retriever(workspace: Workspace, name: str, encoders: Callable[[str], An
     folder = workspace.indexes / name
     if name in STARTER_INDEXES and not (folder / "manifest.json").exists():
         yield from build_starter(workspace.indexes, name, encoders)
+    if not (folder / "manifest.json").exists() and workspace.base and name in workspace.base.retrievers:
+        entry = workspace.base.retrievers[name]
+        if reason := why_not(entry):
+            raise UsageError(reason)
+        folder = entry.index
     if not (folder / "manifest.json").exists():
-        if workspace.base and name in workspace.base.retrievers:
-            raise UsageError(why_not(workspace.base.retrievers[name]))
         raise NotFoundError(unknown("index", name, list(workspace.retrievers())))
     manifest = read_manifest(folder)
     check_index(folder, manifest)
@@ -74,7 +77,7 @@ def open_llm(name: str, entry: LLMEntry) -> Any:
     if entry.backend not in LLMS:
         raise NotFoundError(f"The model {name!r}: " + unknown("language model backend", entry.backend, LLMS.names()))
     try:
-        return LLMS[entry.backend](name, **entry.settings)
+        return LLMS[entry.backend](name, **with_environment(entry).settings)
     except TypeError as error:
         raise UsageError(f"The model {name!r} has a setting that {entry.backend} does not take: {error}.") from None
 

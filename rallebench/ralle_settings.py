@@ -12,7 +12,7 @@ import pickle
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,46 +26,126 @@ Section = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class CorpusEntry:
+    """A corpus file. ``columns``: where id, text and title stand, from 0. ``page_map``: passage → page."""
+
+    name: str
+    path: Path
+    page_map: Path | None = None
+    delimiter: str = "\t"
+    columns: tuple[int, int, int] = (0, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverEntry:
+    """A retriever of RaLLe's. ``type``: bm25, faiss or diskann. ``index``: its file or folder.
+
+    ``corpus`` is None if ``corpora.json`` lacks ``corpus_name``; ``encoder`` is the model that made the
+    vectors, '' if unknown or none; ``prefix`` begins the names of DiskANN's files.
+    """
+
+    name: str
+    type: str
+    index: Path
+    corpus_name: str = ""
+    corpus: CorpusEntry | None = None
+    encoder: str = ""
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BaseSettings:
-    """The six files as JSON gives them, keys we do not know included; {} for a file that is not there."""
+    """What the six files say. Relative paths are resolved as :func:`resolve` tells.
+
+    ``raw``: file name without suffix → its JSON, keys we do not know included; {} for a file that is
+    not there. ``develop`` and ``test``: dataset name → file; unlike in RaLLe a name may have only one.
+    """
 
     folder: Path
-    system: Section = field(default_factory=dict)
-    llms: Section = field(default_factory=dict)
-    query_encoders: Section = field(default_factory=dict)
-    corpora: Section = field(default_factory=dict)
-    retrievers: Section = field(default_factory=dict)
-    datasets: Section = field(default_factory=dict)
-
-    def path(self, written: str) -> Path:
-        """A path of the files: absolute, or in the current folder, or in this folder or one above it.
-
-        The first place where it exists counts, so that settings work from wherever the program was
-        started; if it exists nowhere it is left as written, relative to the current folder.
-        """
-        above = self.folder.resolve()
-        places = (Path(), above, *above.parents)  # an absolute path is itself in all of them
-        return next((p / written for p in places if os.path.exists(p / written)), Path(written))
+    raw: Mapping[str, Section]
+    corpora: Mapping[str, CorpusEntry]
+    retrievers: Mapping[str, RetrieverEntry]
+    develop: Mapping[str, Path]
+    test: Mapping[str, Path]
 
 
 def read_base_settings(folder: Path) -> BaseSettings:
     """Read whichever of the six files the folder holds.
 
-    Raises BadFileError for a file that is no JSON object of objects, and if there is none of the six.
+    Raises BadFileError, with file and entry, for what is malformed, and if there is none of the six.
     """
     folder = Path(folder)
-    there = {name: folder / f"{name}.json" for name in FILES if (folder / f"{name}.json").exists()}
-    if not there:
+    if not any((folder / f"{name}.json").exists() for name in FILES):
         names = ", ".join(f"{name}.json" for name in FILES)
         raise BadFileError(f"{folder} holds none of RaLLe's base settings files ({names}).")
-    sections: dict[str, Section] = {}
-    for name, path in there.items():
-        value = read_json(path)
-        sections[name] = _object(value, str(path))
-        if name != "system":
-            for key, entry in value.items():
-                _object(entry, f"{path}, {key!r}")
-    return BaseSettings(folder, **sections)
+    raw = {name: _section(folder / f"{name}.json") for name in FILES}
+    corpora = {name: _corpus(folder, name, entry) for name, entry in raw["corpora"].items()}
+    retrievers = {name: _retriever(folder, raw, corpora, name) for name in raw["retrievers"]}
+    develop, test = (_question_files(folder, raw, split) for split in ("develop", "test"))
+    return BaseSettings(folder, raw, corpora, retrievers, develop, test)
+
+
+def resolve(written: str, folder: Path) -> Path:
+    """A path of the files: absolute, or in the current folder, or in ``folder`` or one above it.
+
+    The first place where it exists counts, so that settings work from wherever the program was
+    started; if it exists nowhere it is left as written, relative to the current folder.
+    """
+    above = folder.resolve()
+    places = (Path(), above, *above.parents)  # an absolute path is itself in all of them
+    return next((place / written for place in places if os.path.exists(place / written)), Path(written))
+
+
+def _section(path: Path) -> Section:
+    if not path.exists():
+        return {}
+    section = _object(read_json(path), str(path))
+    if path.stem != "system":
+        for key, entry in section.items():
+            _object(entry, f"{path}, {key!r}")
+    return section
+
+
+def _question_files(folder: Path, raw: Mapping[str, Section], split: str) -> dict[str, Path]:
+    where = f"{folder / 'datasets.json'}, {split!r}"
+    files = raw["datasets"].get(split, {})
+    return {name: resolve(_text(files, name, where), folder) for name in files}
+
+
+def _corpus(folder: Path, name: str, entry: Section) -> CorpusEntry:
+    where = f"{folder / 'corpora.json'}, {name!r}"
+    columns = [entry.get(key, default) for key, default in _COLUMNS]
+    if not all(isinstance(column, int) and column >= 0 for column in columns):
+        raise BadFileError(f"{where}: col_doc_id, col_text and col_title must be column numbers from 0.")
+    page_map = entry.get("doc_id_to_wikipedia_id_mapping_path")
+    return CorpusEntry(
+        name,
+        resolve(_text(entry, "corpus_path", where), folder),
+        resolve(str(page_map), folder) if page_map else None,
+        str(entry.get("delimiter") or "\t"),
+        (columns[0], columns[1], columns[2]),
+    )
+
+
+def _retriever(
+    folder: Path, raw: Mapping[str, Section], corpora: Mapping[str, CorpusEntry], name: str
+) -> RetrieverEntry:
+    where = f"{folder / 'retrievers.json'}, {name!r}"
+    entry = raw["retrievers"][name]
+    kind = entry.get("type")
+    if not isinstance(kind, str) or kind not in _INDEX_KEYS:
+        raise BadFileError(f"{where}: 'type' is {kind!r}; it must be one of {', '.join(_INDEX_KEYS)}.")
+    index = resolve(_text(entry, _INDEX_KEYS[kind], where), folder)
+    corpus_name = _text(entry, "corpus_name", where)
+    encoder = raw["query_encoders"].get(str(entry.get("query_encoder_name")), {}).get("model_type")
+    prefix = str(entry.get("index_prefix") or "")
+    return RetrieverEntry(
+        name, kind, index, corpus_name, corpora.get(corpus_name), str(encoder or ""), prefix
+    )
+
+
+_COLUMNS = (("col_doc_id", 0), ("col_text", 1), ("col_title", 2))
+_INDEX_KEYS = {"bm25": "index_path", "faiss": "index_path", "diskann": "index_directory"}
 
 
 # ── language models ──────────────────────────────────────────────────────────
@@ -78,10 +158,12 @@ _AZURE = (
     "AZURE_OPENAI_API_BASE, AZURE_OPENAI_API_VERSION and AZURE_OPENAI_API_KEY; here the address is read "
     "from the second and the key from the last"
 )
+_MODEL_ARGS = ("device_map", "revision")
 _PIPELINE = {
     "max_new_tokens": "max_tokens",
     "temperature": "temperature",
     "top_k": "top_k",
+    "top_p": "top_p",
     "repetition_penalty": "repetition_penalty",
 }
 _OWN_DEFAULTS = {
@@ -97,11 +179,12 @@ def llm_entries(settings: BaseSettings) -> dict[str, LLMEntry]:
     """``llms.json`` as entries of ours, by name; what could not be carried over stands in ``about``.
 
     A Hugging Face model becomes backend ``transformers`` with ``model``, ``quantization`` (8bit, 4bit,
-    none), ``dtype`` (always float16, as in RaLLe), ``device_map`` and its generation defaults;
-    ``openai`` becomes ``openai_compatible`` with the names of Azure's variables, never their values.
+    none), ``dtype`` (always float16, as in RaLLe), ``chat_template`` (always off: RaLLe sends the prompt
+    as it stands), ``device_map``, ``revision`` and its generation defaults. ``openai`` becomes
+    ``openai_compatible`` with the names of Azure's variables, never their values.
     """
     where = settings.folder / "llms.json"
-    return {name: _llm(entry, f"{where}, model {name!r}") for name, entry in settings.llms.items()}
+    return {name: _llm(entry, f"{where}, model {name!r}") for name, entry in settings.raw["llms"].items()}
 
 
 def _llm(entry: Section, where: str) -> LLMEntry:
@@ -115,12 +198,12 @@ def _llm(entry: Section, where: str) -> LLMEntry:
         return LLMEntry(backend="openai_compatible", about=_about(_AZURE, lost), settings=_azure())
     quantization, lost = _quantization(args.get("quantization_config"), where)
     carried: dict[str, Any] = {"model": model, "quantization": quantization, "dtype": "float16"}
-    if args.get("device_map") is not None:
-        carried["device_map"] = args["device_map"]
+    carried["chat_template"] = "off"
+    carried |= {key: args[key] for key in _MODEL_ARGS if args.get(key) is not None}
     carried |= {
         ours: pipeline[theirs] for theirs, ours in _PIPELINE.items() if pipeline.get(theirs) is not None
     }
-    lost += [key for key in args if key not in ("model_type", "device_map", "quantization_config")]
+    lost += [key for key in args if key not in ("model_type", "quantization_config", *_MODEL_ARGS)]
     lost += [key for key in pipeline if key not in _PIPELINE]
     return LLMEntry(backend="transformers", about=_about("From RaLLe's llms.json", lost), settings=carried)
 
@@ -176,87 +259,12 @@ def with_environment(entry: LLMEntry) -> LLMEntry:
 # ── retrievers ───────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusEntry:
-    """A corpus file. ``columns``: where id, text and title stand, from 0. ``page_map``: passage → page."""
-
-    name: str
-    path: Path
-    page_map: Path | None = None
-    delimiter: str = "\t"
-    columns: tuple[int, int, int] = (0, 1, 2)
-
-
-@dataclass(frozen=True, slots=True)
-class RetrieverEntry:
-    """A retriever of RaLLe's. ``type``: bm25, faiss or diskann. ``index``: its file or folder.
-
-    ``corpus`` is None if ``corpora.json`` lacks ``corpus_name``; ``encoder`` is the model that made the
-    vectors, '' if unknown or none; ``prefix`` begins the names of DiskANN's files.
-    """
-
-    name: str
-    type: str
-    index: Path
-    corpus_name: str = ""
-    corpus: CorpusEntry | None = None
-    encoder: str = ""
-    prefix: str = ""
-
-
-_INDEX_KEYS = {"bm25": "index_path", "faiss": "index_path", "diskann": "index_directory"}
 _KINDS = {"bm25": "bm25", "faiss": "flat", "diskann": "flat"}
 _REASONS = {
     "bm25": "is a Lucene index, which cannot be read without Java",
     "faiss": "is a Faiss file, which this version cannot import",
     "diskann": "is a DiskANN index, which this version cannot import",
 }
-
-
-def retriever_entries(settings: BaseSettings) -> dict[str, RetrieverEntry]:
-    """``retrievers.json`` by name, each with its corpus; BadFileError for an entry that is none."""
-    where = settings.folder / "retrievers.json"
-    return {n: _retriever(settings, n, e, f"{where}, {n!r}") for n, e in settings.retrievers.items()}
-
-
-def corpus_entries(settings: BaseSettings) -> dict[str, CorpusEntry]:
-    """``corpora.json`` by name; BadFileError for an entry that is none."""
-    where = settings.folder / "corpora.json"
-    return {n: _corpus(settings, n, e, f"{where}, {n!r}") for n, e in settings.corpora.items()}
-
-
-def _retriever(settings: BaseSettings, name: str, entry: Section, where: str) -> RetrieverEntry:
-    kind = entry.get("type")
-    if not isinstance(kind, str) or kind not in _INDEX_KEYS:
-        raise BadFileError(f"{where}: 'type' is {kind!r}; it must be one of {', '.join(_INDEX_KEYS)}.")
-    index = _text(entry, _INDEX_KEYS[kind], where)
-    corpus_name = _text(entry, "corpus_name", where)
-    encoder = settings.query_encoders.get(str(entry.get("query_encoder_name")), {})
-    return RetrieverEntry(
-        name,
-        kind,
-        settings.path(index),
-        corpus_name,
-        corpus_entries(settings).get(corpus_name),
-        str(encoder.get("model_type") or ""),
-        str(entry.get("index_prefix") or ""),
-    )
-
-
-def _corpus(settings: BaseSettings, name: str, entry: Section, where: str) -> CorpusEntry:
-    columns = [
-        entry.get(key, default) for key, default in (("col_doc_id", 0), ("col_text", 1), ("col_title", 2))
-    ]
-    if not all(isinstance(column, int) and column >= 0 for column in columns):
-        raise BadFileError(f"{where}: col_doc_id, col_text and col_title must be column numbers from 0.")
-    page_map = entry.get("doc_id_to_wikipedia_id_mapping_path")
-    return CorpusEntry(
-        name,
-        settings.path(_text(entry, "corpus_path", where)),
-        settings.path(str(page_map)) if page_map else None,
-        str(entry.get("delimiter") or "\t"),
-        (columns[0], columns[1], columns[2]),
-    )
 
 
 def why_not(entry: RetrieverEntry) -> str:
@@ -334,28 +342,7 @@ def convert_page_map(pickled: Path | str, target: Path | str) -> int:
     return len(pages)
 
 
-# ── datasets ─────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetPaths:
-    """Where a dataset's questions lie: to develop with, and to test on; None if not given."""
-
-    develop: Path | None = None
-    test: Path | None = None
-
-
-def dataset_paths(settings: BaseSettings) -> dict[str, DatasetPaths]:
-    """``datasets.json`` by name; a name may stand under ``develop`` or ``test`` only, other than in RaLLe."""
-    where = settings.folder / "datasets.json"
-    develop, test = (
-        {n: settings.path(_text(part, n, f"{where}, {split!r}")) for n in part}
-        for split, part in (
-            ("develop", settings.datasets.get("develop", {})),
-            ("test", settings.datasets.get("test", {})),
-        )
-    )
-    return {name: DatasetPaths(develop.get(name), test.get(name)) for name in {**develop, **test}}
+# ── values ───────────────────────────────────────────────────────────────────
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:

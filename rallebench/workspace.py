@@ -119,7 +119,7 @@ class Workspace:
         folder = Path(reference).expanduser()
         if reference in self.chain_paths() or not folder.is_dir():
             return [(Path(reference).stem, self.chain(reference))]
-        files = sorted(p for p in folder.rglob("*") if p.suffix in (".json", ".yaml", ".yml"))
+        files = [p for p in sorted(folder.rglob("*")) if p.suffix in (".json", ".yaml", ".yml") and not _hidden(p, folder)]
         if not files:
             raise BadFileError(f"{folder} holds no chains (*.json, *.yaml).")
         return [(str(p.relative_to(folder).with_suffix("")).replace("/", "-"), load_chain_file(p)) for p in files]
@@ -181,6 +181,10 @@ class Workspace:
         entries = read_llm_entries(path) if path.exists() else {}
         entries[name] = entry
         write_json(path, {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()})
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:

@@ -56,7 +56,10 @@ def test_free_memory_is_less_than_the_machine_has() -> None:
 
 
 def test_asking_for_memory_does_not_import_torch() -> None:
-    code = "import sys; from rallebench import memory; print(memory.Memory.now().vram, memory.release(), 'torch' in sys.modules)"
+    code = (
+        "import sys; from rallebench.memory import Memory, release; "
+        "print(Memory.now().vram, release(), 'torch' in sys.modules)"
+    )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["0", "None", "False"]
 

@@ -14,16 +14,15 @@ import pytest
 
 from rallebench.catalog import LLMEntry
 from rallebench.errors import BadFileError, UsageError
+from rallebench.indexing import kinds
+from rallebench.llms import openai_compatible, settings_from
+from rallebench.llms._transformers import settings as transformers_settings
 from rallebench.ralle_settings import (
     BaseSettings,
-    DatasetPaths,
     build_command,
     convert_page_map,
-    corpus_entries,
-    dataset_paths,
     llm_entries,
     read_base_settings,
-    retriever_entries,
     why_not,
     with_environment,
 )
@@ -145,26 +144,24 @@ def read(project: Path, **sections: Any) -> BaseSettings:
 
 
 def test_all_six_files_are_kept_as_they_are(project: Path):
-    settings = read(project)
-    assert {name: getattr(settings, name) for name in FILES} == FILES
+    assert read(project).raw == FILES
 
 
 def test_keys_that_nobody_knows_are_kept(project: Path):
     corpora = {"c": {"corpus_path": "c.tsv", "comment": "mine"}}
     settings = read(project, system={"max_len_chain": 6, "theme": "dark"}, corpora=corpora)
-    assert settings.system == {"max_len_chain": 6, "theme": "dark"}
-    assert settings.corpora == corpora
+    assert settings.raw["system"] == {"max_len_chain": 6, "theme": "dark"}
+    assert settings.raw["corpora"] == corpora
 
 
 @pytest.mark.parametrize("missing", FILES)
 def test_each_file_may_be_missing(project: Path, missing: str):
     (project / f"scripts/configs/base_settings/{missing}.json").unlink()
     settings = read(project)
-    assert getattr(settings, missing) == {}
-    assert sum(bool(getattr(settings, name)) for name in FILES) == 5
-    # nothing that is made of the files may depend on the missing one
-    llm_entries(settings), corpus_entries(settings), dataset_paths(settings)
-    assert all(why_not(entry) for entry in retriever_entries(settings).values())
+    assert settings.raw == {**FILES, missing: {}}
+    assert len(llm_entries(settings)) == (0 if missing == "llms" else 3)
+    assert len(settings.retrievers) == (0 if missing == "retrievers" else 4)
+    assert all(why_not(entry) for entry in settings.retrievers.values())
 
 
 def test_a_folder_without_any_of_them_is_refused(tmp_path: Path):
@@ -192,6 +189,7 @@ def test_a_hugging_face_model_keeps_its_settings(project: Path):
             "model": "meta-llama/Llama-2-13b-chat-hf",
             "quantization": "8bit",
             "dtype": "float16",
+            "chat_template": "off",
             "device_map": {"": 0},
             "max_tokens": 512,
             "temperature": 0.0,
@@ -207,16 +205,34 @@ def test_a_hugging_face_model_keeps_its_settings(project: Path):
 )
 def test_the_quantization_is_8bit_4bit_or_none(project: Path, inside: dict[str, Any], quantization: str):
     args = {"model_type": "m", "quantization_config": {"quantization_config_config": inside}}
-    assert llm_entries(read(project, llms={"m": {"model_args": args}}))["m"].settings == {
-        "model": "m",
-        "quantization": quantization,
-        "dtype": "float16",
-    }
+    entry = llm_entries(read(project, llms={"m": {"model_args": args}}))["m"]
+    assert entry.settings["quantization"] == quantization
 
 
 def test_a_model_without_quantization_and_defaults_has_none(project: Path):
     entry = llm_entries(read(project, llms={"m": {"model_args": {"model_type": "m"}}}))["m"]
-    assert entry.settings == {"model": "m", "quantization": "none", "dtype": "float16"}
+    assert entry.settings == {
+        "model": "m",
+        "quantization": "none",
+        "dtype": "float16",
+        "chat_template": "off",
+    }
+
+
+def test_every_entry_has_settings_that_its_backend_takes(project: Path):
+    backends = {
+        "transformers": transformers_settings.Settings,
+        "openai_compatible": openai_compatible.Settings,
+    }
+    args = {"model_type": "m", "revision": "main", "device_map": "auto"}
+    extra = {"m": {"model_args": args, "pipeline_args": {"top_p": 0.9}}}
+    entries = llm_entries(read(project, llms={**FILES["llms"], **extra}))
+    for name, entry in entries.items():
+        given = settings_from(backends[entry.backend], name, entry.settings)
+        if entry.backend == "transformers":
+            transformers_settings.check(name, given)
+    assert entries["m"].settings["top_p"] == 0.9
+    assert entries["m"].settings["revision"] == "main"
 
 
 def test_what_could_not_be_carried_over_is_said(project: Path):
@@ -251,11 +267,9 @@ def test_an_azure_model_names_the_variables_and_never_their_values(
 
 
 def test_the_address_is_filled_in_when_the_model_is_loaded(project: Path, monkeypatch: pytest.MonkeyPatch):
-    from rallebench.llms.openai_compatible import Settings
-
     monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://mine.openai.azure.example/")
     entry = with_environment(llm_entries(read(project))["gpt-35-turbo"])
-    assert Settings(**entry.settings).base_url == "https://mine.openai.azure.example/openai/v1"
+    assert entry.settings["base_url"] == "https://mine.openai.azure.example/openai/v1"
 
 
 def test_an_address_whose_variable_is_not_set_is_refused(project: Path, monkeypatch: pytest.MonkeyPatch):
@@ -282,34 +296,34 @@ def test_a_model_without_a_name_is_refused(project: Path, entry: dict[str, Any])
 
 def test_a_relative_path_is_looked_for_in_the_folders_above_the_settings(project: Path):
     corpus = put(project / CORPUS)
-    assert corpus_entries(read(project))["kilt_subset_499992"].path == corpus
+    assert read(project).corpora["kilt_subset_499992"].path == corpus
 
 
 def test_the_current_folder_comes_first(project: Path):
     put(project / CORPUS)
     put(Path.cwd() / CORPUS)
-    assert corpus_entries(read(project))["kilt_subset_499992"].path == Path(CORPUS)
+    assert read(project).corpora["kilt_subset_499992"].path == Path(CORPUS)
 
 
 def test_a_path_that_is_nowhere_is_left_as_written(project: Path):
-    assert corpus_entries(read(project))["kilt_subset_499992"].path == Path(CORPUS)
+    assert read(project).corpora["kilt_subset_499992"].path == Path(CORPUS)
 
 
 def test_an_absolute_path_is_taken_as_it_is(project: Path, tmp_path: Path):
     path = str(tmp_path / "nowhere.tsv")
-    assert corpus_entries(read(project, corpora={"c": {"corpus_path": path}}))["c"].path == Path(path)
+    assert read(project, corpora={"c": {"corpus_path": path}}).corpora["c"].path == Path(path)
 
 
 # ── retrievers ───────────────────────────────────────────────────────────────
 
 
 def test_a_retriever_knows_its_index_its_corpus_and_its_encoder(project: Path):
-    entries = retriever_entries(read(project))
+    entries = read(project).retrievers
     assert list(entries) == list(FILES["retrievers"])
     hnsw, diskann = entries["hnsw_subset_499992"], entries["diskann_subset_499992"]
     assert (hnsw.type, hnsw.encoder) == ("faiss", "intfloat/e5-large-v2")
     assert hnsw.index == Path("data/dense/subset_m16_efc40_1024_499992.index")
-    assert hnsw.corpus == corpus_entries(read(project))["kilt_subset_499992"]
+    assert hnsw.corpus == read(project).corpora["kilt_subset_499992"]
     assert (diskann.type, diskann.index, diskann.prefix) == (
         "diskann",
         Path("data/dense/diskann/subset_499992"),
@@ -332,7 +346,7 @@ def test_each_retriever_says_with_which_command_line_it_is_built(
 ):
     corpus, pages = put(project / CORPUS), put((project / PAGE_MAP).with_suffix(".json"))
     put(project / PAGE_MAP)
-    entry = retriever_entries(read(project))[name]
+    entry = read(project).retrievers[name]
 
     told = why_not(entry)
 
@@ -343,25 +357,21 @@ def test_each_retriever_says_with_which_command_line_it_is_built(
 
 
 def test_the_kinds_of_the_command_lines_can_be_built(project: Path):
-    from rallebench.indexing import kinds
-
-    commands = [shlex.split(build_command(entry)) for entry in retriever_entries(read(project)).values()]
+    commands = [shlex.split(build_command(entry)) for entry in read(project).retrievers.values()]
     assert {words[words.index("--kind") + 1] for words in commands} <= set(kinds())
 
 
 def test_a_folder_with_our_manifest_is_used_as_it_is(project: Path):
     put(project / "data/bm25/kilt/manifest.json", "{}")
-    entry = retriever_entries(read(project))["bm25_subset_499992"]
+    entry = read(project).retrievers["bm25_subset_499992"]
     assert entry.index == project / "data/bm25/kilt"
     assert why_not(entry) == ""
 
 
 def test_a_corpus_that_is_not_there_or_not_known_is_said(project: Path):
     settings = read(project)
-    assert f"; put its corpus at {CORPUS}, then " in why_not(
-        retriever_entries(settings)["bm25_subset_499992"]
-    )
-    lost = retriever_entries(read(project, corpora={}))["bm25_subset_499992"]
+    assert f"; put its corpus at {CORPUS}, then " in why_not(settings.retrievers["bm25_subset_499992"])
+    lost = read(project, corpora={}).retrievers["bm25_subset_499992"]
     assert lost.corpus is None
     assert why_not(lost).endswith("its corpus 'kilt_subset_499992' is not in corpora.json; add it there.")
 
@@ -369,7 +379,7 @@ def test_a_corpus_that_is_not_there_or_not_known_is_said(project: Path):
 def test_a_corpus_with_other_columns_must_be_rewritten_first(project: Path):
     path = str(put(project / "c.tsv"))
     corpora = {"kilt_subset_499992": {"corpus_path": path, "delimiter": ",", "col_title": 1, "col_text": 2}}
-    told = why_not(retriever_entries(read(project, corpora=corpora))["bm25_subset_499992"])
+    told = why_not(read(project, corpora=corpora).retrievers["bm25_subset_499992"])
     assert "rewrite its corpus with the columns id, text, title and tabs between them, then build" in told
     assert told.endswith(f"--corpus {path}")
 
@@ -385,7 +395,7 @@ def test_a_corpus_with_other_columns_must_be_rewritten_first(project: Path):
 )
 def test_an_entry_that_is_no_retriever_is_refused(project: Path, entry: dict[str, Any], message: str):
     with pytest.raises(BadFileError) as refused:
-        retriever_entries(read(project, retrievers={"mine": entry}))
+        read(project, retrievers={"mine": entry})
     assert message in str(refused.value)
 
 
@@ -401,7 +411,7 @@ def test_the_page_map_is_converted_by_the_command_that_is_told(project: Path):
     corpora = {
         "kilt_subset_499992": {"corpus_path": CORPUS, "doc_id_to_wikipedia_id_mapping_path": str(pickled)}
     }
-    told = why_not(retriever_entries(read(project, corpora=corpora))["bm25_subset_499992"])
+    told = why_not(read(project, corpora=corpora).retrievers["bm25_subset_499992"])
 
     words = shlex.split(told[told.index("python -c") :])[:3]
     here = Path(__file__).resolve().parent.parent
@@ -448,20 +458,17 @@ def test_what_is_no_page_map_is_refused(tmp_path: Path, content: bytes):
 
 def test_a_dataset_has_a_file_to_develop_with_and_one_to_test_on(project: Path):
     test = put(project / "KILT/data/nq-dev-kilt.jsonl")
-    assert dataset_paths(read(project)) == {
-        "NQ": DatasetPaths(Path("KILT/data/nq-train-kilt.jsonl"), test),
-        "T-REx": DatasetPaths(Path("KILT/data/trex-train-kilt.jsonl"), Path("KILT/data/trex-dev-kilt.jsonl")),
-    }
+    settings = read(project)
+    train = {"NQ": "KILT/data/nq-train-kilt.jsonl", "T-REx": "KILT/data/trex-train-kilt.jsonl"}
+    assert settings.develop == {name: Path(path) for name, path in train.items()}
+    assert settings.test == {"NQ": test, "T-REx": Path("KILT/data/trex-dev-kilt.jsonl")}
 
 
 def test_a_dataset_may_have_only_one_of_the_two(project: Path):
     settings = read(project, datasets={"develop": {"A": "a.jsonl"}, "test": {"B": "b.jsonl"}})
-    assert dataset_paths(settings) == {
-        "A": DatasetPaths(develop=Path("a.jsonl")),
-        "B": DatasetPaths(test=Path("b.jsonl")),
-    }
+    assert (settings.develop, settings.test) == ({"A": Path("a.jsonl")}, {"B": Path("b.jsonl")})
 
 
 def test_a_dataset_path_that_is_no_text_is_refused(project: Path):
     with pytest.raises(BadFileError, match=r"datasets\.json, 'test': 'NQ' is 3; it should be text"):
-        dataset_paths(read(project, datasets={"test": {"NQ": 3}}))
+        read(project, datasets={"test": {"NQ": 3}})

@@ -149,7 +149,7 @@ def _fill_field(field: Field, value_of: Callable[[Field], Value], budget: Budget
 
 def format_call(text: str, args: Sequence[Value], kwargs: Mapping[str, Value], budget: Budget) -> str:
     """``text.format(*args, **kwargs)``; fields are automatic, numbered or named."""
-    budget.spend(4 * STEP + len(text) + STEP * (text.count("{") + text.count("}")))
+    budget.spend(4 * STEP + 10 * len(text) + STEP * (text.count("{") + text.count("}")))
     following = iter(range(len(args)))
     styles: set[bool] = set()
 

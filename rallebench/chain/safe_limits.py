@@ -19,7 +19,7 @@ MAX_WIDTH = 1_000  # width and precision of a format spec, width of ljust and it
 INTEGER_BOUND = 2**64  # integers stay below it in magnitude
 
 ALLOWANCE = 20_000_000  # units of one rendering
-STEP = 400  # units of one node: 50,000 nodes at most
+STEP = 800  # units of one node: 25,000 nodes at most
 ELEMENT = 80  # units of one element of a list: its slot and a small object
 
 

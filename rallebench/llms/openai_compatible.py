@@ -436,10 +436,12 @@ class OpenAICompatible:
 
     def _pause(self, failure: _Failure, tries: int, begun: bool) -> None:
         """Wait before the next try, or raise the BackendError if there is to be none."""
+        if self._closed.is_set():  # then every failure comes from that
+            raise self._unloaded()
         most = self.settings.max_retries
         allowed = most if failure.retries is None else min(failure.retries, most)
         too_long = failure.pause is not None and failure.pause > MAX_RETRY_AFTER
-        if begun or tries > allowed or too_long or self._closed.is_set():
+        if begun or tries > allowed or too_long:
             often = f" (tried {tries} times)" if tries > 1 else ""
             wait = f" and asks to wait {failure.pause:.0f} s" if too_long else ""
             lost = " What came before is incomplete and was not kept." if begun else ""
@@ -551,8 +553,6 @@ class OpenAICompatible:
         except self._timeout_errors:
             raise self._timed_out() from None
         except self._dropped_errors as error:
-            if self._closed.is_set():
-                raise self._unloaded() from None
             raise self._dropped(error) from None
         except UnicodeEncodeError:
             raise _Failure(
@@ -668,7 +668,6 @@ def _client(openai: Any, settings: Settings, key: str) -> Any:
     plain = loopback and address.scheme == "http"
     client = openai.OpenAI(
         api_key=key or "none",
-        admin_api_key="",
         base_url=settings.base_url,
         timeout=timeout,
         max_retries=0,

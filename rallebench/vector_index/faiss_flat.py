@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FILE = "flat.faiss"
+TIES = 16
 
 
 def _faiss() -> Any:
@@ -32,8 +33,22 @@ class FaissFlat:
         self._index = index
 
     def search(self, vectors: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Scores (q, k) best first and rows (q, k), −1 = none."""
-        scores, rows = self._index.search(vectors, k)
+        """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
+
+        Faiss cuts ties as its heap leaves them and sums differently in batches, so a few more
+        neighbours are fetched and scored again, query by query, in double precision.
+        """
+        import numpy as np
+
+        _, found = self._index.search(vectors, min(k + TIES, self._index.ntotal))
+        scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
+        rows = np.full((len(vectors), k), -1, dtype=np.int64)
+        for query, candidates in enumerate(found):
+            candidates = np.sort(candidates[candidates >= 0])
+            exact = (self._index.reconstruct_batch(candidates).astype(np.float64) * vectors[query]).sum(axis=1)
+            best = np.argsort(-exact, kind="stable")[:k]
+            scores[query, : len(best)] = exact[best]
+            rows[query, : len(best)] = candidates[best]
         return scores, rows
 
 

@@ -26,7 +26,7 @@ class NumpyFlat:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row."""
         import numpy as np
 
-        products = vectors @ self._vectors.T
+        products = (vectors.astype(np.float64) @ self._vectors.T.astype(np.float64)).astype(np.float32)
         found = min(k, products.shape[1])
         rows = np.full((len(vectors), k), -1, dtype=np.int64)
         scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)

@@ -263,8 +263,9 @@ def test_an_empty_batch_asks_nothing(serve: Serve) -> None:
 # ── what is tried again ──────────────────────────────────────────────────────
 
 
-def test_too_many_requests_waits_as_long_as_the_server_asks(serve: Serve) -> None:
-    server, llm = serve(fail(429, "slow down", headers={"retry_after": "0.3"}), answer("fine"))
+@pytest.mark.parametrize("header", [{"retry_after": "0.3"}, {"retry_after_ms": "300", "retry_after": "60"}])
+def test_too_many_requests_waits_as_long_as_the_server_asks(serve: Serve, header: dict[str, str]) -> None:
+    server, llm = serve(fail(429, "slow down", headers=header), answer("fine"))
     start = time.monotonic()
     assert one(llm).text == "fine"
     assert 0.3 <= time.monotonic() - start < 2

@@ -85,7 +85,10 @@ def test_tokens_are_words() -> None:
 
 
 def test_an_answer_ends_before_the_first_stop_sequence() -> None:
-    assert text(Scripted(["a b\nObservation: c"]), ask(stop=("\nZ", "\nObs"))) == "a b"
+    llm = Scripted([Reply("a b\nObservation: c\nThought: d", finish_reason="length")])
+    (reply,) = llm.generate([ask(stop=("\nZ", "\nThought", "\nObs"))])
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.finish_reason, reply.completion_tokens) == ("a b", "stop", 2)
 
 
 def test_an_answer_is_cut_at_max_tokens_words_and_says_so() -> None:

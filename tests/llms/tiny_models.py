@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Any
 
 TEXT = """
-the river city king queen won lost founded wrote in of and was is on at by for a old new big small red blue one two
-three four five six seven eight nine ten who what when where why how . , ? ! : ; answer question passage context
-source Stop stop User Assistant user system assistant Bucharest Danube Ada Byron Paris France
+the river city king queen won lost founded wrote in of and was is on at by for a old new big small red blue
+one two three four five six seven eight nine ten who what when where why how . , ? ! : ; answer question
+passage context source Stop stop User Assistant user system assistant Bucharest Danube Ada Byron Paris France
 """
 WORDS = TEXT.split()
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
-CHAT_TEMPLATE = (
-    "{{ bos_token }}{% for message in messages %}"
-    "{% if message['role'] == 'system' and not loop.first %}"
-    "{{ raise_exception('a system message must come first') }}{% endif %}{{ message['role'] }} : {{ message['content'] }} ; {% endfor %}"
-    "{% if add_generation_prompt %}answer :{% endif %}"
-)
+CHAT_TEMPLATE = """{{ bos_token }}{% for message in messages -%}
+{% if message['role'] == 'system' and not loop.first %}
+{{ raise_exception('a system message must come first') }}{% endif -%}
+{{ message['role'] }} : {{ message['content'] }} ; {% endfor -%}
+{% if add_generation_prompt %}answer :{% endif %}"""
 
 
 def save_tokenizer(

@@ -74,6 +74,7 @@ def test_the_normal_form_has_single_spaces_and_no_ascii_punctuation(text: str) -
         ("“Paris”—he said", ["Paris"], ["Paris"]),
         ("snake_case case", ["case"], ["case"]),
         ("anything", ["", "the", "...", " "], []),
+        ("İ i", ["i"], ["i"]),
         ("", ["x"], []),
     ],
 )

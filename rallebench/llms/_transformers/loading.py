@@ -75,6 +75,7 @@ def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Ite
             f"The weights of {where} lack {len(missing)} tensors that a {config.model_type} language model "
             f"has (the first is {missing[0]}), so it would answer at random; give a complete language model."
         )
+    _read_mapped(model)
     release()
     source = content_hash(folder) if folder else f"{where}@{config._commit_hash or common['revision']}"
     yield Loaded(model, tokenizer, source, dtype, _device(model), Memory.now() - before)
@@ -124,6 +125,13 @@ def _dtype(asked: str, config: Any, device_map: Any) -> str:
     if stored not in BITS or (stored == "float16" and device_map == "cpu"):
         return "float32"
     return stored
+
+
+def _read_mapped(model: Any) -> None:
+    """Read weights that are only mapped from their file into RAM: measured now, and no slow first answer."""
+    for parameter in model.parameters():
+        if parameter.device.type == "cpu" and parameter.is_contiguous():
+            parameter.data.view(-1)[:: 4096 // parameter.element_size()].max()
 
 
 def _check_room(name: str, needed: int, form: str, device_map: Any) -> None:

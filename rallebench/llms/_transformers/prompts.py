@@ -105,7 +105,8 @@ class Prompter:
         if self.window is not None and length > self.window - shared:
             raise BackendError(
                 f"The prompt for {self._name!r} has {length} tokens, but its context window holds "
-                f"{self.window} (nothing was cut): retrieve fewer or shorter passages, or use a model with a larger window."
+                f"{self.window} (nothing was cut): retrieve fewer or shorter passages, or use a model with a "
+                "larger window."
             )
         if self._encoder_decoder:
             return self._positions - 1 if self._positions else None  # one is the decoder's start token

@@ -1,0 +1,183 @@
+"""Chat: talk to the chain of Develop or to a saved one; its last action is streamed, its steps unfold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Union
+
+import gradio as gr
+
+from rallebench.bench.single import Delta, Event
+from rallebench.errors import RalleError
+from rallebench.gui import form, views, views_chat
+from rallebench.gui.session import Session, guard, guard_stream
+from rallebench.gui.tabs import TABS
+from rallebench.gui.views_chat import Turn
+from rallebench.types import Chain, Episode, Message
+from rallebench.workbench import Workbench
+
+DEVELOP = ":develop"
+"""Stands for the chain in Develop; no saved chain can be called so."""
+
+HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
+"""How much of a conversation a chain is given: about 2,000 tokens, so that small models keep room to answer."""
+
+PACE = 0.05
+"""Seconds between two redraws of a streamed answer."""
+
+HINT = (
+    "**Follow-up questions.** A template sees the earlier turns as `{history}`, one line each (`User: …`, `Assistant: …`), "
+    "the newest ten at most. In Develop, write for example\n\n"
+    "* in a retriever's template: `{history} {question}`\n"
+    "* in a model's template: `{history}` on a line of its own, then `User: {question}` and `Assistant:`\n"
+    "* in an eval template: `question if not history else history + ' ' + question`"
+)
+
+
+@TABS.register("chat", order=6, label="Chat")
+def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
+    """Talk to a chain."""
+    turns = gr.State([])
+    with gr.Row(equal_height=True):
+        source = gr.Dropdown(offers(workbench), value=DEVELOP, label="Chain", elem_id="chat-chain", scale=3, min_width=240)
+        line = gr.HTML(elem_id="chat-chain-line")
+    talk = gr.Chatbot(
+        elem_id="chat-conversation", show_label=False, height="56vh", min_height=280, placeholder=views_chat.EMPTY,
+        buttons=["copy", "copy_all"], feedback_options=None,
+    )  # fmt: skip
+    with gr.Row(equal_height=True):
+        text = gr.Textbox(
+            placeholder="Your question; Enter sends it", show_label=False, lines=1, max_lines=8, elem_id="chat-text", scale=8, container=False
+        )
+        send = gr.Button("Send", variant="primary", elem_id="chat-send", scale=1, min_width=90)
+        stop = gr.Button("Stop", interactive=False, elem_id="chat-stop", scale=1, min_width=80)
+        clear = gr.Button("Clear", elem_id="chat-clear", scale=1, min_width=80)
+    gr.Markdown(HINT, elem_id="chat-hint")
+
+    screen = [turns, talk, send, stop]
+    chosen = [source, *session.form]
+    sent = gr.on(
+        [send.click, text.submit], partial(guard_stream, on_send, workbench), [turns, text, *chosen], [*screen, text],
+        show_progress="hidden",
+    )  # fmt: skip
+    sent.failure(on_failure, turns, screen, show_progress="hidden")
+    stop.click(on_stop, [turns], screen, cancels=[sent], show_progress="hidden")
+    gr.on([clear.click, talk.clear], on_clear, None, screen, cancels=[sent], show_progress="hidden")
+    source.input(partial(guard, on_chain, workbench), chosen, [line], show_progress="hidden")
+    tab.select(partial(guard, on_tab, workbench), chosen, [source, line], show_progress="hidden")
+
+
+def offers(workbench: Workbench) -> list[tuple[str, str]]:
+    """(shown, value) of the chains that can be talked to."""
+    return [("The chain in Develop", DEVELOP), *((name, name) for name in workbench.workspace.chain_paths())]
+
+
+def chosen_chain(workbench: Workbench, source: str, values: form.Values) -> Chain:
+    """The chain in Develop as it stands there, or a saved one. Raises RalleError."""
+    return form.read_chain(values) if source == DEVELOP else workbench.workspace.chain(source)
+
+
+def history(turns: Sequence[Turn]) -> list[Message]:
+    """What the next turn is told: answered turns only, the oldest dropped and long texts cut to the limits."""
+    told: list[Message] = []
+    room = HISTORY_CHARACTERS
+    answered = [turn for turn in turns if turn.state == "done" and turn.answer.strip()]
+    for turn in reversed(answered[-HISTORY_TURNS:]):
+        pair = [Message("user", cut(turn.question)), Message("assistant", cut(turn.answer))]
+        room -= sum(len(message.content) for message in pair)
+        if room < 0:
+            break
+        told = pair + told
+    return told
+
+
+def cut(text: str) -> str:
+    """The text, its end left out if it is long."""
+    text = text.strip()
+    return text if len(text) <= MESSAGE_CHARACTERS else text[: MESSAGE_CHARACTERS - 2] + " …"
+
+
+def screen_of(turns: list[Turn]) -> list[Any]:
+    """State, conversation, and which of Send and Stop can be pressed."""
+    running = bool(turns) and turns[-1].state == "running"
+    return [turns, views_chat.messages(turns), gr.update(interactive=not running), gr.update(interactive=running)]
+
+
+def asked(workbench: Workbench, source: str, values: form.Values, earlier: list[Turn], text: str) -> Iterator[Turn]:
+    """The new turn as it grows; whatever goes wrong ends in it, so the question stays on the page."""
+    turn = Turn(text)
+    yield turn
+    try:
+        chain = chosen_chain(workbench, source, values)
+        turn, shown = replace(turn, final=views_chat.final_action(chain)), 0.0
+        for event in happenings(workbench, chain, history(earlier), text):
+            turn = views_chat.heard(turn, event)
+            if not isinstance(event, Delta) or time.monotonic() - shown > PACE:
+                shown = time.monotonic()
+                yield turn
+            if isinstance(event, Episode):
+                yield replace(turn, note=f"{turn.note} {traced(workbench, event, text)}".strip())
+    except RalleError as error:
+        yield replace(turn, error=str(error), state="failed")
+
+
+def happenings(workbench: Workbench, chain: Chain, told: list[Message], text: str) -> Iterator[Union[str, Event]]:
+    """News about loading what the chain names, then the events of the turn."""
+    for news in workbench.load_for(chain, heavy=False):
+        if isinstance(news, str):
+            yield news
+    yield from workbench.chat(chain, told, text)
+
+
+def traced(workbench: Workbench, episode: Episode, text: str) -> str:
+    """Log a finished turn; '' or one sentence saying why that did not work."""
+    trace = getattr(workbench, "trace", None)
+    if trace is None:
+        return ""
+    try:
+        trace(episode, text)
+    except RalleError as error:
+        return f"This turn was not logged: {error}"
+    return ""
+
+
+def on_send(workbench: Workbench, turns: list[Turn], text: str, source: str, *values: Any) -> Iterator[list[Any]]:
+    """Ask the chain; the conversation grows as things happen, and the text box is free for the next question."""
+    if not (text or "").strip():
+        yield [gr.skip()] * 5
+        return
+    earlier, box = views_chat.stopped(turns), ""
+    for turn in asked(workbench, source, values, earlier, text.strip()):
+        yield [*screen_of([*earlier, turn]), box]
+        box = gr.skip()
+
+
+def on_stop(turns: list[Turn]) -> list[Any]:
+    """The running turn is cancelled; what it has said stays."""
+    return screen_of(views_chat.stopped(turns))
+
+
+def on_failure(turns: list[Turn]) -> list[Any]:
+    """A bug ended the turn: its message is on the page already, and the next question can be asked."""
+    return screen_of(views_chat.stopped(turns))
+
+
+def on_clear() -> list[Any]:
+    """A new conversation; a running turn is cancelled."""
+    return screen_of([])
+
+
+def on_chain(workbench: Workbench, source: str, *values: Any) -> str:
+    """Say what the chosen chain consists of and whether it sees earlier turns."""
+    try:
+        return views_chat.chain_line(chosen_chain(workbench, source, values))
+    except RalleError as error:
+        return views.error(str(error))
+
+
+def on_tab(workbench: Workbench, source: str, *values: Any) -> list[Any]:
+    """Offer the chains that are saved now, and describe the chosen one as it is now."""
+    return [gr.update(choices=offers(workbench)), on_chain(workbench, source, *values)]

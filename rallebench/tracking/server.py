@@ -1,0 +1,279 @@
+"""MLflow's own page over a workspace: started on loopback when asked for, ended with the program.
+
+The server is a child of a small guard process (this file, run as a program) that ends it as soon
+as its own standard input closes. So it never outlives us, however we end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from rallebench.errors import BackendError, BadFileError, RalleError
+from rallebench.files import read_json, write_json
+from rallebench.tracking.connection import (
+    artifact_root,
+    is_server,
+    setup_lock,
+    tracking_uri_of,
+    without_credentials,
+)
+
+START_PATIENCE = 90.0
+"""Seconds for the server to answer; it took up to 50 on a loaded machine with two cores."""
+
+_NOTE, _LOCK, _LOG = ".mlflow-ui.json", ".mlflow-ui.lock", ".mlflow-ui.log"
+
+_lock = threading.Lock()
+_servers: dict[str, UIServer] = {}
+
+
+class UIServer:
+    """MLflow's page: ``url`` to link to, and how far it is.
+
+    ``process`` is None where the page is served by somebody else: a remote MLflow server, or
+    another program over the same workspace.
+    """
+
+    def __init__(
+        self, url: str, process: subprocess.Popen[bytes] | None = None, log: Path | None = None
+    ) -> None:
+        self.url, self.process, self._log = url, process, log
+        self._started = time.monotonic()
+        self._is_ready = process is None
+        self._stopped = False
+
+    def ready(self) -> bool:
+        """Whether the page can be opened; returns at once. Raises BackendError if it never will."""
+        if self._is_ready and (self.process is None or self.process.poll() is None):
+            return True
+        if self.process is not None and self.process.poll() is not None:
+            end = "was stopped" if self._stopped else f"ended while starting: {self._last_words()}"
+            raise BackendError(f"MLflow's page {end}. Start it again, or run '{open_command()}' yourself.")
+        if answers(self.url):
+            self._is_ready = True
+        elif time.monotonic() - self._started > START_PATIENCE:
+            self.stop()
+            raise BackendError(f"MLflow's page did not start within {START_PATIENCE:.0f} seconds; try again.")
+        return self._is_ready
+
+    def wait(self, seconds: float = START_PATIENCE) -> UIServer:
+        """Wait until the page can be opened. Raises BackendError if that takes too long."""
+        deadline = time.monotonic() + seconds
+        while not self.ready():
+            if time.monotonic() > deadline:
+                raise BackendError(
+                    f"MLflow's page is not ready after {seconds:.0f} seconds; it may still come."
+                )
+            time.sleep(0.2)
+        return self
+
+    @property
+    def waited(self) -> float:
+        """Seconds since it was started."""
+        return time.monotonic() - self._started
+
+    def stop(self) -> None:
+        """End the server if this program started it."""
+        self._stopped = True
+        if self.process is None:
+            return
+        with contextlib.suppress(OSError):
+            if self.process.stdin:
+                self.process.stdin.close()
+        try:
+            self.process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _last_words(self) -> str:
+        try:
+            text = self._log.read_text("utf-8", "replace") if self._log else ""
+        except OSError:
+            text = ""
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return lines[-1][:200] if lines else "it said nothing"
+
+
+def start_ui(workspace: Path, port: int = 0, *, tracking_uri: str | None = None) -> UIServer:
+    """MLflow's page over the workspace's runs, starting now if it does not run yet; does not wait for it.
+
+    ``port`` 0 takes a free one. Where the tracking URI names a server, that server's page is the
+    page. Raises BackendError if it cannot be started.
+    """
+    workspace = Path(workspace).resolve()
+    uri = tracking_uri_of(workspace, tracking_uri)
+    if is_server(uri):
+        return UIServer(without_credentials(uri))
+    with _lock:
+        own = _servers.get(uri)
+        if own is not None and own.process is not None and own.process.poll() is None:
+            return own
+        server = _other(workspace) or _start(workspace, port, uri)
+        if server.process is not None:
+            _servers[uri] = server
+        return server
+
+
+def open_command(workspace: Path | None = None, tracking_uri: str | None = None) -> str:
+    """What to type in a terminal for the same page."""
+    if workspace is None:
+        return "mlflow server"
+    uri = without_credentials(tracking_uri_of(workspace, tracking_uri))
+    if is_server(uri):
+        return f"open {uri} in a browser"
+    words = ["mlflow", "server", "--host", "127.0.0.1", "--backend-store-uri", uri]
+    words += ["--default-artifact-root", artifact_root(workspace), "--workers", "1"]
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def answers(url: str) -> bool:
+    """Whether an MLflow server answers at ``url`` now."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(f"{url}/health", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (OSError, ValueError):
+        return False
+
+
+def _other(workspace: Path) -> UIServer | None:
+    """The page that another program serves over this workspace, if there is one.
+
+    The guard of a running server holds a lock, which the operating system frees with it.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        workspace.mkdir(parents=True, exist_ok=True)
+        with FileLock(workspace / _LOCK, timeout=0):
+            return None
+    except Timeout:
+        pass
+    except OSError as error:
+        raise BackendError(f"{workspace} cannot be written to ({error.strerror or error}).") from None
+    try:
+        url = str(read_json(workspace / _NOTE)["url"])
+    except (BadFileError, KeyError, TypeError):
+        return None
+    return UIServer(url) if answers(url) else None
+
+
+def _start(workspace: Path, port: int, uri: str) -> UIServer:
+    port = port or _free_port()
+    log = workspace / _LOG
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
+    command += ["--default-artifact-root", artifact_root(workspace)]
+    guard = [sys.executable, "-m", "rallebench.tracking.server", str(workspace / _LOCK), *command]
+    options: dict[str, Any] = (
+        {"creationflags": 0x08000000} if os.name == "nt" else {"start_new_session": True}
+    )
+    try:
+        with open(log, "wb") as out:
+            process = subprocess.Popen(
+                guard,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                env=_environment(uri),
+                cwd=workspace,
+                **options,
+            )
+    except OSError as error:
+        raise BackendError(f"MLflow's page cannot be started: {error.strerror or error}.") from None
+    server = UIServer(f"http://127.0.0.1:{port}", process, log)
+    write_json(workspace / _NOTE, {"url": server.url})
+    atexit.register(server.stop)
+    if uri.startswith("sqlite:///"):
+        threading.Thread(
+            target=_hold_setup, args=(server, Path(uri[len("sqlite:///") :])), daemon=True
+        ).start()
+    return server
+
+
+def _hold_setup(server: UIServer, database: Path) -> None:
+    """Keep others from making the tables while the server may be doing so."""
+    with contextlib.suppress(RalleError), setup_lock(database):
+        while not server.ready():
+            time.sleep(0.2)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _environment(uri: str) -> dict[str, str]:
+    """Ours without MLflow's settings. The URI goes here, because anybody can read a command line."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "_MLFLOW_"))}
+    package = str(Path(__file__).resolve().parents[2])
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(filter(None, [package, kept.get("PYTHONPATH", "")])),
+        "MLFLOW_BACKEND_STORE_URI": uri,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+
+
+def guard(lock: str, command: list[str]) -> int:
+    """Run ``command`` until it ends or standard input closes; hold ``lock`` meanwhile. Its exit code."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(lock, timeout=5):
+            options: dict[str, Any] = {} if os.name == "nt" else {"start_new_session": True}
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+            threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
+            return process.wait()
+    except Timeout:
+        print("another program already shows MLflow's page for this workspace")
+        return 1
+
+
+def _end_with_input(process: subprocess.Popen[bytes]) -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process with all its children: politely, then not."""
+    if os.name == "nt":
+        subprocess.run(["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False)
+        return
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGTERM)
+        for _ in range(50):
+            if process.poll() is not None:
+                break
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(guard(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,201 @@
+"""What every retriever and every vector index promises, whatever its kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rallebench.catalog import Manifest
+from rallebench.encoders import ENCODERS
+from rallebench.encoders.hashing import Hashing
+from rallebench.errors import BackendError, MismatchError, UsageError
+from rallebench.indexing import build_index, kinds
+from rallebench.retrievers import RETRIEVERS
+from rallebench.retrievers.in_memory import InMemory
+from rallebench.types import Passage
+from rallebench.vector_index import VECTOR_INDEXES
+from rallebench.vector_index.numpy_flat import NumpyFlatKind
+
+TEXTS = [
+    ("Titan", "Titan is the largest moon of Saturn and has a thick atmosphere."),
+    ("Triton", "Triton is the largest moon of Neptune and orbits backwards."),
+    ("Paris, Texas", "Paris is a city in Lamar County, Texas."),
+    ("多瑙河", "多瑙河是欧洲第二长河。"),
+    ("Quotes", 'She said "no" and left; naïve café.'),
+    ("Empty", ""),
+]
+PASSAGES = [Passage(f"d{i}", text, title, f"p{i}") for i, (title, text) in enumerate(TEXTS)]
+
+
+def build(folder: Path, kind: str, passages: list[Passage] = PASSAGES, name: str = "x", **options: Any) -> Any:
+    corpus = folder / f"{name}.tsv"
+    corpus.write_text("".join(f"{p.doc_id}\t{p.text}\t{p.title}\n" for p in passages), encoding="utf-8")
+    pages = folder / f"{name}.json"
+    pages.write_text(__import__("json").dumps({p.doc_id: p.page_id for p in passages}))
+    *_, manifest = build_index(folder / "indexes", name, corpus, kind, encoder=Hashing(), page_map=pages, **options)
+    assert isinstance(manifest, Manifest)
+    return RETRIEVERS[manifest.retriever](name, folder / "indexes" / name, manifest, Hashing())
+
+
+@pytest.fixture(params=[*kinds(), "in-memory"])
+def retriever(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return InMemory(PASSAGES) if request.param == "in-memory" else build(tmp_path, request.param)
+
+
+def test_hits_come_best_first_and_at_most_k(retriever: Any) -> None:
+    for k in (1, 2, 5):
+        hits = retriever.search(["largest moon of Saturn"], k)[0]
+        assert 1 <= len(hits) <= k
+        assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
+    assert hits[0].passage == PASSAGES[0]
+
+
+def test_the_passage_comes_back_whole(retriever: Any) -> None:
+    for passage in PASSAGES[:5]:
+        hits = retriever.search([f"{passage.title} {passage.text}"], 1)[0]
+        assert hits[0].passage == passage
+
+
+def test_a_batch_equals_one_by_one_in_the_asked_order(retriever: Any) -> None:
+    queries = ["Neptune moon", "", "Texas city", "多瑙河", "Saturn"]
+    assert retriever.search(queries, 3) == [retriever.search([q], 3)[0] for q in queries]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\n\t"])
+def test_an_empty_query_has_no_hits(retriever: Any, query: str) -> None:
+    assert retriever.search([query], 5) == [()]
+
+
+def test_k_beyond_the_corpus_returns_what_there_is(retriever: Any) -> None:
+    hits = retriever.search(["largest moon of Saturn Texas 多瑙河 no café"], 1000)[0]
+    assert len(hits) <= len(PASSAGES)
+    assert len({h.passage.doc_id for h in hits}) == len(hits)
+
+
+def test_a_smaller_k_is_a_prefix_where_the_retriever_says_so(retriever: Any) -> None:
+    if not retriever.prefix_stable:
+        pytest.skip("this kind does not promise it")
+    deep = retriever.search(["largest moon city"], 5)[0]
+    for k in range(1, 5):
+        assert retriever.search(["largest moon city"], k)[0] == deep[:k]
+
+
+@pytest.mark.parametrize("query", ["\x00", "((((", '"', "'; DROP TABLE", "a" * 20_000, "\ud7ff\U0001f600", "%s %d {0}"])
+def test_odd_queries_are_only_text(retriever: Any, query: str) -> None:
+    assert len(retriever.search([query], 3)) == 1
+
+
+def test_dense_search_of_everything_returns_all_passages(tmp_path: Path) -> None:
+    assert len(build(tmp_path, "flat").search(["anything"], 1000)[0]) == len(PASSAGES)
+
+
+# ── vector indexes against the reference ─────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", VECTOR_INDEXES.names())
+def test_a_vector_index_agrees_with_the_exact_reference(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(300, 24)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    queries = vectors[:40] + 0.1 * rng.normal(size=(40, 24)).astype(np.float32)
+    found = []
+    for number, maker in enumerate((VECTOR_INDEXES[kind](), NumpyFlatKind())):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        maker.build(folder, vectors)
+        found.append(maker.load(folder).search(queries, 10))
+    (scores, rows), (true_scores, true_rows) = found
+    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(rows, true_rows)])
+    assert recall >= (1.0 if maker.load(tmp_path / "1").exact and kind in ("flat", "numpy-flat") else 0.95)
+    assert np.all(np.diff(scores, axis=1) <= 1e-6)
+    np.testing.assert_allclose(scores[:, 0], true_scores[:, 0], atol=1e-5)
+
+
+# ── encoders ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ENCODERS.names())
+def test_an_encoder_gives_unit_vectors_in_the_asked_order(name: str) -> None:
+    encoder = ENCODERS[name]()
+    texts = ["short", "a much longer text " * 30, "", "多瑙河", "\U0001f600 odd \x00 bytes"]
+    vectors = encoder.encode(texts, role="passage")
+    assert vectors.shape == (len(texts), encoder.dim)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    alone = np.stack([encoder.encode([text], role="passage")[0] for text in texts])
+    np.testing.assert_allclose(vectors, alone, atol=1e-5)
+    assert encoder.encode([], role="query").shape == (0, encoder.dim)
+
+
+# ── what an index says of itself ─────────────────────────────────────────────
+
+
+def test_the_fingerprint_changes_with_corpus_kind_and_parameters_only(tmp_path: Path) -> None:
+    def fingerprint(name: str, kind: str = "bm25", passages: list[Passage] = PASSAGES, **options: Any) -> str:
+        return str(build(tmp_path, kind, passages, name, **options).fingerprint)
+
+    same = fingerprint("a")
+    assert fingerprint("b") == same
+    others = [
+        fingerprint("c", passages=PASSAGES[:-1]),
+        fingerprint("d", parameters={"k1": 1.2}),
+        fingerprint("e", kind="flat"),
+    ]
+    assert len({same, *others}) == 4
+
+
+def test_an_index_of_that_name_over_something_else_is_never_overwritten(tmp_path: Path) -> None:
+    build(tmp_path, "bm25")
+    before = (tmp_path / "indexes" / "x" / "manifest.json").read_text()
+    build(tmp_path, "bm25")
+    with pytest.raises(UsageError, match="exists already and holds something else"):
+        build(tmp_path, "bm25", PASSAGES[:-1])
+    assert (tmp_path / "indexes" / "x" / "manifest.json").read_text() == before
+    assert [p.name for p in (tmp_path / "indexes").iterdir()] == ["x"]
+
+
+def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.tsv"
+    bad.write_text("1\ta\tb\n1\ta\tb\n")
+    with pytest.raises(UsageError, match="repeats the id"):
+        list(build_index(tmp_path / "indexes", "x", bad, "bm25"))
+    assert list((tmp_path / "indexes").iterdir()) == []
+
+
+def test_another_encoder_than_the_indexs_own_is_refused_naming_both(tmp_path: Path) -> None:
+    build(tmp_path, "flat")
+    manifest = Manifest.model_validate_json((tmp_path / "indexes" / "x" / "manifest.json").read_text())
+
+    class Other(Hashing):
+        fingerprint = "other/512"
+        dim = 512
+
+    with pytest.raises(MismatchError, match=r"'hashing/256/1' \(256 dimensions\), you chose 'other/512' \(512\)"):
+        RETRIEVERS["dense"]("x", tmp_path / "indexes" / "x", manifest, Other())
+
+
+def test_other_tokens_than_the_indexs_own_are_refused_naming_both(tmp_path: Path) -> None:
+    build(tmp_path, "bm25")
+    manifest = Manifest.model_validate_json((tmp_path / "indexes" / "x" / "manifest.json").read_text())
+    old = manifest.model_copy(update={"parameters": {**manifest.parameters, "tokens": "stemmed/0"}})
+    with pytest.raises(MismatchError, match="'stemmed/0', this version uses 'words-lower"):
+        RETRIEVERS["bm25"]("x", tmp_path / "indexes" / "x", old)
+
+
+def test_a_file_that_was_changed_after_the_build_is_noticed(tmp_path: Path) -> None:
+    from rallebench.indexing import check_index
+
+    build(tmp_path, "bm25")
+    folder = tmp_path / "indexes" / "x"
+    manifest = Manifest.model_validate_json((folder / "manifest.json").read_text())
+    check_index(folder, manifest)
+    (folder / "passages.jsonl").write_text("short")
+    with pytest.raises(BackendError, match=r"passages\.jsonl is missing or was changed"):
+        check_index(folder, manifest)
+
+
+def test_a_wrong_corpus_shows_in_the_fingerprint_not_in_the_name(tmp_path: Path) -> None:
+    assert InMemory(PASSAGES).fingerprint != InMemory(PASSAGES[:-1]).fingerprint
