@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rallebench.chain.safe_limits import MAX_FIELDS, MAX_WIDTH, STEP, Budget, Refused, clip
 from rallebench.chain.safe_values import SCALARS, Value, as_repr, as_text, item, joined, kind
@@ -34,6 +35,10 @@ class Field:
 
 def parse_format(text: str) -> tuple[str | Field, ...]:
     """Literal texts and fields in order. Raises Refused, with its place, for whatever is not allowed."""
+    return _cached_parse(text) if len(text) <= 2_000 else _parse(text)
+
+
+def _parse(text: str) -> tuple[str | Field, ...]:
     pieces: list[str | Field] = []
     done = position = fields = 0
     while brace := _BRACE.search(text, position):
@@ -52,6 +57,9 @@ def parse_format(text: str) -> tuple[str | Field, ...]:
         done = position
     pieces.append(text[done:])
     return tuple(piece for piece in pieces if piece != "")
+
+
+_cached_parse = lru_cache(maxsize=64)(_parse)  # a template is filled once for every question
 
 
 def _parse_field(text: str, start: int) -> tuple[Field, int]:

@@ -189,8 +189,8 @@ def _extent(container: Value, label: str) -> str:
         if not count:
             return "no action has run before this one"
         return f"{count} action{'s have' if count > 1 else ' has'} run before this one, so there is {span}"
-    if not count and label.startswith("documents["):
-        return "that action retrieved nothing"
+    if label.startswith("documents[") and type(container) is list:
+        return f"there is {span}" if count else "that action retrieved nothing"
     if type(container) is str:
         return f"the text has {count} character{'s' * (count != 1)}"
-    return f"there is only {span}" if count else "the list is empty"
+    return f"the list has {count} element{'s' * (count != 1)}"

@@ -107,7 +107,8 @@ def _evaluate(template: str, variables: Mapping[str, Value]) -> str:
         return str(value)
     if type(value) is str:
         return value
-    hint = "', '.join(...) makes one of a list" if type(value) in (list, tuple, set) else "use str(...)"
+    hints = {list: "use ', '.join(...)", tuple: "use ', '.join(...)", set: "use ', '.join(sorted(...))"}
+    hint = hints.get(type(value), "use str(...)")
     raise Refused(f"the template gives {kind(value)}, and a prompt must be a text: {hint}")
 
 
@@ -117,4 +118,6 @@ def _error(refusal: Refused, template: str, variables: Iterable[str]) -> Templat
         before = template[: refusal.at].replace("\r\n", "\n").replace("\r", "\n").split("\n")
         place = f" at line {len(before)}, character {len(before[-1]) + 1}"
     known = listing([clip(str(name)) for name in variables])
-    return TemplateError(f"Template{place}: {refusal.message}; the variables are {known or 'none here'}.")
+    sentence = f"Template{place}: {refusal.message}; the variables are {known or 'none here'}."
+    # one line, and printable wherever it is printed: a template may hold half of a surrogate pair
+    return TemplateError(" ".join(sentence.split()).encode("utf-8", "backslashreplace").decode("utf-8"))

@@ -27,8 +27,10 @@ def build_app(workbench: Workbench) -> gr.Blocks:
             f'<header class="rb-header"><b>rallebench</b> <span>develop, prove, track and chat with '
             f'retrieval-augmented chains</span><span class="rb-version">{__version__}</span></header>'
         )
+        # A State inside gr.Tabs would be counted as a tab.
+        opened, followed = gr.State(None), gr.State("")
         with gr.Tabs(elem_id="tabs") as tabs:
-            session = Session(tabs=tabs, open_in_develop=gr.State(None), followed=gr.State(""))
+            session = Session(tabs=tabs, open_in_develop=opened, followed=followed)
             entries = sorted((TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"])
             for entry in entries:
                 with gr.Tab(entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}") as tab:

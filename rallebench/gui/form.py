@@ -55,14 +55,34 @@ def _generation(row: dict[str, Any], where: str) -> dict[str, Any]:
         if not isinstance(settings, dict):
             raise UsageError(f'{where}: the other settings must be a JSON object, as in {{"top_p": 0.9}}.')
     for name in ("max_tokens", "temperature", "seed"):
-        if row[name] is not None:
-            settings[name] = row[name]
+        if (number := optional_number(row[name], f"{where}: {name}")) is not None:
+            settings[name] = number
     if row["system"]:
         settings["system"] = row["system"]
     stop = [line.encode().decode("unicode_escape") if "\\" in line else line for line in (row["stop"] or "").split("\n") if line]
     if stop:
         settings["stop"] = stop
     return checked_generation(settings, where)
+
+
+def optional_number(text: str | None, what: str) -> float | int | None:
+    """The number in a text field, None if it is empty. Raises UsageError.
+
+    >>> optional_number(" 12 ", "k"), optional_number("0.5", "t"), optional_number("", "k")
+    (12, 0.5, None)
+    """
+    text = (text or "").strip()
+    if not text:
+        return None
+    try:
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        raise UsageError(f"{what} is {text!r}; it must be a number, or empty.") from None
+
+
+def shown_number(value: Any) -> str:
+    """A number as it stands in a text field; None is empty."""
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def action_values(action: Action) -> dict[str, Any]:
@@ -75,9 +95,9 @@ def action_values(action: Action) -> dict[str, Any]:
         "retriever": action.target if action.kind == "retrieve" else None,
         "k": action.k,
         "llm": action.target if action.kind == "generate" else None,
-        "max_tokens": action.generation.get("max_tokens"),
-        "temperature": action.generation.get("temperature"),
-        "seed": action.generation.get("seed"),
+        "max_tokens": shown_number(action.generation.get("max_tokens")),
+        "temperature": shown_number(action.generation.get("temperature")),
+        "seed": shown_number(action.generation.get("seed")),
         "stop": "\n".join(s.replace("\n", "\\n") for s in action.generation.get("stop", ())),
         "system": action.generation.get("system", ""),
         "options": json.dumps(other, ensure_ascii=False) if other else "",

@@ -101,20 +101,21 @@ def connect(uri: str) -> Any:
         with _opening:
             if uri in _opened:
                 return mlflow.MlflowClient(tracking_uri=uri)
-            with setup_lock(database) if database else contextlib.nullcontext():
+            with hold_setup(database) if database else contextlib.nullcontext():
                 client = mlflow.MlflowClient(tracking_uri=uri)
             _opened.add(uri)
             return client
 
 
-@contextlib.contextmanager
-def setup_lock(database: Path) -> Iterator[None]:
-    """Held by the one process that may make or change tables; two at once would break the database."""
+def hold_setup(database: Path) -> contextlib.AbstractContextManager[object]:
+    """A held lock for the one process that may make or change tables: two at once would break the database.
+
+    Leaving it as a context lets it go, from whatever thread.
+    """
     from filelock import FileLock, Timeout
 
     try:
-        with FileLock(f"{database}.lock", timeout=SETUP_PATIENCE):
-            yield
+        return FileLock(f"{database}.lock", thread_local=False).acquire(timeout=SETUP_PATIENCE)
     except Timeout:
         raise BackendError(
             f"{database} is being set up by another process; wait for it and try again."

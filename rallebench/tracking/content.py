@@ -153,7 +153,7 @@ def per_question(
     lines: Mapping[str, Mapping[str, Any]],
     scores: Iterable[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The table MLflow shows, ``{"columns", "data"}``: id, question, gold answers, answer, error, each metric.
+    """The table MLflow shows: id, question, gold answers, answer, error and each metric.
 
     One row per question that was answered or failed, in the order asked; None means not scored.
     """

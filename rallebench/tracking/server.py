@@ -20,12 +20,12 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from rallebench.errors import BackendError, BadFileError, RalleError
+from rallebench.errors import BackendError, BadFileError, RalleError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.tracking.connection import (
     artifact_root,
+    hold_setup,
     is_server,
-    setup_lock,
     tracking_uri_of,
     without_credentials,
 )
@@ -47,23 +47,26 @@ class UIServer:
     """
 
     def __init__(
-        self, url: str, process: subprocess.Popen[bytes] | None = None, log: Path | None = None
+        self,
+        url: str,
+        process: subprocess.Popen[bytes] | None = None,
+        log: Path | None = None,
+        *,
+        is_ready: bool = False,
     ) -> None:
-        self.url, self.process, self._log = url, process, log
+        self.url, self.process, self._log, self._is_ready = url, process, log, is_ready
         self._started = time.monotonic()
-        self._is_ready = process is None
         self._stopped = False
 
     def ready(self) -> bool:
         """Whether the page can be opened; returns at once. Raises BackendError if it never will."""
-        if self._is_ready and (self.process is None or self.process.poll() is None):
-            return True
         if self.process is not None and self.process.poll() is not None:
-            end = "was stopped" if self._stopped else f"ended while starting: {self._last_words()}"
-            raise BackendError(f"MLflow's page {end}. Start it again, or run '{open_command()}' yourself.")
-        if answers(self.url):
-            self._is_ready = True
-        elif time.monotonic() - self._started > START_PATIENCE:
+            end = "was stopped" if self._stopped else f"ended: {self._last_words()}"
+            raise BackendError(
+                f"MLflow's page {end.rstrip('.')}. Start it again, or run 'mlflow server' yourself."
+            )
+        self._is_ready = self._is_ready or answers(self.url)
+        if not self._is_ready and self.waited > START_PATIENCE:
             self.stop()
             raise BackendError(f"MLflow's page did not start within {START_PATIENCE:.0f} seconds; try again.")
         return self._is_ready
@@ -104,7 +107,8 @@ class UIServer:
         except OSError:
             text = ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return lines[-1][:200] if lines else "it said nothing"
+        telling = [line for line in lines if "rror" in line and "Traceback" not in line] or lines
+        return telling[-1][:200] if telling else "it said nothing"
 
 
 def start_ui(workspace: Path, port: int = 0, *, tracking_uri: str | None = None) -> UIServer:
@@ -116,7 +120,7 @@ def start_ui(workspace: Path, port: int = 0, *, tracking_uri: str | None = None)
     workspace = Path(workspace).resolve()
     uri = tracking_uri_of(workspace, tracking_uri)
     if is_server(uri):
-        return UIServer(without_credentials(uri))
+        return UIServer(without_credentials(uri), is_ready=True)
     with _lock:
         own = _servers.get(uri)
         if own is not None and own.process is not None and own.process.poll() is None:
@@ -127,10 +131,8 @@ def start_ui(workspace: Path, port: int = 0, *, tracking_uri: str | None = None)
         return server
 
 
-def open_command(workspace: Path | None = None, tracking_uri: str | None = None) -> str:
+def open_command(workspace: Path, tracking_uri: str | None = None) -> str:
     """What to type in a terminal for the same page."""
-    if workspace is None:
-        return "mlflow server"
     uri = without_credentials(tracking_uri_of(workspace, tracking_uri))
     if is_server(uri):
         return f"open {uri} in a browser"
@@ -143,7 +145,7 @@ def answers(url: str) -> bool:
     """Whether an MLflow server answers at ``url`` now."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with direct.open(f"{url}/health", timeout=2) as answer:
+        with direct.open(f"{url}/health", timeout=0.5) as answer:
             return bool(answer.status == 200)
     except (OSError, ValueError):
         return False
@@ -168,62 +170,62 @@ def _other(workspace: Path) -> UIServer | None:
         url = str(read_json(workspace / _NOTE)["url"])
     except (BadFileError, KeyError, TypeError):
         return None
-    return UIServer(url) if answers(url) else None
+    return UIServer(url)
 
 
 def _start(workspace: Path, port: int, uri: str) -> UIServer:
-    port = port or _free_port()
-    log = workspace / _LOG
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
+    port = _free_port(port)
+    options = ["server", "--host", "127.0.0.1", "--workers", "1", "--port"]
+    command = [sys.executable, "-m", "mlflow", *options, str(port)]
     command += ["--default-artifact-root", artifact_root(workspace)]
-    guard = [sys.executable, "-m", "rallebench.tracking.server", str(workspace / _LOCK), *command]
-    options: dict[str, Any] = (
-        {"creationflags": 0x08000000} if os.name == "nt" else {"start_new_session": True}
-    )
+    database = Path(uri[len("sqlite:///") :]) if uri.startswith("sqlite:///") else None
+    setup = hold_setup(database) if database else contextlib.nullcontext()
     try:
-        with open(log, "wb") as out:
-            process = subprocess.Popen(
+        process = _spawn_guard(workspace, command, uri)
+        server = UIServer(f"http://127.0.0.1:{port}", process, workspace / _LOG)
+        atexit.register(server.stop)
+        write_json(workspace / _NOTE, {"url": server.url})
+    except BaseException:
+        setup.__exit__(None, None, None)
+        raise
+    threading.Thread(target=_watch, args=(server, setup), daemon=True).start()
+    return server
+
+
+def _spawn_guard(workspace: Path, command: list[str], uri: str) -> subprocess.Popen[bytes]:
+    guard = [sys.executable, "-m", "rallebench.tracking.server", str(workspace / _LOCK), *command]
+    hidden: dict[str, Any] = {"creationflags": 0x08000000} if os.name == "nt" else {"start_new_session": True}
+    try:
+        with open(workspace / _LOG, "wb") as out:
+            return subprocess.Popen(
                 guard,
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=out,
                 env=_environment(uri),
                 cwd=workspace,
-                **options,
+                **hidden,
             )
     except OSError as error:
         raise BackendError(f"MLflow's page cannot be started: {error.strerror or error}.") from None
-    server = UIServer(f"http://127.0.0.1:{port}", process, log)
-    write_json(workspace / _NOTE, {"url": server.url})
-    atexit.register(server.stop)
-    if uri.startswith("sqlite:///"):
-        threading.Thread(
-            target=_hold_setup, args=(server, Path(uri[len("sqlite:///") :])), daemon=True
-        ).start()
-    return server
 
 
-def _hold_setup(server: UIServer, database: Path) -> None:
+def _watch(server: UIServer, setup: contextlib.AbstractContextManager[object]) -> None:
     """Keep others from making the tables while the server may be doing so."""
-    with contextlib.suppress(RalleError), setup_lock(database):
+    with setup, contextlib.suppress(RalleError):
         while not server.ready():
             time.sleep(0.2)
 
 
-def _free_port() -> int:
+def _free_port(port: int) -> int:
+    """``port`` if it is free, any free one for 0. Raises UsageError."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        try:
+            probe.bind(("127.0.0.1", port))
+        except (OSError, OverflowError):
+            raise UsageError(
+                f"Port {port} cannot be used for MLflow's page; choose another, or 0 for any."
+            ) from None
         return int(probe.getsockname()[1])
 
 
@@ -233,6 +235,7 @@ def _environment(uri: str) -> dict[str, str]:
     package = str(Path(__file__).resolve().parents[2])
     return {
         **kept,
+        "PYTHONSAFEPATH": "1",  # a mlflow.py in the workspace must not be imported
         "PYTHONPATH": os.pathsep.join(filter(None, [package, kept.get("PYTHONPATH", "")])),
         "MLFLOW_BACKEND_STORE_URI": uri,
         "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -249,7 +252,9 @@ def guard(lock: str, command: list[str]) -> int:
             options: dict[str, Any] = {} if os.name == "nt" else {"start_new_session": True}
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
             threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
-            return process.wait()
+            code = process.wait()
+            _end(process)
+            return code
     except Timeout:
         print("another program already shows MLflow's page for this workspace")
         return 1
@@ -268,10 +273,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         return
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGTERM)
-        for _ in range(50):
-            if process.poll() is not None:
-                break
+        for _ in range(50 if process.poll() is None else 5):
             time.sleep(0.1)
+            os.killpg(process.pid, 0)
         os.killpg(process.pid, signal.SIGKILL)
 
 

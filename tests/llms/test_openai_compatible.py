@@ -357,6 +357,7 @@ def test_closing_ends_a_wait_for_another_try(serve: Serve) -> None:
     thread = threading.Thread(target=lambda: results.append(one(llm)))
     thread.start()
     assert server.until(lambda: server.answered == 1)
+    time.sleep(0.2)  # by now it waits
     llm.close()
     thread.join(5)
     assert "was unloaded" in str(results[0])
@@ -691,6 +692,12 @@ def test_the_key_appears_in_the_authorization_header_and_nowhere_else(
         assert [name for name, value in headers.items() if KEY in value] == ["authorization"]
         assert headers["authorization"] == f"Bearer {KEY}"
         assert KEY not in str(body)
+
+
+def test_a_key_of_any_form_is_blotted_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "plainword")
+    _, llm = serve(fail(401, "x" * 295 + "plainword is wrong"))
+    assert "x" * 295 + "*** …" in failure(llm)
 
 
 def test_another_key_that_the_server_repeats_is_blotted_out(serve: Serve) -> None:

@@ -26,17 +26,17 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     followed, shown = session.followed, gr.State("")
     with gr.Row(equal_height=True):
         dataset = gr.Dropdown(list(workbench.workspace.dataset_paths()), value=DEFAULT_DATASET, label="Question set", elem_id="benchmark-dataset", scale=3)
-        limit = gr.Number(None, label="Number of questions (empty = all)", precision=0, elem_id="benchmark-limit", scale=2, min_width=130)
+        limit = gr.Textbox(label="Number of questions", placeholder="all", max_lines=1, elem_id="benchmark-limit", scale=2, min_width=130)
         batch_size = gr.Number(20, label="Batch size", precision=0, elem_id="benchmark-batch-size", scale=1, min_width=100)
-        name = gr.Textbox(label="Run name (empty = made for you)", elem_id="benchmark-name", scale=3, max_lines=1)
+        name = gr.Textbox(label="Run name", placeholder="made for you", elem_id="benchmark-name", scale=3, max_lines=1)
         metrics = gr.Dropdown(
-            list(METRICS.names()), multiselect=True, label="Metrics (empty = all that the gold allows)", elem_id="benchmark-metrics", scale=4,
+            list(METRICS.names()), multiselect=True, label="Metrics (none chosen = all that the gold allows)", elem_id="benchmark-metrics", scale=4,
         )
-    with gr.Row():
-        run = gr.Button("Run benchmark", variant="primary", elem_id="benchmark-run")
-        stop = gr.Button("Stop", elem_id="benchmark-stop")
-        resume = gr.Button("Resume", elem_id="benchmark-resume")
-        track = gr.Checkbox(True, label="Log to MLflow", elem_id="benchmark-track", min_width=120)
+    with gr.Row(elem_classes="rb-tools"):
+        run = gr.Button("Run benchmark", variant="primary", elem_id="benchmark-run", scale=2)
+        stop = gr.Button("Stop", elem_id="benchmark-stop", scale=1)
+        resume = gr.Button("Resume", elem_id="benchmark-resume", scale=1)
+        track = gr.Checkbox(True, label="Log to MLflow", elem_id="benchmark-track", scale=1, min_width=150, container=False)
     progress = gr.HTML(views.empty(NOTHING), elem_id="benchmark-progress")
     report = gr.HTML(elem_id="benchmark-report")
     with gr.Row(equal_height=True):
@@ -60,16 +60,26 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
 
 
 def on_run(
-    workbench: Workbench, dataset: str, limit: float | None, batch_size: float, name: str, metrics: list[str], track: bool, *values: Any
+    workbench: Workbench, dataset: str, limit: str, batch_size: float, name: str, metrics: list[str], track: bool, *values: Any
 ) -> list[Any]:
     """Check the plan, then run it in the background."""
     chain = form.read_chain(values)
     plan = benchmark.prepare(
-        workbench.workspace, chain, dataset, limit=int(limit) if limit else None, batch_size=int(batch_size or 20),
+        workbench.workspace, chain, dataset, limit=whole_number(limit), batch_size=int(batch_size or 20),
         name=name.strip(), metrics=tuple(metrics) or None, track=track,
     )  # fmt: skip
     job = workbench.start_run(plan)
     return [job.name, "", views_runs.live(job.name, {}, "loading"), "", [], ""]
+
+
+def whole_number(text: str) -> int | None:
+    """How many questions; None (all) for an empty field or RaLLe's -1. Raises UsageError."""
+    number = form.optional_number(text, "The number of questions")
+    if number is None or number <= 0:
+        return None
+    if number != int(number):
+        raise UsageError(f"The number of questions is {text!r}; it must be a whole number.")
+    return int(number)
 
 
 def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list[Any]:
@@ -83,7 +93,7 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
     if not ended:
         return [followed, mark, progress, *nothing]
     if mark == shown:
-        return [gr.skip()] * 6
+        return [gr.skip()] * 3 + nothing
     return [followed, mark, progress, *result(workbench, followed, which)]
 
 
@@ -97,6 +107,8 @@ def now(workbench: Workbench, name: str) -> tuple[str, str]:
     state = workbench.open_run(name).state()
     active = job is not None and not job.done
     phase = job.phase if job is not None and active and job.phase != "running" else ""
+    if phase == "tracking":
+        return views_runs.live(name, state, phase, "The report is ready; it is being logged to MLflow."), "tracking"
     running = active or state["state"] in ("running", "scoring")
     return views_runs.live(name, state, phase), "" if running else f"{state['state']} {state.get('updated', '')}"
 

@@ -37,14 +37,14 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             allow_custom_value=True, elem_id="develop-question", scale=6,
         )
     gold = gr.HTML(views.gold_line(examples[0]), elem_id="develop-gold")
-    with gr.Row(equal_height=True):
+    with gr.Row(elem_classes="rb-tools"):
         saved = gr.Dropdown(list(workbench.workspace.chain_paths()), value=DEFAULT_CHAIN, label="Saved chain", elem_id="develop-chain", scale=3)
-        load = gr.Button("Load chain", elem_id="develop-load-chain", scale=1, min_width=110)
+        load = gr.Button("Load chain", elem_id="develop-load-chain", scale=0, min_width=120)
         name = gr.Textbox(chain.name, label="Name", elem_id="develop-chain-name", scale=2, max_lines=1)
-        save = gr.Button("Save chain", elem_id="develop-save-chain", scale=1, min_width=110)
-        mark = gr.Checkbox(True, label="Mark gold", info="answers and pages", elem_id="develop-mark", scale=1, min_width=120)
-        execute = gr.Button("Execute chain", variant="primary", elem_id="develop-execute-chain", scale=2, min_width=140)
-        stop = gr.Button("Stop", elem_id="develop-stop", scale=1, min_width=80)
+        save = gr.Button("Save chain", elem_id="develop-save-chain", scale=0, min_width=120)
+        mark = gr.Checkbox(True, label="Mark gold", elem_id="develop-mark", scale=0, min_width=130, container=False)
+        execute = gr.Button("Execute chain", variant="primary", elem_id="develop-execute-chain", scale=1, min_width=150)
+        stop = gr.Button("Stop", elem_id="develop-stop", scale=0, min_width=90)
     status = gr.HTML(elem_id="develop-status")
     count = gr.State(len(chain.actions))
     session.form += [name, count]
@@ -109,14 +109,14 @@ def draw_action(workbench: Workbench, chain: Chain, index: int) -> dict[str, Any
     def elem(part: str) -> str:
         return f"develop-{part}-{index + 1}"
 
-    with gr.Group(visible=shown, elem_classes="rb-action", elem_id=elem("action")) as row["group"]:
-        with gr.Row(equal_height=True):
+    with gr.Column(visible=shown, elem_classes="rb-action", elem_id=elem("action")) as row["group"]:
+        with gr.Row(elem_classes="rb-tools"):
             gr.Markdown(f"### Action {index + 1}", elem_classes="rb-action-title")
-            row["interpret"] = gr.Button("Interpret prompt only", size="sm", elem_id=elem("interpret"), min_width=160)
-            row["execute"] = gr.Button("Execute this action", size="sm", elem_id=elem("execute"), min_width=160, variant="secondary")
-            row["up"] = gr.Button("Move up", size="sm", elem_id=elem("up"), min_width=80)
-            row["down"] = gr.Button("Move down", size="sm", elem_id=elem("down"), min_width=80)
-            row["remove"] = gr.Button("Remove", size="sm", elem_id=elem("remove"), min_width=80)
+            row["interpret"] = gr.Button("Interpret prompt only", size="sm", elem_id=elem("interpret"), scale=0, min_width=170)
+            row["execute"] = gr.Button("Execute this action", size="sm", elem_id=elem("execute"), scale=0, min_width=160, variant="secondary")
+            row["up"] = gr.Button("Move up", size="sm", elem_id=elem("up"), scale=0, min_width=90)
+            row["down"] = gr.Button("Move down", size="sm", elem_id=elem("down"), scale=0, min_width=100)
+            row["remove"] = gr.Button("Remove", size="sm", elem_id=elem("remove"), scale=0, min_width=80)
         with gr.Row():
             with gr.Column(scale=4, min_width=320):
                 row["kind"] = gr.Radio(form.KINDS, value=value["kind"], label="Function", elem_id=elem("kind"))
@@ -137,9 +137,9 @@ def draw_action(workbench: Workbench, chain: Chain, index: int) -> dict[str, Any
                     )
                 with gr.Accordion("Generation settings (empty = the model's own)", open=False, visible=action.kind == "generate") as row["settings"]:
                     with gr.Row():
-                        row["max_tokens"] = gr.Number(value["max_tokens"], label="Max tokens", precision=0, elem_id=elem("max-tokens"), min_width=90)
-                        row["temperature"] = gr.Number(value["temperature"], label="Temperature", elem_id=elem("temperature"), min_width=90)
-                        row["seed"] = gr.Number(value["seed"], label="Seed", precision=0, elem_id=elem("seed"), min_width=90)
+                        row["max_tokens"] = gr.Textbox(value["max_tokens"], label="Max tokens", placeholder="model's own", max_lines=1, elem_id=elem("max-tokens"), min_width=90)
+                        row["temperature"] = gr.Textbox(value["temperature"], label="Temperature", placeholder="model's own", max_lines=1, elem_id=elem("temperature"), min_width=90)
+                        row["seed"] = gr.Textbox(value["seed"], label="Seed", placeholder="model's own", max_lines=1, elem_id=elem("seed"), min_width=90)
                     row["system"] = gr.Textbox(value["system"], label="System prompt", lines=1, max_lines=6, elem_id=elem("system"))
                     row["stop"] = gr.Textbox(value["stop"], label="Stop strings, one a line (\\n for a line end)", lines=1, max_lines=4, elem_id=elem("stop"))
                     row["options"] = gr.Textbox(value["options"], label="Other settings as JSON", placeholder='{"top_p": 0.9}', lines=1, elem_id=elem("options"))

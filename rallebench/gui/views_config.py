@@ -1,0 +1,96 @@
+"""A chain → the texts that the Config tab shows. Pure: no widgets, no workbench."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rallebench.catalog import chain_to_json
+from rallebench.chain.ralle import experiment_to_json
+from rallebench.chain.template import names_used
+from rallebench.errors import TemplateError
+from rallebench.gui import views
+from rallebench.types import Chain
+
+RALLE_UNKNOWN = frozenset({"documents", "history"})
+"""Variables that RaLLe's own templates do not have."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML whose long templates read as text."""
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def as_json(chain: Chain) -> str:
+    """Our own form as JSON."""
+    return json.dumps(chain_to_json(chain), ensure_ascii=False, indent=2) + "\n"
+
+
+def as_yaml(chain: Chain) -> str:
+    """Our own form as YAML; templates of several lines stand as such where YAML can write them so."""
+    text: str = yaml.dump(chain_to_json(chain), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096)
+    return text
+
+
+def as_ralle(chain: Chain, dataset: str) -> str:
+    """RaLLe's experiment form, with the indent of RaLLe's own files."""
+    return json.dumps(experiment_to_json(chain, dataset), ensure_ascii=False, indent=4) + "\n"
+
+
+def ralle_note(chain: Chain) -> str:
+    """What RaLLe itself cannot do with the chain, as HTML; '' if it can run it."""
+    used: set[str] = set()
+    for action in chain.actions:
+        try:
+            used |= names_used(action.template, action.dialect)
+        except TemplateError:
+            continue
+    missing = sorted(used & RALLE_UNKNOWN)
+    if not missing:
+        return ""
+    names = " and ".join(f"{{{name}}}" for name in missing)
+    return views.note(f"RaLLe can load this file but not run it: its templates do not know {names}.")
+
+
+def file_stem(name: str) -> str:
+    """A chain's name as the name of a file.
+
+    >>> file_stem("retrieve-read/06 nq"), file_stem("../..")
+    ('retrieve-read-06-nq', 'chain')
+    """
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "chain"
+
+
+def commands(chain: Path | str, dataset: str, workspace: Path, base_settings: Path | None = None) -> str:
+    """The command lines that do what the page does with the chain ``chain`` (a name or a file)."""
+    where = f"--workspace {shlex.quote(str(workspace))}"
+    if base_settings is not None:
+        where += f" --base-settings {shlex.quote(str(base_settings))}"
+    named = f"--chain {shlex.quote(str(chain))}"
+    return (
+        "# benchmark the chain, as in Benchmark (add --limit 50 to try it, --json for programs)\n"
+        f"rallebench run {named} --dataset {shlex.quote(dataset)} {where}\n\n"
+        "# ask it one question, as in Develop and Chat\n"
+        f"rallebench ask {named} --question 'Your question' {where}\n"
+    )
+
+
+def unknown_targets(chain: Chain, retrievers: list[str], llms: list[str]) -> list[str]:
+    """What the chain names and this workspace does not know, as it reads in a sentence."""
+    known = {"retrieve": retrievers, "generate": llms}
+    return [
+        f"action {number} names {action.target or 'nothing'}"
+        for number, action in enumerate(chain.actions, 1)
+        if action.kind in known and action.target not in known[action.kind]
+    ]

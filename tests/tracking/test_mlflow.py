@@ -1,0 +1,606 @@
+"""A run folder in MLflow: everything is there, once, and nothing secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import FAILURE, LONG_TEMPLATE, STARTED, append, episode, make_run, mean, report, spec
+
+from rallebench.bench.store import REPORT, RunFolder
+from rallebench.errors import BackendError, BadFileError, UsageError
+from rallebench.files import read_json, write_json
+from rallebench.tracking import connection, content, live
+from rallebench.tracking.connection import default_uri, tracking_uri_of, without_credentials
+from rallebench.tracking.mlflow import (
+    flush_live,
+    live_status,
+    log_run,
+    remembered,
+    trace_episode,
+    trace_later,
+)
+from rallebench.tracking.traces import content_of
+from rallebench.types import Note, Reply, Step, ToolCall, UseTool
+
+NewRun = Callable[..., RunFolder]
+
+
+def logged(client: Any, run_id: str, path: str) -> str:
+    """The text of an artifact."""
+    return Path(client.download_artifacts(run_id, path)).read_text("utf-8")
+
+
+def traces_of(client: Any, run_id: str) -> list[Any]:
+    """The traces that belong to a run."""
+    run = client.get_run(run_id)
+    return list(client.search_traces(locations=[run.info.experiment_id], run_id=run_id, max_results=200))
+
+
+# params, metrics, tags
+
+
+def test_params_hold_the_flattened_chain_fingerprints_versions_and_seed(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    params = client.get_run(log_run(new_run().path, workspace=workspace)).data.params
+    expected = {
+        "dataset": "tiny-qa",
+        "dataset_sha256": "cc" * 32,
+        "fingerprint": "0123456789ab",
+        "workflow": "chain",
+        "limit": "all",
+        "seed": "7",
+        "batch_size": "20",
+        "metrics": "em, recall@5",
+        "backends.retriever tiny-bm25": "bm25:aa",
+        "backends.llm my-llm": "scripted:bb",
+        "versions.python": "3.11",
+        "chain.name": "read two",
+        "chain.1.kind": "retrieve",
+        "chain.1.target": "tiny-bm25",
+        "chain.1.k": "2",
+        "chain.1.template": "{question}",
+        "chain.2.kind": "generate",
+        "chain.2.generation.max_tokens": "20",
+        "chain.2.generation.stop": '["\\n"]',
+    }
+    assert {key: params.get(key) for key in expected} == expected
+
+
+def test_a_long_template_is_cut_in_the_param_and_whole_in_the_artifact(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    run_id = log_run(new_run().path, workspace=workspace)
+    value = client.get_run(run_id).data.params["chain.2.template"]
+    assert len(value) <= content.MAX_VALUE < len(LONG_TEMPLATE)
+    assert value.startswith("Answer from the passages.")
+    assert value.endswith(
+        f"(cut: {len(LONG_TEMPLATE)} characters, whole in the artifact templates/action-2.txt)"
+    )
+    assert logged(client, run_id, "templates/action-2.txt") == LONG_TEMPLATE
+
+
+def test_metrics_come_with_intervals_and_counts(workspace: Path, client: Any, new_run: NewRun) -> None:
+    metrics = client.get_run(log_run(new_run().path, workspace=workspace)).data.metrics
+    expected = {"em": 1.0, "em_low": 0.9, "em_high": 1.1, "em_n": 5, "recall_at_5": 1.0, "recall_at_5_n": 5}
+    expected |= {"n": 6, "n_errors": 1, "total_seconds": 12.5, "total_prompt_tokens": 240}
+    assert {key: metrics.get(key) for key in expected} == expected
+    assert metrics["sec per query"] == pytest.approx(12.5 / 6)
+
+
+def test_every_metric_of_ralle_is_logged_under_its_own_name() -> None:
+    downstream = ("accuracy", "em", "f1", "rougel", "has_answer")
+    ours = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec", "recall@5"]
+    found = content.metrics(report(10, 0, **{name: mean(0.5, 10) for name in ours}))
+    theirs = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec", "recall_at_5", "sec per query"]
+    assert [name for name in theirs if name not in found] == []
+
+
+def test_a_mean_per_question_and_a_total_of_the_same_name_do_not_mix() -> None:
+    found = content.metrics(report(10, 0, seconds=mean(0.3, 10)))
+    assert (found["seconds"], found["total_seconds"]) == (0.3, 12.5)
+
+
+def test_a_metric_that_nobody_was_scored_on_has_a_count_and_no_value() -> None:
+    found = content.metrics(report(4, 4, em=mean(None, 0), f1=mean(float("nan"), 4)))
+    assert found["em_n"] == 0
+    assert "em" not in found and "f1" not in found
+
+
+def test_the_run_has_the_times_of_the_benchmark_and_no_absolute_path(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    run = client.get_run(log_run(folder.path, workspace=workspace))
+    assert (run.info.start_time, run.info.end_time) == (STARTED * 1000, (STARTED + 12) * 1000)
+    assert (run.info.run_name, run.info.status) == (folder.name, "FINISHED")
+    assert run.data.tags["rallebench.run"] == folder.name
+    values = [*run.data.params.values(), *run.data.tags.values()]
+    assert [value for value in values if str(workspace) in value] == []
+
+
+def test_names_with_characters_that_mlflow_refuses_are_still_logged(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    changed = spec()["spec"]
+    changed["settings"]["backends"] = {
+        "llm openai:a/b?x=1": "one",
+        "llm openai:a_b?x=1": "two",
+        "nul": "a\0b\ud800",
+    }
+    run = client.get_run(log_run(new_run(spec=changed).path, workspace=workspace))
+    params = {key: value for key, value in run.data.params.items() if key.startswith("backends.")}
+    assert params == {
+        "backends.llm openai_a_b_x_1": "one",
+        "backends.llm openai_a_b_x_1_2": "two",
+        "backends.nul": "a\ufffdb?",
+    }
+
+
+def test_a_run_with_more_params_than_one_batch_takes_is_logged_whole(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    versions = {f"package{i}": str(i) for i in range(230)}
+    params = client.get_run(log_run(new_run(versions=versions).path, workspace=workspace)).data.params
+    assert {f"versions.{name}": value for name, value in versions.items()}.items() <= params.items()
+
+
+# artifacts
+
+
+def test_ralles_files_the_chain_and_the_report_are_artifacts(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    run_id = log_run(folder.path, workspace=workspace)
+    names = {item.path for item in client.list_artifacts(run_id)} | {
+        item.path for item in client.list_artifacts(run_id, "templates")
+    }
+    assert names == {
+        "output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt", "run.json", "report.json",
+        "chain.json", "per_question.json", "templates", "templates/action-1.txt", "templates/action-2.txt",
+    }  # fmt: skip
+    assert logged(client, run_id, "output.jsonl") == "content of output.jsonl\n"
+    assert json.loads(logged(client, run_id, "chain.json")) == spec()["spec"]["settings"]["chain"]
+    assert (workspace / "mlartifacts" / "rallebench" / run_id).is_dir()
+
+
+def test_the_table_has_a_row_per_question_and_mlflow_shows_it_as_a_table(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    run_id = log_run(new_run().path, workspace=workspace)
+    table = json.loads(logged(client, run_id, "per_question.json"))
+    assert table["columns"] == ["id", "question", "gold answers", "answer", "error", "em", "recall@5"]
+    gold = ["Ada Lovelace", "Ada"]
+    assert table["data"][0] == ["q0", "Who is number 0?", gold, "Ada Lovelace", "", 1.0, 1.0]
+    assert table["data"][2] == ["q2", "Who is number 2?", gold, "", FAILURE, None, None]
+    assert len(table["data"]) == 6
+    tag = client.get_run(run_id).data.tags["mlflow.loggedArtifacts"]
+    assert json.loads(tag) == [{"path": "per_question.json", "type": "table"}]
+
+
+# traces
+
+
+def test_a_trace_has_the_chain_at_its_root_and_a_span_per_step(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    run_id = log_run(new_run(1, ()).path, workspace=workspace)
+    (trace,) = traces_of(client, run_id)
+    root, retriever, llm = trace.data.spans
+    assert [span.span_type for span in (root, retriever, llm)] == ["CHAIN", "RETRIEVER", "LLM"]
+    assert (root.parent_id, retriever.parent_id, llm.parent_id) == (None, root.span_id, root.span_id)
+    assert (root.name, root.inputs, root.outputs) == ("read two", "Who is number 0?", "Ada Lovelace")
+    assert retriever.inputs == {"query": "question q0?", "k": 2}
+    assert retriever.outputs[0] == {
+        "page_content": "Passage 1 about q0.",
+        "metadata": {"doc_uri": "d1", "page_id": "p1", "title": "Title 1", "rank": 1, "score": 1.0},
+        "id": "d1",
+    }
+    assert retriever.attributes["retriever"] == "tiny-bm25"
+    assert llm.inputs["messages"] == [{"role": "user", "content": "prompt of q0"}]
+    assert llm.outputs["choices"][0]["message"] == {"role": "assistant", "content": "Ada Lovelace"}
+    assert llm.attributes["mlflow.llm.model"] == "my-llm"
+    assert (llm.attributes["cached"], retriever.attributes["cached"]) == (True, False)
+    assert trace.info.token_usage == {"input_tokens": 40, "output_tokens": 3, "total_tokens": 43}
+
+
+def test_spans_last_as_long_as_the_steps_took_and_end_when_the_answer_came(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    run_id = log_run(new_run(1, ()).path, workspace=workspace)
+    (trace,) = traces_of(client, run_id)
+    lengths = [(span.end_time_ns - span.start_time_ns) / 1e9 for span in trace.data.spans]
+    assert lengths == pytest.approx([1.75, 0.25, 1.5])
+    assert trace.data.spans[1].end_time_ns == trace.data.spans[2].start_time_ns
+    assert trace.data.spans[2].end_time_ns / 1e9 == pytest.approx(STARTED + 2.0)
+
+
+def test_a_failed_question_is_a_trace_in_error_with_the_sentence(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    run_id = log_run(new_run(1, (0,)).path, workspace=workspace)
+    (trace,) = traces_of(client, run_id)
+    assert trace.info.state.value == "ERROR"
+    assert trace.data.spans[0].status.description == FAILURE
+    assert trace.data.spans[0].events[0].attributes["exception.message"] == FAILURE
+    assert [span.span_type for span in trace.data.spans] == ["CHAIN", "RETRIEVER"]
+    assert client.get_run(run_id).info.status == "FAILED"
+
+
+def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> None:
+    lines = {f"q{i}": {"error": "broken"} if i % 100 == 99 else {} for i in range(3000)}
+    chosen = content.traced(lines, seed=3)
+    failures = [f"q{i}" for i in range(99, 1000, 100)]
+    assert [qid for qid in failures if qid not in chosen] == []
+    assert 50 < len(chosen) <= 60
+    assert chosen == content.traced(lines, seed=3) != content.traced(lines, seed=4)
+    assert len(set(chosen)) == len(chosen)
+
+
+def test_tools_and_notes_have_spans_too() -> None:
+    tool = content_of(Step(UseTool("python", {"code": "1+1"}), Reply("2")))
+    assert (tool.kind, tool.inputs, tool.outputs) == ("TOOL", {"code": "1+1"}, "2")
+    note = content_of(Step(Note("as it is"), Reply("as it is")))
+    assert (note.kind, note.outputs) == ("PARSER", "as it is")
+    asked = episode("q").steps[1]
+    called = content_of(Step(asked.request, Reply("", tool_calls=(ToolCall("1", "search", "{}"),))))
+    function = called.outputs["choices"][0]["message"]["tool_calls"][0]["function"]
+    assert function == {"name": "search", "arguments": "{}"}
+
+
+# again, and elsewhere
+
+
+def test_logging_again_updates_the_run_instead_of_adding_one(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    first = log_run(folder.path, workspace=workspace)
+    traces = {trace.info.trace_id for trace in traces_of(client, first)}
+    write_json(folder.path / REPORT, report(6, 1, em=mean(0.5, 5)))
+    assert log_run(folder.path, workspace=workspace) == first
+    assert client.get_run(first).data.metrics["em"] == 0.5
+    assert {trace.info.trace_id for trace in traces_of(client, first)} == traces
+    found = client.search_runs(
+        [client.get_run(first).info.experiment_id], f"tags.`rallebench.run` = '{folder.name}'"
+    )
+    assert [run.info.run_id for run in found] == [first]
+
+
+def test_a_failure_that_was_tried_again_with_success_gets_a_trace_of_its_own(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run(2, (1,))
+    run_id = log_run(folder.path, workspace=workspace)
+    append(folder, [episode("q1", "Grace Hopper")], after=10.0)
+    log_run(folder.path, workspace=workspace)
+    states = sorted(trace.info.state.value for trace in traces_of(client, run_id))
+    assert states == ["ERROR", "OK", "OK"]
+
+
+def test_a_param_that_changed_since_the_first_logging_is_told_in_a_tag(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    run_id = log_run(folder.path, workspace=workspace)
+    write_json(folder.path / "run.json", {**folder.spec(), "batch_size": 5})
+    log_run(folder.path, workspace=workspace)
+    run = client.get_run(run_id)
+    assert (run.data.params["batch_size"], run.data.tags["changed.batch_size"]) == ("20", "5")
+
+
+def test_the_folder_remembers_where_it_went_without_credentials(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    assert remembered(folder.path) == {}
+    run_id = log_run(folder.path, workspace=workspace)
+    memory = remembered(folder.path)
+    assert (memory["run_id"], memory["experiment"]) == (run_id, "rallebench")
+    assert memory["tracking_uri"] == default_uri(workspace)
+
+
+def test_a_run_that_was_deleted_in_mlflow_is_logged_anew(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    first = log_run(folder.path, workspace=workspace)
+    client.delete_run(first)
+    second = log_run(folder.path, workspace=workspace)
+    assert second != first
+    assert log_run(folder.path, workspace=workspace) == second
+    assert len(traces_of(client, second)) == 6
+
+
+def test_one_folder_in_two_experiments_is_two_runs_each_kept_up_to_date(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    here = log_run(folder.path, workspace=workspace)
+    there = log_run(folder.path, workspace=workspace, experiment="an other/one")
+    assert here != there
+    assert log_run(folder.path, workspace=workspace) == here
+    assert log_run(folder.path, workspace=workspace, experiment="an other/one") == there
+
+
+def test_two_runs_stay_apart(workspace: Path, client: Any) -> None:
+    one = make_run(workspace / "runs", "apart one", 3, ())
+    two = make_run(workspace / "runs", "apart two", 2, (0,), seed=1)
+    ids = [log_run(folder.path, workspace=workspace) for folder in (one, two)]
+    assert [client.get_run(i).data.metrics["n"] for i in ids] == [3, 2]
+    assert [len(traces_of(client, i)) for i in ids] == [3, 2]
+
+
+def test_a_folder_logged_by_two_threads_at_once_is_one_run(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder, ids = new_run(), set[str]()
+    threads = [
+        threading.Thread(target=lambda: ids.add(log_run(folder.path, workspace=workspace))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ids) == 1
+
+
+def test_a_stopped_run_without_a_report_is_logged_as_far_as_it_came(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run()
+    (folder.path / REPORT).unlink()
+    run = client.get_run(log_run(folder.path, workspace=workspace))
+    assert (run.info.status, run.data.metrics) == ("KILLED", {})
+    assert run.data.tags["rallebench.complete"] == "false"
+
+
+# secrets
+
+
+def test_secrets_in_a_run_file_never_reach_mlflow(workspace: Path, client: Any, new_run: NewRun) -> None:
+    changed = spec()["spec"]
+    changed["settings"]["endpoint"] = {
+        "api_key": "sk-very-secret-1",
+        "headers": {"X-Api-Key": "sk-very-secret-2", "Authorization": "Bearer sk-very-secret-3"},
+        "base_url": "https://me:sk-very-secret-4@models.example/v1",
+        "max_tokens": 12,
+        "eos_token": "</s>",
+    }
+    run_id = log_run(new_run(spec=changed).path, workspace=workspace)
+    params = client.get_run(run_id).data.params
+    assert params["endpoint.api_key"] == "(hidden)"
+    assert params["endpoint.base_url"] == "https://models.example/v1"
+    assert (params["endpoint.max_tokens"], params["endpoint.eos_token"]) == ("12", "</s>")
+    assert "very-secret" not in json.dumps(params) + logged(client, run_id, "run.json")
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("postgresql+psycopg2://me:p%40ss@db:5432/runs", "postgresql+psycopg2://db:5432/runs"),
+        ("https://me:p@ss@mlflow.example/base", "https://mlflow.example/base"),
+        ("mysql://db/runs?user=me&password=pass", "mysql://db/runs"),
+        ("sqlite:////home/me/mlflow.db", "sqlite:////home/me/mlflow.db"),
+    ],
+)
+def test_a_tracking_uri_is_shown_without_its_credentials(uri: str, shown: str) -> None:
+    assert without_credentials(uri) == shown
+
+
+def test_an_error_text_hides_the_password_of_the_tracking_uri() -> None:
+    uri = "postgresql://me:tr%40ubadour@db/runs"
+    text = connection.sentence(ValueError(f"cannot reach {uri} as me with tr@ubadour"), uri)
+    assert "ubadour" not in text
+    assert text == "MLflow at postgresql://db/runs failed: cannot reach postgresql://db/runs as me with ***"
+
+
+# where it goes
+
+
+def test_the_tracking_uri_is_the_setting_then_the_environment_then_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tracking_uri_of(tmp_path) == f"sqlite:///{tmp_path.as_posix()}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example")
+    assert tracking_uri_of(tmp_path) == "http://mlflow.example"
+    assert tracking_uri_of(tmp_path, "sqlite:///other.db") == "sqlite:///other.db"
+
+
+def test_logging_leaves_mlflows_global_state_alone(workspace: Path, new_run: NewRun) -> None:
+    import mlflow
+
+    before = mlflow.get_tracking_uri()
+    log_run(new_run().path, workspace=workspace)
+    assert mlflow.get_tracking_uri() == before
+    assert mlflow.active_run() is None
+
+
+def test_importing_the_tracking_package_does_not_import_mlflow() -> None:
+    code = (
+        "import sys, rallebench.tracking.mlflow, rallebench.tracking.server; print('mlflow' in sys.modules)"
+    )
+    root = str(Path(connection.__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert done.stdout.strip() == "False"
+
+
+# when MLflow fails
+
+
+def sentence_of(folder: RunFolder, workspace: Path, uri: str | None = None) -> str:
+    """The one sentence that logging ends with; it came within seconds and the results still stand."""
+    started = time.monotonic()
+    with pytest.raises(BackendError) as raised:
+        log_run(folder.path, workspace=workspace, tracking_uri=uri)
+    assert time.monotonic() - started < 10
+    assert f"rallebench track {folder.name}" in str(raised.value)
+    assert (folder.path / "output.jsonl").exists()
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_server_that_is_down_is_one_sentence_without_the_password(workspace: Path, new_run: NewRun) -> None:
+    said = sentence_of(new_run(), workspace, "http://me:hunter22@127.0.0.1:9/")
+    assert said.startswith(
+        "No MLflow server answers at http://127.0.0.1:9/ (ConnectError); start it, or choose"
+    )
+    assert "hunter22" not in said
+
+
+def test_a_database_server_that_is_down_is_one_sentence(workspace: Path, new_run: NewRun) -> None:
+    said = sentence_of(new_run(), workspace, "postgresql://me:hunter22@127.0.0.1:9/runs")
+    assert said.startswith(
+        "No database answers at postgresql://127.0.0.1:9/runs (Connection refused); start it"
+    )
+
+
+def test_a_file_that_is_no_database_is_one_sentence(workspace: Path, new_run: NewRun, tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("This is a letter, not a database. " * 100)
+    said = sentence_of(new_run(), workspace, f"sqlite:///{tmp_path}/text.db")
+    assert "is damaged or no SQLite database" in said
+
+
+def test_a_folder_in_place_of_the_database_is_one_sentence(
+    workspace: Path, new_run: NewRun, tmp_path: Path
+) -> None:
+    assert "cannot be opened" in sentence_of(new_run(), workspace, f"sqlite:///{tmp_path}")
+
+
+def test_a_read_only_database_is_one_sentence(workspace: Path, new_run: NewRun) -> None:
+    uri = f"sqlite:///file:{workspace}/mlflow.db?mode=ro&uri=true"
+    assert "cannot be written to" in sentence_of(new_run(), workspace, uri)
+
+
+def test_a_locked_database_is_one_sentence(
+    workspace: Path, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = new_run()
+    monkeypatch.setattr(connection, "LOCK_PATIENCE", 0.2)
+    other = sqlite3.connect(workspace / "mlflow.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        assert "mlflow.db is locked by another program" in sentence_of(folder, workspace)
+    finally:
+        other.close()
+    log_run(folder.path, workspace=workspace)
+
+
+def test_a_database_of_another_mlflow_version_is_one_sentence(
+    workspace: Path, client: Any, new_run: NewRun, tmp_path: Path
+) -> None:
+    newer = tmp_path / "newer.db"
+    source, copy = sqlite3.connect(workspace / "mlflow.db"), sqlite3.connect(newer)
+    source.backup(copy)
+    copy.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    copy.commit()
+    source.close()
+    copy.close()
+    said = sentence_of(new_run(), workspace, f"sqlite:///{newer}")
+    assert "was made by another version of MLflow" in said and "mlflow db upgrade" in said
+
+
+def test_a_database_of_another_program_is_refused_and_left_as_it_was(
+    workspace: Path, new_run: NewRun, tmp_path: Path
+) -> None:
+    path = tmp_path / "memo.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE memo (key TEXT)")
+    with pytest.raises(UsageError, match="is a database of another program, not MLflow's"):
+        log_run(new_run().path, workspace=workspace, tracking_uri=f"sqlite:///{path}")
+    tables = sqlite3.connect(path).execute("SELECT name FROM sqlite_master").fetchall()
+    assert tables == [("memo",)]
+
+
+def test_a_tracking_uri_that_makes_no_sense_is_one_sentence(workspace: Path, new_run: NewRun) -> None:
+    assert "nonsense://here" in sentence_of(new_run(), workspace, "nonsense://here")
+
+
+def test_a_workspace_whose_name_no_address_can_hold_is_refused(tmp_path: Path, new_run: NewRun) -> None:
+    with pytest.raises(UsageError, match="Choose another workspace, or give a tracking URI"):
+        log_run(new_run().path, workspace=tmp_path / "50% off")
+
+
+def test_a_deleted_experiment_is_one_sentence(workspace: Path, client: Any, new_run: NewRun) -> None:
+    client.delete_experiment(client.create_experiment("given up"))
+    with pytest.raises(BackendError, match="The MLflow experiment 'given up' was deleted; restore it"):
+        log_run(new_run().path, workspace=workspace, experiment="given up")
+
+
+def test_a_folder_without_a_run_is_refused(workspace: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match=r"run\.json does not exist"):
+        log_run(tmp_path, workspace=workspace)
+
+
+# live traces
+
+
+def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, client: Any) -> None:
+    said = trace_episode(
+        episode("dev"), "Who?", workspace=workspace, experiment="live", source="develop", name="mine"
+    )
+    trace = client.get_trace(said)
+    assert (trace.info.tags["rallebench.source"], trace.data.spans[0].name) == ("develop", "mine")
+    assert abs(trace.data.spans[0].end_time_ns / 1e9 - time.time()) < 60
+
+
+def test_a_live_trace_is_handed_over_at_once_and_written_later(workspace: Path, client: Any) -> None:
+    before = live_status().logged
+    started = time.monotonic()
+    for turn in ("one", "two"):
+        trace_later(
+            episode(turn), turn, workspace=workspace, experiment="chats", source="chat", session="talk-1"
+        )
+    assert time.monotonic() - started < 0.1
+    assert flush_live(30)
+    assert live_status().logged == before + 2
+    chats = client.get_experiment_by_name("chats").experiment_id
+    found = client.search_traces(locations=[chats])
+    assert {trace.info.trace_metadata["mlflow.trace.session"] for trace in found} == {"talk-1"}
+
+
+def test_a_live_trace_that_fails_is_counted_and_told_and_raises_nothing(
+    workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = live_status().failed
+    trace_later(episode("x"), "x", workspace=workspace, tracking_uri="http://127.0.0.1:9")
+    assert flush_live(30)
+    status = live_status()
+    assert status.failed == before + 1
+    assert status.last_error.startswith("No MLflow server answers at http://127.0.0.1:9")
+    assert status.last_error in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_when_too_many_live_traces_wait_new_ones_are_left_out_and_told() -> None:
+    writer, gate = live._Writer(), threading.Event()
+    for _ in range(live.MAX_WAITING + 2):
+        writer.add(gate.wait)
+    assert writer.status().failed in (1, 2)
+    assert writer.status().last_error == "MLflow is too slow: a trace was left out."
+    gate.set()
+    assert writer.flush(10)
+
+
+def test_memory_of_a_damaged_file_counts_as_none(new_run: NewRun) -> None:
+    folder = new_run()
+    (folder.path / "mlflow.json").write_text("[]")
+    assert remembered(folder.path) == {}
+    assert read_json(folder.path / "mlflow.json") == []

@@ -1,0 +1,168 @@
+"""MLflow's page: starts on loopback, is there once, ends with the program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from rallebench.errors import BackendError, UsageError
+from rallebench.tracking import server
+from rallebench.tracking.server import UIServer, answers, open_command, start_ui
+
+ROOT = Path(server.__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def page(workspace: Path) -> UIServer:
+    """One page for the module: it takes some 20 s to start."""
+    return start_ui(workspace)
+
+
+@pytest.fixture
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+
+def guarded(tmp_path: Path, code: str) -> subprocess.Popen[bytes]:
+    """A guard over a child that runs ``code``."""
+    command = [
+        sys.executable,
+        "-m",
+        "rallebench.tracking.server",
+        str(tmp_path / "lock"),
+        sys.executable,
+        "-c",
+        code,
+    ]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+
+
+def alive(pid: int) -> bool:
+    """Whether a process lives; one that only waits to be collected does not."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_the_page_starts_on_loopback_without_making_the_caller_wait(workspace: Path, page: UIServer) -> None:
+    assert page.url.startswith("http://127.0.0.1:")
+    assert page.waited < 5 or page.ready()
+    started = time.monotonic()
+    assert start_ui(workspace) is page
+    assert time.monotonic() - started < 1
+
+
+def test_the_page_shows_the_workspace_and_is_found_by_another_program(
+    workspace: Path, page: UIServer
+) -> None:
+    page.wait(90)
+    with urllib.request.urlopen(f"{page.url}/") as answer:
+        assert b"<title>MLflow</title>" in answer.read()
+    asked = urllib.request.Request(
+        f"{page.url}/api/2.0/mlflow/experiments/search",
+        b'{"max_results": 10}',
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(asked) as answer:
+        assert str(workspace.name.split()[0]).encode() in answer.read()
+    code = "import sys; from rallebench.tracking.server import start_ui; s = start_ui(sys.argv[1]); print(s.url, s.process)"
+    other = subprocess.run(
+        [sys.executable, "-c", code, str(workspace)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert other.stdout.split() == [page.url, "None"]
+
+
+def test_a_stopped_page_answers_no_more_and_says_so(page: UIServer) -> None:
+    page.wait(90)
+    page.stop()
+    assert not answers(page.url)
+    with pytest.raises(BackendError, match="MLflow's page was stopped"):
+        page.ready()
+
+
+def test_where_runs_go_to_a_server_its_own_page_is_the_page(tmp_path: Path, no_environment: None) -> None:
+    found = start_ui(tmp_path, tracking_uri="https://me:secret@mlflow.example/base")
+    assert (found.url, found.process, found.ready()) == ("https://mlflow.example/base", None, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_refused_at_once(tmp_path: Path, no_environment: None) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(UsageError, match="cannot be used for MLflow's page"):
+            start_ui(tmp_path, taken.getsockname()[1])
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path, no_environment: None) -> None:
+    process = guarded(tmp_path, "raise SystemExit(3)")
+    log = tmp_path / "log"
+    log.write_text("one\nError: the database is damaged\nSee the logs above.\n")
+    failed = UIServer("http://127.0.0.1:9", process, log)
+    process.wait(30)
+    with pytest.raises(BackendError, match="MLflow's page ended: Error: the database is damaged"):
+        failed.ready()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix matter")
+def test_the_server_ends_with_the_program_however_that_ends(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "sleep = 'import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL); time.sleep(60)'\n"
+        "child = subprocess.Popen([sys.executable, '-c', sleep])\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parent_code = (
+        "import subprocess, sys, time\n"
+        "process = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)\n"
+        "time.sleep(60)\n"
+    )
+    guard = [
+        sys.executable,
+        "-m",
+        "rallebench.tracking.server",
+        str(tmp_path / "lock"),
+        sys.executable,
+        "-c",
+        code,
+    ]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", parent_code, *guard],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert parent.stdout is not None
+    grandchild = int(parent.stdout.readline())
+    assert alive(grandchild)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 15
+    while alive(grandchild) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(grandchild)
+
+
+def test_the_command_to_type_names_no_password(tmp_path: Path, no_environment: None) -> None:
+    said = open_command(tmp_path / "my runs")
+    assert said.startswith("mlflow server --host 127.0.0.1 --backend-store-uri")
+    assert "my runs/mlflow.db'" in said and "mlartifacts" in said
+    assert "secret" not in open_command(tmp_path, "postgresql://me:secret@db/runs")
+    assert (
+        open_command(tmp_path, "https://me:secret@mlflow.example")
+        == "open https://mlflow.example in a browser"
+    )
