@@ -28,7 +28,7 @@ from rallebench.datasets.kilt import read_questions
 from rallebench.errors import BackendError, NotFoundError, RalleError, UsageError
 from rallebench.indexing import Building, build_index
 from rallebench.loading import Encoders, close, open_llm, open_retriever
-from rallebench.types import Chain, Example, Generate, Gold, Message, Question, Request, Retrieve, Step
+from rallebench.types import Chain, Episode, Example, Generate, Gold, Message, Question, Request, Retrieve, Step
 from rallebench.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -384,6 +384,22 @@ class Workbench:
         except RalleError as error:
             return f"The run is complete but was not logged to MLflow: {error} Send it later: rallebench track {folder.name}."
         return ""
+
+    def trace(self, episode: Episode, question: str, source: str = "") -> None:
+        """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""
+        from rallebench.tracking.live import trace_later
+
+        trace_later(episode, question, workspace=self.workspace.path, tracking_uri=self.tracking_uri, source=source)
+
+    def start_mlflow(self) -> Iterator[str]:
+        """Start MLflow's own page on loopback, yielding what goes on, its address last. Raises BackendError."""
+        from rallebench.tracking.server import start_ui
+
+        server = start_ui(self.workspace.path, tracking_uri=self.tracking_uri)
+        while not server.ready():
+            yield f"MLflow is starting ({server.waited:.0f} s; the first time takes longest) …"
+            time.sleep(1.0)
+        yield server.url
 
     # indexes
 

@@ -93,7 +93,8 @@ def memo_key(request: Request, backends: Backends) -> str | None:
         return digest(["retrieve", retriever.fingerprint, request.query, k])
     if isinstance(request, Generate):
         llm = backends.of(request)
-        if request.seed is None and _temperature(request, llm) > 0:
+        seed = request.seed if request.seed is not None else getattr(llm, "seed", None)
+        if seed is None and _temperature(request, llm) > 0:
             return None
         asked = {key: value for key, value in request_to_json(request).items() if key != "llm"}
         return digest(["generate", llm.fingerprint, asked, _evidence(request)])

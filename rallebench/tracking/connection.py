@@ -12,6 +12,7 @@ import os
 import re
 import sqlite3
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,9 @@ def import_mlflow() -> Any:
         import mlflow
     except ImportError:
         raise MissingPackageError("mlflow", "(runs are tracked with it)") from None
-    # Its loggers tell of every migration, and print tracebacks of errors that we report ourselves.
+    # What is deprecated inside MLflow is no matter of ours. Its loggers tell of every migration, and
+    # print tracebacks of errors that we report ourselves.
+    warnings.filterwarnings("ignore", module=r"(mlflow|sqlalchemy|alembic)\b")
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
@@ -165,7 +168,7 @@ def explained(uri: str) -> Iterator[None]:
 def sentence(error: BaseException, uri: str) -> str:
     """What went wrong at ``uri``, and what to do."""
     where, text = without_credentials(uri), _text(error, uri)
-    low = text.lower()
+    low = str(error).lower()
     if "database is locked" in low:
         return f"{where} is locked by another program; close that program (or wait for it) and try again."
     if "readonly database" in low or "read-only" in low or "permission denied" in low:

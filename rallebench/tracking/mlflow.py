@@ -212,17 +212,19 @@ class _Logged:
                 self.client.log_artifact(run_id, str(self.folder.path / name))
 
     def _write_artifacts(self, target: Path) -> None:
-        write_json(target / RUN, content.without_secrets(self.run))
+        _write(target / RUN, content.without_secrets(self.run))
         if (self.folder.path / "config.json").exists():
             config = content.without_secrets(read_json(self.folder.path / "config.json"))
-            write_json(target / "config.json", config, indent=4, sort_keys=True)
+            _write(target / "config.json", config)
         chain = self.run.get("spec", {}).get("settings", {}).get("chain")
         if chain:
-            write_json(target / "chain.json", content.without_secrets(chain))
+            _write(target / "chain.json", content.without_secrets(chain))
             for number, action in enumerate(chain.get("actions", ()), 1):
-                write_text(target / "templates" / f"action-{number}.txt", action.get("template", ""))
+                write_text(
+                    target / "templates" / f"action-{number}.txt", content.clean(action.get("template", ""))
+                )
         scores = read_own_jsonl(self.folder.path / SCORES)
-        write_json(target / TABLE, content.per_question(self.records, self.lines, scores), indent=None)
+        _write(target / TABLE, content.per_question(self.records, self.lines, scores), indent=None)
 
     # traces
 
@@ -241,6 +243,11 @@ class _Logged:
                 name=name,
                 tags={"rallebench.source": "benchmark", "rallebench.run": self.folder.name},
             )
+
+
+def _write(path: Path, value: Any, indent: int | None = 2) -> None:
+    """Write JSON that every reader takes: a model may have said half a character."""
+    write_text(path, content.clean(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
 
 
 def _when(line: Mapping[str, Any]) -> tuple[float, float] | None:

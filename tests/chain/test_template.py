@@ -110,7 +110,7 @@ EVALS = [
 def test_an_eval_template_is_an_expression(template: str, question: str, expected: str) -> None:
     variables = with_question(question)
     assert render(template, "eval", variables) == expected
-    assert str(eval(f"({template}\n)", {}, variables)) == expected  # and Python says the same
+    assert str(eval(f"({template}\n)", dict(variables))) == expected  # and Python says the same
 
 
 def test_an_escape_that_python_only_warns_about_is_kept_without_a_warning() -> None:

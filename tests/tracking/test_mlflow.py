@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import FAILURE, LONG_TEMPLATE, STARTED, append, episode, make_run, mean, report, spec
+from run_folders import FAILURE, LONG_TEMPLATE, STARTED, append, episode, make_run, mean, report, spec
 
 from rallebench.bench.store import REPORT, RunFolder
 from rallebench.errors import BackendError, BadFileError, UsageError
@@ -136,14 +136,14 @@ def test_names_with_characters_that_mlflow_refuses_are_still_logged(
     changed["settings"]["backends"] = {
         "llm openai:a/b?x=1": "one",
         "llm openai:a_b?x=1": "two",
-        "nul": "a\0b\ud800",
+        "nul": "a\0b",
     }
     run = client.get_run(log_run(new_run(spec=changed).path, workspace=workspace))
     params = {key: value for key, value in run.data.params.items() if key.startswith("backends.")}
     assert params == {
         "backends.llm openai_a_b_x_1": "one",
         "backends.llm openai_a_b_x_1_2": "two",
-        "backends.nul": "a\ufffdb?",
+        "backends.nul": "a\ufffdb",
     }
 
 
@@ -167,8 +167,8 @@ def test_ralles_files_the_chain_and_the_report_are_artifacts(
         item.path for item in client.list_artifacts(run_id, "templates")
     }
     assert names == {
-        "output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt", "run.json", "report.json",
-        "chain.json", "per_question.json", "templates", "templates/action-1.txt", "templates/action-2.txt",
+        "output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt", "run.json",
+        "report.json", "chain.json", "per_question.json", "templates", "templates/action-1.txt", "templates/action-2.txt",
     }  # fmt: skip
     assert logged(client, run_id, "output.jsonl") == "content of output.jsonl\n"
     assert json.loads(logged(client, run_id, "chain.json")) == spec()["spec"]["settings"]["chain"]
@@ -257,6 +257,14 @@ def test_tools_and_notes_have_spans_too() -> None:
     called = content_of(Step(asked.request, Reply("", tool_calls=(ToolCall("1", "search", "{}"),))))
     function = called.outputs["choices"][0]["message"]["tool_calls"][0]["function"]
     assert function == {"name": "search", "arguments": "{}"}
+
+
+def test_half_a_character_in_an_answer_stops_nothing(workspace: Path, client: Any, new_run: NewRun) -> None:
+    folder = new_run(1, ())
+    append(folder, [episode("q0", "Ad\ud83d"), episode("q0", "Ad\ud83d", "broken \ud83d")])
+    run_id = log_run(folder.path, workspace=workspace)
+    assert json.loads(logged(client, run_id, "per_question.json"))["data"][0][4] == "broken ?"
+    assert traces_of(client, run_id)[0].data.spans[0].status.description == "broken ?"
 
 
 # again, and elsewhere

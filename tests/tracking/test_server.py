@@ -10,11 +10,14 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
+from run_folders import make_run
 
 from rallebench.errors import BackendError, UsageError
 from rallebench.tracking import server
+from rallebench.tracking.mlflow import log_run
 from rallebench.tracking.server import UIServer, answers, open_command, start_ui
 
 ROOT = Path(server.__file__).parents[2]
@@ -61,20 +64,16 @@ def test_the_page_starts_on_loopback_without_making_the_caller_wait(workspace: P
     assert time.monotonic() - started < 1
 
 
-def test_the_page_shows_the_workspace_and_is_found_by_another_program(
+def test_the_page_is_found_by_another_program_over_the_same_workspace(
     workspace: Path, page: UIServer
 ) -> None:
     page.wait(90)
     with urllib.request.urlopen(f"{page.url}/") as answer:
         assert b"<title>MLflow</title>" in answer.read()
-    asked = urllib.request.Request(
-        f"{page.url}/api/2.0/mlflow/experiments/search",
-        b'{"max_results": 10}',
-        {"Content-Type": "application/json"},
+    code = (
+        "import sys; from rallebench.tracking.server import start_ui; "
+        "page = start_ui(sys.argv[1]); print(page.url, page.process, page.ready())"
     )
-    with urllib.request.urlopen(asked) as answer:
-        assert str(workspace.name.split()[0]).encode() in answer.read()
-    code = "import sys; from rallebench.tracking.server import start_ui; s = start_ui(sys.argv[1]); print(s.url, s.process)"
     other = subprocess.run(
         [sys.executable, "-c", code, str(workspace)],
         capture_output=True,
@@ -82,7 +81,22 @@ def test_the_page_shows_the_workspace_and_is_found_by_another_program(
         check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert other.stdout.split() == [page.url, "None"]
+    assert other.stdout.split() == [page.url, "None", "True"]
+
+
+def test_a_run_logged_to_the_running_server_is_in_the_workspace_with_its_traces(
+    workspace: Path, page: UIServer, client: Any
+) -> None:
+    page.wait(90)
+    folder = make_run(workspace / "runs", "over http", 3, (1,))
+    run_id = log_run(folder.path, workspace=workspace, tracking_uri=page.url, experiment="by http")
+    assert log_run(folder.path, workspace=workspace, tracking_uri=page.url, experiment="by http") == run_id
+    run = client.get_run(run_id)
+    assert (run.data.params["chain.1.kind"], run.data.metrics["n_errors"]) == ("retrieve", 1)
+    assert "output.jsonl" in {item.path for item in client.list_artifacts(run_id)}
+    traces = client.search_traces(locations=[run.info.experiment_id], run_id=run_id)
+    kinds = [[span.span_type for span in trace.data.spans] for trace in traces]
+    assert sorted(kinds) == [["CHAIN", "RETRIEVER"], *[["CHAIN", "RETRIEVER", "LLM"]] * 2]
 
 
 def test_a_stopped_page_answers_no_more_and_says_so(page: UIServer) -> None:

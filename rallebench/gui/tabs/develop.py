@@ -263,6 +263,7 @@ def on_execute_chain(workbench: Workbench, dataset: str, chosen: str, mark: bool
             screen[0] = steps
             screen[2 + 2 * event.index : 4 + 2 * event.index] = show_step(workbench, event.step, example, mark)
         else:
+            workbench.trace(event, example.question.text, "develop")
             screen = end_of_chain(event, screen)
         yield screen
 

@@ -1,0 +1,133 @@
+"""What can be loaded, what is loaded and what it holds, as HTML. Pure: everything is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from rallebench.catalog import LLMEntry, Manifest
+from rallebench.gui.views import badge, duration, empty, note, progress_bar, response
+from rallebench.indexing import Building
+from rallebench.memory import Memory, size
+from rallebench.types import Gold, Step
+from rallebench.workbench import Loaded
+from rallebench.workspace import READER
+
+EXTRACTIVE = "extractive: copies a span of the passages, writes nothing of its own"
+
+_STATES = {"loaded": "good", "loading": "page"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the status table: something that is loaded, being loaded, or could be."""
+
+    name: str
+    kind: str
+    state: str
+    about: str
+    loaded: Loaded | None = None
+    extractive: bool = False
+
+
+def rows(
+    retrievers: Mapping[str, str],
+    llms: Mapping[str, LLMEntry],
+    status: Sequence[Loaded],
+    loading: Collection[str],
+) -> list[Row]:
+    """Retrievers, then language models; last what is loaded without being listed (an index moved away)."""
+    now = {loaded.name: loaded for loaded in status}
+    found = [_row(name, "retriever", about, now, loading) for name, about in retrievers.items()]
+    for name, entry in llms.items():
+        is_reader = entry.backend == READER
+        found.append(_row(name, "language model", entry_line(entry), now, loading, is_reader))
+    listed = {row.name for row in found}
+    found += [
+        Row(x.name, x.kind, "loaded", x.about or "no longer in this workspace", x)
+        for x in status
+        if x.name not in listed
+    ]
+    return found
+
+
+def _row(
+    name: str,
+    kind: str,
+    about: str,
+    now: Mapping[str, Loaded],
+    loading: Collection[str],
+    extractive: bool = False,
+) -> Row:
+    loaded = now.get(name)
+    state = "loaded" if loaded else "loading" if name in loading else "not loaded"
+    return Row(name, kind, state, (loaded.about if loaded else "") or about, loaded, extractive)
+
+
+def entry_line(entry: LLMEntry) -> str:
+    """One line about an entry: its own, or what it stands for.
+
+    >>> entry_line(LLMEntry(backend="openai_compatible", settings={"model": "m", "base_url": "http://a/v1"}))
+    'openai_compatible, m, http://a/v1'
+    """
+    said = (entry.settings.get(key) for key in ("model", "base_url", "quantization"))
+    return entry.about or ", ".join([entry.backend, *(str(part) for part in said if part and part != "none")])
+
+
+def table(found: Sequence[Row]) -> str:
+    """The status table."""
+    if not found:
+        return empty("Nothing can be loaded yet: add a model or build an index below.")
+    heads = "<th>Name</th><th>Kind</th><th>State</th>"
+    heads += '<th class="num">Memory</th><th class="num">Seconds</th><th>About</th>'
+    body = "".join(_line(row) for row in found)
+    return f'<table class="rb-table"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _line(row: Row) -> str:
+    taken = str(Memory(row.loaded.ram, row.loaded.vram)) if row.loaded else ""
+    seconds = f"{row.loaded.seconds:.1f}" if row.loaded else ""
+    about = (badge(EXTRACTIVE, "page") + " " if row.extractive else "") + escape(row.about)
+    return (
+        f"<tr><td><b>{escape(row.name)}</b></td><td>{escape(row.kind)}</td>"
+        f"<td>{badge(row.state, _STATES.get(row.state, ''))}</td>"
+        f'<td class="num">{taken}</td><td class="num">{seconds}</td><td class="definition">{about}</td></tr>'
+    )
+
+
+def memory_line(held: Memory, free: int) -> str:
+    """What this process holds and what is left; ``free`` in bytes."""
+    vram = badge(f"this process holds {size(held.vram)} VRAM") if held.vram > 0 else ""
+    return (
+        f'<div class="rb-label"><span>Memory</span>{badge(f"this process holds {size(held.ram)} RAM")}'
+        f"{badge(f'{size(free)} RAM free')}{vram}</div>"
+    )
+
+
+def loading(lines: Sequence[str], done: int, total: int) -> str:
+    """How far a load of several is; ``lines`` are HTML."""
+    return progress_bar(done, total) + "".join(lines)
+
+
+def building(news: Building) -> str:
+    """How far an index is."""
+    count = f" {news.done} of {news.total}" if news.total else ""
+    said = f"{news.stage[:1].upper()}{news.stage[1:]}{count} … ({duration(news.seconds)})"
+    return progress_bar(news.done, news.total) + note(said)
+
+
+def built(manifest: Manifest) -> str:
+    """What was built, and what to do next; a warning if gold pages can never be found in it."""
+    said = (
+        f"Built {manifest.name}: {manifest.kind}, {manifest.passages} passages of {manifest.corpus}, "
+        f"{size(manifest.bytes)}, {manifest.seconds:.1f} s. It is ticked above; press Load, or name it in Develop."
+    )
+    lost = manifest.passages_without_page
+    warning = f"{lost} passages have no page in the page map; they can never count as gold pages."
+    return progress_bar(1, 1) + note(said, "good") + (note(warning) if lost else "")
+
+
+def answer(name: str, step: Step) -> str:
+    """What a model answered when it was tried."""
+    return f'<div class="rb-label"><b>{escape(name)}</b></div>' + response(step, Gold(), mark=False)
