@@ -41,17 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     args = _parser().parse_args(argv)
     from rallebench import verbs
+    from rallebench.workspace import nothing_left
 
     try:
         verb: Callable[[argparse.Namespace], Any] = getattr(verbs, args.verb)
-        with _own_stdout() as out:
+        with _own_stdout() as out, nothing_left(args.workspace):
             value = verb(args)
             if value is not None:
                 text = json.dumps(value, ensure_ascii=False, indent=2) if args.json else verbs.plain(args.verb, value)
                 print(text, file=out)
         return 0
     except RalleError as error:
-        print(error, file=sys.stderr)
+        print(" ".join(str(error).splitlines()), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("Stopped by you; what was finished is kept.", file=sys.stderr)
@@ -59,6 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # the disk or the system, not a bug: nobody needs the traceback
+        print(f"{error.filename or 'The output'} failed: {error.strerror or error}.", file=sys.stderr)
+        return RalleError.exit_code
 
 
 class _own_stdout:  # noqa: N801 - reads as a verb where it is used
@@ -72,7 +76,8 @@ class _own_stdout:  # noqa: N801 - reads as a verb where it is used
         except OSError:
             self._saved = -1
             return sys.stdout
-        self._out = os.fdopen(os.dup(self._saved), "w", encoding="utf-8", errors="surrogatepass")
+        # Half a surrogate pair, which UTF-8 cannot hold, is printed as JSON escapes it.
+        self._out = os.fdopen(os.dup(self._saved), "w", encoding="utf-8", errors="backslashreplace")
         return self._out
 
     def __exit__(self, *_: object) -> None:

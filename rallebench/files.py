@@ -58,9 +58,9 @@ def disk_error(path: Path, error: OSError) -> BackendError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text, whole or not at all."""
+    """Write UTF-8 text, whole or not at all; half a surrogate pair, which some models write, becomes '?'."""
     with writing(path) as handle:
-        handle.write(text.encode("utf-8", "surrogateescape"))
+        handle.write(text.encode("utf-8", "replace"))
 
 
 def write_json(path: Path, value: Any, *, indent: int | None = 2, sort_keys: bool = False) -> None:

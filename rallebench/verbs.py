@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from rallebench import benchmark
 from rallebench.bench.perform import Backends
 from rallebench.bench.record import hit_to_json, request_to_json
 from rallebench.bench.runner import Progress
 from rallebench.catalog import Manifest
 from rallebench.chain.chain import prompt_of
 from rallebench.chain.template import render as render_template
-from rallebench.errors import BackendError, BadFileError, StoppedError, UsageError
+from rallebench.errors import BackendError, BadFileError, RalleError, StoppedError, UsageError
 from rallebench.files import read_json, read_lines, write_text
 from rallebench.types import Chain, Episode, Generate, Question, Retrieve, Step
 from rallebench.workbench import Workbench
@@ -44,7 +47,7 @@ def index(args: argparse.Namespace) -> dict[str, Any]:
     """Build an index."""
     from rallebench.corpora.chunking import Chunking
 
-    chunking = Chunking(args.chunk_size, args.chunk_overlap, args.chunk_unit) if args.chunk_size else None
+    chunking = None if args.chunk_size is None else Chunking(args.chunk_size, args.chunk_overlap, args.chunk_unit)
     if chunking is None and args.chunk_overlap:
         raise UsageError("--chunk-overlap needs --chunk-size.")
     manifest = None
@@ -99,9 +102,7 @@ def ask(args: argparse.Namespace) -> dict[str, Any]:
     """Run one chain once."""
     workbench = _workbench(args)
     chain = _overridden(workbench.workspace.chain(args.chain), args)
-    from rallebench.benchmark import check_chain
-
-    check_chain(workbench.workspace, chain)
+    benchmark.check_chain(workbench.workspace, chain)
     _load(workbench, chain)
     episode = None
     for event in workbench.execute_chain(chain, Question("ask", args.question)):
@@ -130,48 +131,66 @@ def step_json(step: Step) -> dict[str, Any]:
 def run(args: argparse.Namespace) -> Any:
     """Benchmark a chain, or each chain of a folder."""
     workbench = _workbench(args)
-    chains = workbench.workspace.chains_of(args.chain)
-    if len(chains) == 1:
-        return _run_one(workbench, chains[0][1], args, args.name)
+    if args.resume and not args.name:
+        raise UsageError("--resume needs --name RUN, the run to continue.")
+    files = workbench.workspace.chain_folder(args.chain)
+    if files is None:
+        return _run_one(workbench, _prepare(workbench, args.chain, args, args.name, args.resume))
+    for name, path in files:  # a night of runs should not end at a file that was wrong from the start
+        _prepare_in_folder(workbench, name, path, args)
     results, failures = [], []
-    for name, chain in chains:
+    for name, path in files:
         say(f"── {name}")
         try:
-            results.append(_run_one(workbench, replace(chain, name=name), args, f"{args.name}-{name}" if args.name else ""))
-        except UsageError as error:
+            results.append(_run_one(workbench, _prepare_in_folder(workbench, name, path, args)))
+        except StoppedError:
+            raise
+        except RalleError as error:
             failures.append(f"{name}: {error}")
             say(failures[-1])
-    if failures and not results:
-        raise UsageError(f"None of the {len(chains)} chains could be run. {failures[0]}")
     if failures:
-        raise BackendError(f"{len(failures)} of {len(chains)} chains could not be run: {failures[0]}")
+        raise BackendError(f"{len(failures)} of {len(files)} chains could not be run. {failures[0]}")
     return results
 
 
-def _run_one(workbench: Workbench, chain: Chain, args: argparse.Namespace, name: str) -> dict[str, Any]:
-    from rallebench import benchmark
+def _prepare_in_folder(workbench: Workbench, name: str, path: Path, args: argparse.Namespace) -> benchmark.Plan:
+    run = f"{args.name}-{name}" if args.name else ""
+    resume = args.resume and (workbench.workspace.runs / run).exists()
+    try:
+        return _prepare(workbench, str(path), args, run, resume, name)
+    except UsageError as error:
+        raise type(error)(f"{path}: {error}") from None
 
+
+def _prepare(
+    workbench: Workbench, reference: str, args: argparse.Namespace, run: str, resume: bool, name: str = ""
+) -> benchmark.Plan:
+    """The plan of one chain, checked; ``name`` names the chain instead of its file."""
+    chain = workbench.workspace.chain(reference)
     dataset, limit, batch_size = args.dataset, args.limit, args.batch_size
-    experiment = workbench.workspace.experiment(args.chain)
+    experiment = workbench.workspace.experiment(reference)
     if experiment is not None:
         dataset = dataset or experiment.dataset_name
         limit = limit if limit is not None else experiment.num_evaluate
-        batch_size = batch_size or experiment.batch_size
-    plan = benchmark.prepare(
+        batch_size = batch_size if batch_size is not None else experiment.batch_size
+    return benchmark.prepare(
         workbench.workspace,
-        _overridden(chain, args),
+        _overridden(replace(chain, name=name or chain.name), args),
         dataset or DEFAULT_DATASET,
         limit=limit,
         metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip()) if args.metrics else None,
-        name=name,
+        name=run,
         batch_size=20 if batch_size is None else batch_size,
         seed=args.seed,
         max_errors=args.max_errors,
-        resume=args.resume,
+        resume=resume,
         track=not args.no_mlflow,
     )
-    with _stoppable(workbench, plan.name):
-        finished = _follow(workbench.run(plan))
+
+
+def _run_one(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
+    with _stoppable(workbench, plan.name) as stoppable:
+        finished = _follow(workbench.run(plan), stoppable)
     report = finished.report
     for warning in finished.warnings:
         say(f"Warning: {warning}")
@@ -192,13 +211,12 @@ def _ralle_keys(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("@", "_at_"): value for name, value in metrics.items() if "@" in name}
 
 
-def _follow(stages: Iterator[Any]) -> Any:
+def _follow(stages: Iterator[Any], stoppable: _stoppable) -> Any:
     """Show the stages on stderr; return the last."""
-    from rallebench import benchmark
-
     stage, told = None, 0.0
     for stage in stages:
         if isinstance(stage, benchmark.Phase):
+            stoppable.running = stage.name == "running"
             say(stage.message or stage.name) if stage.name == "loading" else say(f"{stage.name} {stage.message}".strip())
         elif isinstance(stage, Progress) and (time.monotonic() - told > 2 or stage.done == stage.total):
             told = time.monotonic()
@@ -208,23 +226,25 @@ def _follow(stages: Iterator[Any]) -> Any:
 
 
 class _stoppable:  # noqa: N801 - reads as a clause where it is used
-    """The first Ctrl-C or SIGTERM stops after the current batch, the second at once."""
+    """The first Ctrl-C or SIGTERM stops after the current batch, the second at once; while nothing is
+    being answered (``running`` is false) the first one stops at once."""
 
     def __init__(self, workbench: Workbench, name: str) -> None:
-        self.workbench, self.name = workbench, name
+        self.workbench, self.name, self.running = workbench, name, False
 
     def _stop(self, signum: int, frame: Any) -> None:
+        if not self.running:
+            raise KeyboardInterrupt
         signal.signal(signum, signal.default_int_handler)
         say("Stopping after the current batch; press Ctrl-C again to stop at once.")
         self.workbench.stop_run(self.name)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _stoppable:
         self._before = {}
         for number in (signal.SIGINT, signal.SIGTERM):
-            try:
+            with contextlib.suppress(ValueError):  # not in the main thread
                 self._before[number] = signal.signal(number, self._stop)
-            except ValueError:
-                return
+        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
@@ -246,6 +266,8 @@ def pick(args: argparse.Namespace) -> dict[str, Any]:
     """Keep the first questions whose gold pages the index holds."""
     from rallebench.datasets.pickup import pick_up
 
+    if args.number < 1:
+        raise UsageError(f"--number is {args.number}; it must be at least 1.")
     workbench = _workbench(args)
     _, path = workbench.workspace.dataset(args.dataset)
     _drain(workbench.load(args.index, "retriever"))
@@ -272,10 +294,9 @@ def ui(args: argparse.Namespace) -> None:
 
 
 def _overridden(chain: Chain, args: argparse.Namespace) -> Chain:
-    from rallebench.benchmark import with_overrides
     from rallebench.chain.ralle import override
 
-    return with_overrides(override(chain, llm=args.llm, retriever=args.retriever), parse_settings(args.set))
+    return benchmark.with_overrides(override(chain, llm=args.llm, retriever=args.retriever), parse_settings(args.set))
 
 
 def _load(workbench: Workbench, chain: Chain) -> Backends:

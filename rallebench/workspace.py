@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,9 +35,9 @@ class Named:
 
 
 def prompts_folder() -> Path:
-    """The shipped prompts: beside the package in a checkout, inside it when installed."""
-    inside = PACKAGE / "prompts"
-    return inside if inside.is_dir() else PACKAGE.parent / "prompts"
+    """The shipped prompts: beside the package in a checkout, under the prefix when installed."""
+    beside = PACKAGE.parent / "prompts"
+    return beside if beside.is_dir() else Path(sys.prefix) / "share" / "rallebench" / "prompts"
 
 
 class Workspace:
@@ -78,9 +80,9 @@ class Workspace:
         if reference in known:
             return reference, known[reference]
         path = Path(reference).expanduser()
-        if path.is_file():
-            return path.name.split(".json")[0], path
-        if path.is_dir() or path.suffix or "/" in reference:
+        if _is_file(path):
+            return path.name.split(".json")[0], path.resolve()
+        if path.suffix or "/" in reference or path.is_dir():
             raise NotFoundError(f"{reference} is no file of questions. Known question sets: {', '.join(known)}.")
         raise NotFoundError(unknown("question set", reference, list(known)))
 
@@ -98,7 +100,7 @@ class Workspace:
         """A chain given as a name or a file (our own form or RaLLe's, JSON or YAML)."""
         known = self.chain_paths()
         path = known.get(reference) or Path(reference).expanduser()
-        if not path.is_file():
+        if not _is_file(path):
             if path.suffix or "/" in reference:
                 raise NotFoundError(f"{reference} does not exist. Known chains: {', '.join(known)}.")
             raise NotFoundError(unknown("chain", reference, list(known)))
@@ -107,22 +109,22 @@ class Workspace:
     def experiment(self, reference: str) -> Experiment | None:
         """What RaLLe's experiment file says of question set, number and batch size; None for our own form."""
         path = self.chain_paths().get(reference) or Path(reference).expanduser()
-        if not path.is_file() or path.suffix != ".json":
+        if not _is_file(path) or path.suffix != ".json":
             return None
         value = read_json(path)
         if not isinstance(value, dict) or "chain_config" not in value:
             return None
         return experiment_from_json(value, str(path), path.stem)
 
-    def chains_of(self, reference: str) -> list[tuple[str, Chain]]:
-        """The chains of a folder (recursively, sorted), or the one chain of a file or name."""
+    def chain_folder(self, reference: str) -> list[tuple[str, Path]] | None:
+        """(name, file) of every chain in a folder, recursively, sorted; None if ``reference`` is no folder."""
         folder = Path(reference).expanduser()
-        if reference in self.chain_paths() or not folder.is_dir():
-            return [(Path(reference).stem, self.chain(reference))]
+        if reference in self.chain_paths() or _is_file(folder) or not folder.is_dir():
+            return None
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in (".json", ".yaml", ".yml") and not _hidden(p, folder)]
         if not files:
             raise BadFileError(f"{folder} holds no chains (*.json, *.yaml).")
-        return [(str(p.relative_to(folder).with_suffix("")).replace("/", "-"), load_chain_file(p)) for p in files]
+        return [("-".join(p.relative_to(folder).with_suffix("").parts)[:200], p) for p in files]
 
     # retrievers
 
@@ -181,6 +183,28 @@ class Workspace:
         entries = read_llm_entries(path) if path.exists() else {}
         entries[name] = entry
         write_json(path, {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()})
+
+
+@contextlib.contextmanager
+def nothing_left(workspace: Path) -> Iterator[None]:
+    """Whoever is refused (UsageError) leaves no empty folder behind in ``workspace``."""
+    folders = [Path(workspace) / name for name in ("indexes", "runs", "cache")] + [Path(workspace)]
+    new = [folder for folder in folders if not folder.exists()]
+    try:
+        yield
+    except UsageError:
+        for folder in new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _is_file(path: Path) -> bool:
+    """Whether ``path`` is a file; a text too long to name one is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _hidden(path: Path, folder: Path) -> bool:

@@ -61,7 +61,9 @@ def heard(turn: Turn, event: Union[str, Event]) -> Turn:
     if isinstance(event, str):
         return replace(turn, activity=f"{event[:1].upper()}{event[1:]} …")
     if isinstance(event, StepStarted):
-        return replace(turn, activity=f"Action {event.index + 1} of {turn.final + 1}: {asking(event.request)} …")
+        return replace(
+            turn, activity=f"Action {event.index + 1} of {turn.final + 1}: {asking(event.request)} …"
+        )
     if isinstance(event, Delta):
         return replace(turn, answer=turn.answer + event.text) if event.index == turn.final else turn
     if isinstance(event, StepDone):
@@ -82,7 +84,11 @@ def ended(turn: Turn, episode: Episode) -> Turn:
     if episode.error:
         return replace(turn, steps=episode.steps, error=episode.error, state="failed")
     if not episode.steps:
-        return replace(turn, error="The template of action 1 is empty, so nothing was asked; fill it in in Develop.", state="failed")
+        return replace(
+            turn,
+            error="The template of action 1 is empty, so nothing was asked; fill it in in Develop.",
+            state="failed",
+        )
     note = ""
     if episode.outcome and episode.outcome.stop_reason == "empty_template":
         note = f"The template of action {len(episode.steps) + 1} is empty: the chain stopped before it."
@@ -110,7 +116,7 @@ def _message(role: str, text: str, title: str = "", log: str = "") -> dict[str, 
     # The dict form of the text: Chatbot strips and re-indents a plain str.
     message: dict[str, Any] = {"role": role, "content": [{"type": "text", "text": text}]}
     if title:
-        message["metadata"] = {"title": title, "log": log, "status": "done"}
+        message["metadata"] = {"title": _line(title), "log": log, "status": "done"}
     return message
 
 
@@ -140,7 +146,10 @@ def _last_reply(turn: Turn) -> str:
 def _passages(hits: Sequence[Hit]) -> str:
     if not hits:
         return "No passage shares anything with this question."
-    return "\n".join(f"{rank}. **{_line(hit.passage.title or hit.passage.doc_id)}** {_line(hit.passage.text)}" for rank, hit in enumerate(hits, 1))
+    return "\n".join(
+        f"{rank}. **{_line(hit.passage.title or hit.passage.doc_id)}** {_line(hit.passage.text)}"
+        for rank, hit in enumerate(hits, 1)
+    )
 
 
 def _line(text: str) -> str:
@@ -179,12 +188,18 @@ def step_title(number: int, step: Step) -> str:
     """A step in a few words: its place, who was asked, and what came."""
     if isinstance(step.request, Retrieve):
         return f"{number} · Retriever {step.request.retriever}: {_count(len(step.reply.hits), 'passage')}"
-    return f"{number} · LLM {step.request.llm}" if isinstance(step.request, Generate) else f"{number} · Identity"
+    return (
+        f"{number} · LLM {step.request.llm}" if isinstance(step.request, Generate) else f"{number} · Identity"
+    )
 
 
 def step_cost(step: Step) -> str:
     """Tokens, seconds, and whether the reply came from memory."""
-    parts = [f"{step.reply.prompt_tokens} + {step.reply.completion_tokens} tokens"] if isinstance(step.request, Generate) else []
+    parts = (
+        [f"{step.reply.prompt_tokens} + {step.reply.completion_tokens} tokens"]
+        if isinstance(step.request, Generate)
+        else []
+    )
     seconds = f"{step.seconds:.2f} s" if step.seconds >= 0.005 else "< 0.01 s"
     return ", ".join([*parts, f"from memory (took {seconds} then)" if step.cached else seconds])
 
@@ -198,7 +213,9 @@ def sources(turn: Turn) -> list[Hit]:
     if turn.state != "done" or len(turn.steps) < 2:
         return []
     seen = evidence(prompt_of(turn.steps[-1].request), Question("", turn.question), turn.steps[:-1]).passages
-    hits = {hit.passage.doc_id: hit for step in reversed(turn.steps[:-1]) for hit in reversed(step.reply.hits)}
+    hits = {
+        hit.passage.doc_id: hit for step in reversed(turn.steps[:-1]) for hit in reversed(step.reply.hits)
+    }
     return [hits[passage.doc_id] for passage in seen]
 
 
@@ -211,7 +228,14 @@ def _sources(turn: Turn) -> list[dict[str, Any]]:
     wanted = [said] if 1 < len(said) <= LONGEST_MARK else []
     html = "".join(_source(number, hit, wanted) for number, hit in enumerate(hits, 1))
     title = f"Sources: {_count(len(hits), 'passage')} from {_count(pages, 'page')}"
-    return [_message("assistant", _html(f'<div class="rb-hits">{html}</div>'), title, "as they stood in the last prompt")]
+    return [
+        _message(
+            "assistant",
+            _html(f'<div class="rb-hits">{html}</div>'),
+            title,
+            "as they stood in the last prompt",
+        )
+    ]
 
 
 def _source(number: int, hit: Hit, wanted: Sequence[str]) -> str:
@@ -228,14 +252,18 @@ def _source(number: int, hit: Hit, wanted: Sequence[str]) -> str:
 
 def chain_line(chain: Chain) -> str:
     """Which chain answers, and whether it sees the earlier turns. As HTML."""
-    actions = [action for action in chain.actions[: final_action(chain) + 1]]
+    actions = chain.actions[: final_action(chain) + 1]
     if not actions:
         return views.error(f"The template of action 1 of {chain.name} is empty; fill it in in Develop.")
     try:
         sees = any("history" in names_used(action.template, action.dialect) for action in actions)
     except TemplateError as error:
         return views.error(f"{chain.name}: {error}")
-    badge = views.badge("sees earlier turns", "good") if sees else views.badge("each question stands alone: no {history}")
+    badge = (
+        views.badge("sees earlier turns", "good")
+        if sees
+        else views.badge("each question stands alone: no {history}")
+    )
     flow = " → ".join(escape(_who(action)) for action in actions)
     return f'<div class="rb-label"><b>{escape(chain.name)}</b> <span>{flow}</span> {badge}</div>'
 

@@ -39,7 +39,9 @@ def as_json(chain: Chain) -> str:
 
 def as_yaml(chain: Chain) -> str:
     """Our own form as YAML; templates of several lines stand as such where YAML can write them so."""
-    text: str = yaml.dump(chain_to_json(chain), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096)
+    text: str = yaml.dump(
+        chain_to_json(chain), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096
+    )
     return text
 
 

@@ -121,7 +121,8 @@ def built(manifest: Manifest) -> str:
     """What was built, and what to do next; a warning if gold pages can never be found in it."""
     said = (
         f"Built {manifest.name}: {manifest.kind}, {manifest.passages} passages of {manifest.corpus}, "
-        f"{size(manifest.bytes)}, {manifest.seconds:.1f} s. It is ticked above; press Load, or name it in Develop."
+        f"{size(manifest.bytes)}, {manifest.seconds:.1f} s. "
+        "It is ticked above: press Load, or choose it in Develop."
     )
     lost = manifest.passages_without_page
     warning = f"{lost} passages have no page in the page map; they can never count as gold pages."

@@ -52,6 +52,8 @@ class Scripted:
     ['Paris', 'Rome']
     """
 
+    temperature = 0.0
+
     def __init__(
         self,
         replies: Script = (),

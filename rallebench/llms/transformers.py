@@ -56,6 +56,7 @@ class TransformersLLM:
         self.name = name
         self.batch_size = settings.batch_size
         self.temperature = settings.temperature
+        self.seed = settings.seed
         self.memory = loaded.memory
         self.freed = Memory()
         self._threads = settings.threads

@@ -261,8 +261,9 @@ def guard(lock: str, command: list[str]) -> int:
 
 
 def _end_with_input(process: subprocess.Popen[bytes]) -> None:
-    while sys.stdin.buffer.read(4096):
-        pass
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):  # not sys.stdin: its lock would break an end that comes from the other side
+            pass
     _end(process)
 
 

@@ -10,13 +10,10 @@ import subprocess
 import sys
 import time
 import tracemalloc
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rallebench.chain.template import check, render
 from rallebench.errors import TemplateError
@@ -267,8 +264,8 @@ HOSTILE = {
     "('a' * 999999).rsplit('b' + 'a' * 499999)": "too much work",
     "('a' * 999999).strip('b' * 99999 + 'a')": "too much work",
     "[0 for n in range(9999) if ('a' * 2000).find('a' * 700 + 'b') > 0]": "too much work",
-    "[0 for a in [response[0] + 'x'] for b in [response[0] + 'x'] for n in range(9999) if a < b]": "much work",
-    "[0 for a in [{response[0] + 'x'}] for b in [response[0] + 'x'] for n in range(9999) if {b} == a]": "work",
+    "[0 for a in [response[0] + 'x'] for b in [response[0] + 'x'] for n in range(999) if a < b]": "too much",
+    "[0 for a in [response[0] + 'x'] for b in [response[0] + 'x'] for n in range(999) if {a} == {b}]": "too",
     "[response[0]] * 99999 == [response[0][:-1] + ' '] * 99999": "too much work",
     "sorted([response[0] + 'a', response[0] + 'b'] * 50000)": "too much work",
     "[0 for n in range(9999) if response[0].title() == '']": "too much work",
@@ -453,134 +450,3 @@ def test_a_template_may_be_rendered_from_deep_within_a_program() -> None:
 
     with pytest.raises(TemplateError):  # whether for its depth or for its list, never a RecursionError
         deep(sys.getrecursionlimit() - 200)
-
-
-# ── laws ─────────────────────────────────────────────────────────────────────
-
-
-def _calls(of: st.SearchStrategy[str], texts: st.SearchStrategy[str], whole: st.SearchStrategy[str]) -> Any:
-    """Methods that give a text, of a text."""
-    plain = st.sampled_from(
-        [
-            "strip()",
-            "lower()",
-            "upper()",
-            "title()",
-            "capitalize()",
-            "swapcase()",
-            "casefold()",
-            "lstrip('a ')",
-        ]
-    )
-    sized = st.tuples(st.sampled_from(["zfill", "ljust", "rjust", "center"]), st.integers(-3, 9)).map(
-        lambda parts: f"{parts[0]}({parts[1]})"
-    )
-    replaced = st.tuples(texts, texts).map(lambda parts: f"replace({parts[0]}, {parts[1]})")
-    return st.tuples(of, st.one_of(plain, sized, replaced)).map(lambda parts: f"({parts[0]}).{parts[1]}")
-
-
-def _two(left: Any, signs: list[str], right: Any) -> Any:
-    return st.tuples(left, st.sampled_from(signs), right).map(
-        lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"
-    )
-
-
-text_leaves = st.one_of(
-    st.sampled_from(
-        ["question", "response[0]", "response[1]", "prompt[0]", "documents[0][0]['title']", "response[5]"]
-    ),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=4).map(repr),
-    st.sampled_from(["''", "' '", "'a'", "', '"]),
-)
-number_leaves = st.one_of(
-    st.integers(-9, 99).map(str),
-    st.sampled_from(["0.5", "1e3", "True", "documents[0][1]['score']", "len(question)"]),
-)
-
-
-@st.composite
-def expressions(draw: st.DrawFn, kind: str = "text", depth: int = 3) -> str:
-    """A Python expression that gives a text, a number, a truth value or a list of texts, if it gives any."""
-    text, number, truth, texts = (
-        expressions(name, depth - 1) for name in ("text", "number", "truth", "texts")
-    )
-    if depth == 0:
-        leaves = {
-            "text": text_leaves,
-            "number": number_leaves,
-            "truth": st.sampled_from(["True", "question == ''"]),
-        }
-        return draw(leaves.get(kind, st.sampled_from(["response", "prompt", "[]", "question.split()"])))
-    index = st.one_of(number, st.integers(-3, 5).map(str))
-    bounds = st.tuples(
-        *[st.sampled_from(["", "", "0", "1", "-2", "7"])] * 2, st.sampled_from(["", ":1", ":-1", ":2"])
-    )
-    rules: dict[str, list[Any]] = {
-        "text": [
-            text_leaves,
-            _two(text, ["+"], text),
-            _two(text, ["*"], st.integers(-1, 4).map(str)),
-            _calls(text, text_leaves, text),
-            st.tuples(text, text, texts).map(lambda p: f"({p[0]}).join({p[2]})"),
-            st.tuples(text, bounds).map(lambda p: f"({p[0]})[{p[1][0]}:{p[1][1]}{p[1][2]}]"),
-            st.tuples(texts, index).map(lambda p: f"({p[0]})[{p[1]}]"),
-            st.tuples(text, truth, text).map(lambda p: f"({p[0]} if {p[1]} else {p[2]})"),
-            st.one_of(number, truth, texts).map(lambda p: f"str({p})"),
-            st.tuples(st.sampled_from(["'{}:{}'", "'{1!r:>9}{0}'", "'{0:{{}}}'", "'{}{}{}'"]), text, number).map(
-                lambda p: f"{p[0]}.format({p[1]}, {p[2]})"
-            ),
-            st.tuples(st.sampled_from(["question", "response[1]", "len(question)", "prompt[7]"]),
-                      st.sampled_from(["", "!r", ":>20", "!s:.3", ":d"])).map(lambda p: f"f'{{{p[0]}{p[1]}}}'"),
-        ],
-        "number": [
-            number_leaves,
-            _two(number, ["+", "-", "*", "/", "//", "%"], number),
-            st.tuples(text, text).map(lambda p: f"({p[0]}).find({p[1]})"),
-            st.tuples(text, text).map(lambda p: f"({p[0]}).count({p[1]})"),
-            st.tuples(text, text).map(lambda p: f"({p[0]}).rindex({p[1]})"),
-            st.one_of(text, texts).map(lambda p: f"len({p})"),
-            text.map(lambda p: f"int({p})"),
-            number.map(lambda p: f"-({p})"),
-            st.tuples(number, number).map(lambda p: f"max({p[0]}, {p[1]})"),
-            texts.map(lambda p: f"sum(len(w) for w in {p})"),
-        ],
-        "truth": [
-            _two(number, ["<", "<=", "==", "!=", ">", ">="], number),
-            _two(text, ["<", "<=", "==", "!=", ">", ">=", "in", "not in"], text),
-            _two(texts, ["<", "<=", "==", "!=", ">", ">="], texts),
-            _two(text, ["in", "not in"], texts),
-            _two(truth, ["and", "or"], truth),
-            truth.map(lambda p: f"(not {p})"),
-            st.tuples(text, text).map(lambda p: f"({p[0]}).startswith({p[1]})"),
-            texts.map(lambda p: f"any(w.isalpha() for w in {p})"),
-        ],
-        "texts": [
-            st.sampled_from(["response", "prompt", "[d['title'] for d in documents[0]]"]),
-            st.tuples(text, text_leaves).map(lambda p: f"({p[0]}).split({p[1]})"),
-            text.map(lambda p: f"({p}).rsplit(None, 2)"),
-            text.map(lambda p: f"({p}).splitlines()"),
-            st.lists(text, max_size=3).map(lambda p: f"[{', '.join(p)}]"),
-            st.tuples(texts, bounds).map(lambda p: f"({p[0]})[{p[1][0]}:{p[1][1]}{p[1][2]}]"),
-            _two(texts, ["+"], texts),
-            texts.map(lambda p: f"sorted({p}, reverse=True)"),
-            st.tuples(texts, st.sampled_from(["w", "w.upper()", "w + question", "w[1]", "str(len(w))"])).map(
-                lambda p: f"[{p[1]} for w in {p[0]} if len(w) > 1]"
-            ),
-            st.tuples(texts, texts).map(lambda p: f"[f'{{n}}{{a}}' for n, (a, b) in enumerate(zip({p[0]}, {p[1]}))]"),
-        ],
-    }  # fmt: skip
-    return draw(st.one_of(rules[kind]))
-
-
-@settings(max_examples=800, deadline=None, database=None, derandomize=True)
-@given(st.sampled_from(["text", "number", "truth"]).flatmap(expressions))
-def test_an_expression_means_what_python_says(template: str) -> None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # Python warns of indexes that are no numbers
-            expected = eval(template, dict(SHORT))
-    except (TypeError, ValueError, LookupError, ArithmeticError):
-        with pytest.raises(TemplateError):
-            render(template, "eval", SHORT)
-    else:
-        assert render(template, "eval", SHORT) == str(expected)

@@ -64,9 +64,7 @@ def test_the_page_starts_on_loopback_without_making_the_caller_wait(workspace: P
     assert time.monotonic() - started < 1
 
 
-def test_the_page_is_found_by_another_program_over_the_same_workspace(
-    workspace: Path, page: UIServer
-) -> None:
+def test_the_page_is_found_by_another_program_over_the_workspace(workspace: Path, page: UIServer) -> None:
     page.wait(90)
     with urllib.request.urlopen(f"{page.url}/") as answer:
         assert b"<title>MLflow</title>" in answer.read()
@@ -122,13 +120,13 @@ def test_a_port_that_is_taken_is_refused_at_once(tmp_path: Path, no_environment:
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path, no_environment: None) -> None:
-    process = guarded(tmp_path, "raise SystemExit(3)")
     log = tmp_path / "log"
     log.write_text("one\nError: the database is damaged\nSee the logs above.\n")
-    failed = UIServer("http://127.0.0.1:9", process, log)
-    process.wait(30)
-    with pytest.raises(BackendError, match="MLflow's page ended: Error: the database is damaged"):
-        failed.ready()
+    with guarded(tmp_path, "raise SystemExit(3)") as process:
+        assert process.wait(30) == 3
+        failed = UIServer("http://127.0.0.1:9", process, log)
+        with pytest.raises(BackendError, match="MLflow's page ended: Error: the database is damaged"):
+            failed.ready()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix matter")

@@ -10,6 +10,7 @@ from typing import Any, Union
 
 import gradio as gr
 
+from rallebench.bench.perform import flow_error
 from rallebench.bench.single import Delta, Event
 from rallebench.errors import RalleError
 from rallebench.gui import form, views, views_chat
@@ -41,16 +42,24 @@ HINT = (
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Talk to a chain."""
     turns = gr.State([])
-    with gr.Row(equal_height=True):
-        source = gr.Dropdown(offers(workbench), value=DEVELOP, label="Chain", elem_id="chat-chain", scale=3, min_width=240)
-        line = gr.HTML(elem_id="chat-chain-line")
+    with gr.Row():
+        with gr.Column(scale=2, min_width=260):
+            source = gr.Dropdown(offers(workbench), value=DEVELOP, label="Chain", elem_id="chat-chain")
+        with gr.Column(scale=5, min_width=320):
+            line = gr.HTML(elem_id="chat-chain-line")
     talk = gr.Chatbot(
         elem_id="chat-conversation", show_label=False, height="56vh", min_height=280, placeholder=views_chat.EMPTY,
         buttons=["copy", "copy_all"], feedback_options=None,
     )  # fmt: skip
     with gr.Row(equal_height=True):
         text = gr.Textbox(
-            placeholder="Your question; Enter sends it", show_label=False, lines=1, max_lines=8, elem_id="chat-text", scale=8, container=False
+            placeholder="Your question; Enter sends it",
+            show_label=False,
+            lines=1,
+            max_lines=8,
+            elem_id="chat-text",
+            scale=8,
+            container=False,
         )
         send = gr.Button("Send", variant="primary", elem_id="chat-send", scale=1, min_width=90)
         stop = gr.Button("Stop", interactive=False, elem_id="chat-stop", scale=1, min_width=80)
@@ -63,9 +72,13 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         [send.click, text.submit], partial(guard_stream, on_send, workbench), [turns, text, *chosen], [*screen, text],
         show_progress="hidden",
     )  # fmt: skip
-    sent.failure(on_failure, turns, screen, show_progress="hidden")
-    stop.click(on_stop, [turns], screen, cancels=[sent], show_progress="hidden")
-    gr.on([clear.click, talk.clear], on_clear, None, screen, cancels=[sent], show_progress="hidden")
+    again = talk.retry(
+        partial(guard_stream, on_retry, workbench), [turns, *chosen], [*screen, text], show_progress="hidden"
+    )
+    # Cancel first, then draw: in one event the page would drop what is drawn.
+    stop.click(None, None, None, cancels=[sent, again]).then(on_stop, [turns], screen, show_progress="hidden")
+    cleared = gr.on([clear.click, talk.clear], None, None, None, cancels=[sent, again])
+    cleared.then(on_clear, None, screen, show_progress="hidden")
     source.input(partial(guard, on_chain, workbench), chosen, [line], show_progress="hidden")
     tab.select(partial(guard, on_tab, workbench), chosen, [source, line], show_progress="hidden")
 
@@ -102,11 +115,18 @@ def cut(text: str) -> str:
 
 def screen_of(turns: list[Turn]) -> list[Any]:
     """State, conversation, and which of Send and Stop can be pressed."""
-    running = bool(turns) and turns[-1].state == "running"
-    return [turns, views_chat.messages(turns), gr.update(interactive=not running), gr.update(interactive=running)]
+    busy = running(turns)
+    return [turns, views_chat.messages(turns), gr.update(interactive=not busy), gr.update(interactive=busy)]
 
 
-def asked(workbench: Workbench, source: str, values: form.Values, earlier: list[Turn], text: str) -> Iterator[Turn]:
+def running(turns: Sequence[Turn]) -> bool:
+    """Whether the last turn is still being answered."""
+    return bool(turns) and turns[-1].state == "running"
+
+
+def asked(
+    workbench: Workbench, source: str, values: form.Values, earlier: list[Turn], text: str
+) -> Iterator[Turn]:
     """The new turn as it grows; whatever goes wrong ends in it, so the question stays on the page."""
     turn = Turn(text)
     yield turn
@@ -118,13 +138,15 @@ def asked(workbench: Workbench, source: str, values: form.Values, earlier: list[
             if not isinstance(event, Delta) or time.monotonic() - shown > PACE:
                 shown = time.monotonic()
                 yield turn
-            if isinstance(event, Episode):
-                yield replace(turn, note=f"{turn.note} {traced(workbench, event, text)}".strip())
-    except RalleError as error:
-        yield replace(turn, error=str(error), state="failed")
+            if isinstance(event, Episode) and (trouble := traced(workbench, event, text)):
+                yield replace(turn, note=f"{turn.note} {trouble}".strip())
+    except Exception as error:  # a bug is logged with its traceback and must not leave the turn running
+        yield replace(turn, error=str(flow_error(error)), state="failed")
 
 
-def happenings(workbench: Workbench, chain: Chain, told: list[Message], text: str) -> Iterator[Union[str, Event]]:
+def happenings(
+    workbench: Workbench, chain: Chain, told: list[Message], text: str
+) -> Iterator[Union[str, Event]]:
     """News about loading what the chain names, then the events of the turn."""
     for news in workbench.load_for(chain, heavy=False):
         if isinstance(news, str):
@@ -144,24 +166,30 @@ def traced(workbench: Workbench, episode: Episode, text: str) -> str:
     return ""
 
 
-def on_send(workbench: Workbench, turns: list[Turn], text: str, source: str, *values: Any) -> Iterator[list[Any]]:
-    """Ask the chain; the conversation grows as things happen, and the text box is free for the next question."""
-    if not (text or "").strip():
+def on_send(
+    workbench: Workbench, turns: list[Turn], text: str, source: str, *values: Any
+) -> Iterator[list[Any]]:
+    """Ask the chain; the conversation grows as things happen. Nothing is asked while a turn is running."""
+    if not (text or "").strip() or running(turns):
         yield [gr.skip()] * 5
         return
-    earlier, box = views_chat.stopped(turns), ""
-    for turn in asked(workbench, source, values, earlier, text.strip()):
-        yield [*screen_of([*earlier, turn]), box]
+    box: Any = ""
+    for turn in asked(workbench, source, values, turns, text.strip()):
+        yield [*screen_of([*turns, turn]), box]
         box = gr.skip()
+
+
+def on_retry(workbench: Workbench, turns: list[Turn], source: str, *values: Any) -> Iterator[list[Any]]:
+    """Ask the last question again, of the chain as it is now; the new answer takes the old one's place."""
+    if not turns or running(turns):
+        yield [gr.skip()] * 5
+        return
+    for turn in asked(workbench, source, values, turns[:-1], turns[-1].question):
+        yield [*screen_of([*turns[:-1], turn]), gr.skip()]
 
 
 def on_stop(turns: list[Turn]) -> list[Any]:
     """The running turn is cancelled; what it has said stays."""
-    return screen_of(views_chat.stopped(turns))
-
-
-def on_failure(turns: list[Turn]) -> list[Any]:
-    """A bug ended the turn: its message is on the page already, and the next question can be asked."""
     return screen_of(views_chat.stopped(turns))
 
 

@@ -52,7 +52,12 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             gr.Markdown("### Save it in the workspace")
             with gr.Row(equal_height=True):
                 name = gr.Textbox(
-                    show_label=False, placeholder="a name", max_lines=1, container=False, elem_id="config-name", scale=3
+                    show_label=False,
+                    placeholder="a name",
+                    max_lines=1,
+                    container=False,
+                    elem_id="config-name",
+                    scale=3,
                 )
                 save = gr.Button("Save chain", elem_id="config-save", scale=1, min_width=110)
             saved = gr.HTML(elem_id="config-saved")
@@ -102,7 +107,11 @@ def exported(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
     reference = chain.name if named else space.path / "chains" / f"{stem}.json"
     base = space.base.folder.resolve() if space.base else None
     command = views_config.commands(reference, dataset or DEFAULT_DATASET, space.path, base)
-    note = "" if named else views.note("The chain is not saved as it stands now: save it first, then the command finds it.")
+    note = (
+        ""
+        if named
+        else views.note("The chain is not saved as it stands now: save it first, then the command finds it.")
+    )
     return [*files, *texts, views_config.ralle_note(chain), command, note, chain.name]
 
 
@@ -154,7 +163,9 @@ def filled_with(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
     message = views.note(f"Develop now holds {chain.name!r} ({actions}).", "good")
     unknown = views_config.unknown_targets(chain, list(space.retrievers()), list(space.llms()))
     if unknown:
-        message += views.note(f"Not known in this workspace: {'; '.join(unknown)}. Choose another one in Develop.")
+        message += views.note(
+            f"Not known in this workspace: {'; '.join(unknown)}. Choose another one in Develop."
+        )
     return [message, *exported(workbench, dataset, chain), *form.write_chain(chain)]
 
 

@@ -1,0 +1,149 @@
+"""What the loop costs over calling the same retriever and model directly, with tracing and memory on.
+
+A chain of three actions (retrieve, generate, generate) is asked 3,000 questions by the real runner:
+every reply goes into the memory on disk and every episode is appended to a run folder. The bare
+figure is the same retriever and model called in plain Python, in the same batches.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import _report
+from _report import Fact, Measure, Report
+
+from rallebench.bench.memo import Memo
+from rallebench.bench.perform import Backends
+from rallebench.bench.runner import work
+from rallebench.bench.store import RunFolder
+from rallebench.chain.chain import as_flow
+from rallebench.llms.scripted import Scripted
+from rallebench.loading import Encoders, open_retriever
+from rallebench.types import Action, Chain, Evidence, Generate, Hit, Message, Question
+from rallebench.workspace import Workspace
+
+K, BATCH = 5, 20
+RETRIEVER = "starter-bm25"
+REWRITE = "Rewrite the following question so that it is clear and complete.\n\n{question}?\n\nRewritten question: "
+ANSWER = 'Referring to the following document, answer "{response[1]}" in 5 words or less.\n\n{response[0]}\n\nAnswer: '
+
+TARGET_MS = 2.0
+
+
+def three_actions(prompt: str = REWRITE, answer: str = ANSWER) -> Chain:
+    """Retrieve, rewrite the question with one model, answer it with another."""
+    return Chain(
+        "three-actions",
+        (
+            Action("retrieve", "{question}", target=RETRIEVER, k=K),
+            Action("generate", prompt, target="first"),
+            Action("generate", answer, target="last"),
+        ),
+    )
+
+
+def few_words(request: Generate) -> str:
+    """Five words out of the middle of a prompt: a short answer that depends on all that came before."""
+    words = request.messages[-1].content.split()
+    return " ".join(words[9:14]) or "nothing"
+
+
+def open_bm25(folder: Path) -> Any:
+    """The starter's BM25 retriever, built in a workspace of its own."""
+    *_, retriever = open_retriever(Workspace(folder), RETRIEVER, Encoders())
+    return retriever
+
+
+def directly(
+    texts: Sequence[str], retriever: Any, first: Any, last: Any, prompt: str = REWRITE, answer: str = ANSWER
+) -> list[str]:
+    """What ``three_actions`` does, in plain Python: no flow, no loop, no trace, no memory."""
+    answers: list[str] = []
+    for start in range(0, len(texts), BATCH):
+        batch = texts[start : start + BATCH]
+        found = retriever.search(batch, K)
+        read = ["; ".join(f"{hit.passage.title}, {hit.passage.text}" for hit in hits) for hits in found]
+        prompts = [prompt.format(question=text, response=[passages]) for text, passages in zip(batch, read)]
+        said = [reply.text for reply in first.generate(list(map(_asked, prompts, batch, found)))]
+        prompts = [answer.format(response=list(pair)) for pair in zip(read, said)]
+        answers += [reply.text for reply in last.generate(list(map(_asked, prompts, batch, found)))]
+    return answers
+
+
+def _asked(prompt: str, question: str, hits: Sequence[Hit]) -> Generate:
+    passages = tuple(hit.passage for hit in hits if hit.passage.text in prompt)
+    return Generate("", (Message("user", prompt),), evidence=Evidence(question if question in prompt else "", passages))
+
+
+def by_the_runner(
+    folder: Path, name: str, chain: Chain, records: Sequence[dict[str, Any]], backends: Backends, memo: Memo
+) -> tuple[float, RunFolder]:
+    """Seconds that the runner took to answer all records into a new run folder, and that folder."""
+    run = RunFolder.create(folder / "runs", name, {}, records)
+    questions = [Question(record["id"], record["input"]) for record in records]
+
+    def answer_all() -> None:
+        for _ in work(run, lambda question: as_flow(chain, question), questions, backends, memo=memo, batch_size=BATCH):
+            pass
+
+    seconds, _ = _report.timed(answer_all)
+    return seconds, run
+
+
+def answers_of(run: RunFolder, records: Sequence[dict[str, Any]]) -> list[str]:
+    """The stored answers in the order of the records; '' for a failed question."""
+    lines = run.lines()
+    return [lines[record["id"]].get("answer", "") for record in records]
+
+
+def measure(folder: Path, questions: int, rounds: int) -> Report:
+    """Direct calls and the runner, turn by turn."""
+    records = _report.starter_records(questions)
+    texts = [record["input"] for record in records]
+    retriever = open_bm25(folder)
+    retriever.search(texts[:BATCH], K)
+    bare: list[float] = []
+    ours: list[float] = []
+    wrong = kept = lines = 0
+    for number in range(rounds):
+        seconds, expected = _report.timed(
+            lambda: directly(texts, retriever, Scripted(few_words), Scripted(few_words))
+        )
+        bare.append(seconds / questions * 1000)
+        backends = Backends({RETRIEVER: retriever}, {"first": Scripted(few_words), "last": Scripted(few_words, "last")})
+        memo = Memo(folder / f"memo-{number}.sqlite")
+        seconds, run = by_the_runner(folder, f"round-{number}", three_actions(), records, backends, memo)
+        memo.close()
+        ours.append(seconds / questions * 1000)
+        wrong += sum(a != b for a, b in zip(answers_of(run, records), expected))
+        lines += len(run.lines())
+        kept += Path(folder / f"memo-{number}.sqlite").stat().st_size > 0
+    over = [a - b for a, b in zip(ours, bare)]
+    return Report(
+        "loop_overhead",
+        {"questions": questions, "batch": BATCH, "retriever": RETRIEVER, "k": K, "actions": 3},
+        [
+            Measure("overhead per question", "ms", over, most=TARGET_MS),
+            Measure("the runner, per question", "ms", ours, bare, "direct calls"),
+        ],
+        [
+            Fact("answers that differ from the direct calls'", wrong, 0),
+            Fact("episodes written", lines, questions * rounds),
+            Fact("memories on disk", kept, rounds),
+        ],
+    )
+
+
+def main() -> int:
+    """Measure and print."""
+    arguments = _report.parser(__doc__, rounds=5).parse_args()
+    questions, rounds = (60, 1) if arguments.quick else (3000, arguments.rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(Path(folder), questions, rounds).tell(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

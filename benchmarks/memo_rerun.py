@@ -1,0 +1,122 @@
+"""How much faster a chain runs again after only its last prompt was edited.
+
+1,000 questions are asked of a chain of three actions (retrieve with the starter's BM25, a first
+model, a last model) with an empty memory on disk; then the last prompt is edited and all are asked
+again. The first model is what makes a full run slow:
+
+* ``--first reader``: the built-in extractive reader, which reads the five passages for real;
+* ``--first scripted``: a scripted model that takes ``--delay`` seconds for a batch of 20. The default,
+  0.5 s, is 25 ms a question, which is faster than any language model that runs on a processor.
+
+The last model is scripted and takes no time, so that the re-run shows what the memory itself costs;
+it is really asked in both runs. A re-run is as slow as its last model, whatever is remembered.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import _report
+from _report import Fact, Measure, Report
+from loop_overhead import ANSWER, BATCH, RETRIEVER, REWRITE
+from loop_overhead import answers_of, by_the_runner, directly, few_words, open_bm25, three_actions
+
+from rallebench.bench.memo import Memo
+from rallebench.bench.perform import Backends
+from rallebench.llms import LLMS
+from rallebench.llms.scripted import Scripted
+
+READER = "extractive-reader"
+EDITED = ANSWER.replace("in 5 words or less", "in a few words")
+READ = 'Referring to the following document, answer "{question}?" in 5 words or less.\n\n{response[0]}\n\nAnswer: '
+
+TARGET = 10.0
+
+
+class Watched:
+    """A backend that counts what it is asked; everything else is the backend's own."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def search(self, queries: Any, k: int) -> Any:
+        """Count and search."""
+        self.asked += len(queries)
+        return self._backend.search(queries, k)
+
+    def generate(self, batch: Any) -> Any:
+        """Count and generate."""
+        self.asked += len(batch)
+        return self._backend.generate(batch)
+
+
+def first_model(kind: str, delay: float) -> tuple[str, str, Any]:
+    """What the first model is, in words; its prompt; the model."""
+    if kind == "auto":
+        kind = "reader" if READER in LLMS else "scripted"
+    if kind == "reader":
+        return "the extractive reader", READ, LLMS[READER]("first")
+    return f"scripted, {delay:g} s per batch of {BATCH}", REWRITE, Scripted(few_words, "first", delay=delay)
+
+
+def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) -> Report:
+    """A full run and, after an edit of the last prompt, another; a new memory in every round."""
+    records = _report.starter_records(questions)
+    about, prompt, model = first_model(kind, delay)
+    first, last, retriever = Watched(model), Scripted(few_words, "last"), Watched(open_bm25(folder))
+    backends = Backends({RETRIEVER: retriever}, {"first": first, "last": last})
+    full: list[float] = []
+    again: list[float] = []
+    reasked = edited_asked = wrong = 0
+    texts = [record["input"] for record in records]
+    direct, expected = _report.timed(lambda: directly(texts, retriever, first, last, prompt, EDITED))
+    for number in range(rounds):
+        memo = Memo(folder / f"memo-{number}.sqlite")
+        seconds, _ = by_the_runner(folder, f"full-{number}", three_actions(prompt), records, backends, memo)
+        full.append(seconds)
+        asked, calls = first.asked + retriever.asked, last.calls
+        chain = three_actions(prompt, EDITED)
+        seconds, run = by_the_runner(folder, f"again-{number}", chain, records, backends, memo)
+        again.append(seconds)
+        reasked += first.asked + retriever.asked - asked
+        edited_asked += last.calls - calls
+        wrong += sum(a != b for a, b in zip(answers_of(run, records), expected))
+        memo.close()
+    return Report(
+        "memo_rerun",
+        {"questions": questions, "retriever": RETRIEVER, "first model": about, "last model": "scripted, no delay"},
+        [
+            Measure("speed-up by the memory", "times", [a / b for a, b in zip(full, again)], least=TARGET),
+            Measure("full run", "s", full, [direct], "direct calls"),
+            Measure("re-run", "s", again, [direct], "direct calls"),
+            Measure("re-run, per question", "ms", [seconds / questions * 1000 for seconds in again]),
+        ],
+        [
+            Fact("earlier steps asked again", reasked, 0),
+            Fact("edited prompts asked", edited_asked, questions * rounds),
+            Fact("answers that differ from the direct calls'", wrong, 0),
+        ],
+    )
+
+
+def main() -> int:
+    """Measure and print."""
+    flags = _report.parser(__doc__, rounds=3)
+    flags.add_argument("--first", choices=("auto", "reader", "scripted"), default="auto", help="default: the reader if it is there")
+    flags.add_argument("--delay", type=float, default=0.5, metavar="S", help="of the scripted model, per batch; default: 0.5")
+    arguments = flags.parse_args()
+    questions, rounds, delay = 1000, arguments.rounds, arguments.delay
+    if arguments.quick:
+        questions, rounds, delay, arguments.first = 60, 1, 0.05, "scripted"
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(Path(folder), questions, rounds, arguments.first, delay).tell(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,219 @@
+"""How long logging a run to MLflow takes, and how that compares with MLflow's bare calls.
+
+    python benchmarks/mlflow_logging.py [--questions 3000]
+
+Makes a run folder with episodes of real size (5 passages of 600 characters), logs it to a fresh
+SQLite database, and then sends the same params, metrics, tags and files with nothing but
+``create_run``, ``log_batch`` and ``log_artifact``. Importing MLflow and making its tables are
+timed apart. The target: 3,000 questions in at most 15 seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rallebench.bench.ralle_files import write_ralle_files
+from rallebench.bench.store import REPORT, SCORES, RunFolder
+from rallebench.catalog import chain_to_json
+from rallebench.files import write_json, write_text
+from rallebench.tracking.connection import connect, default_uri, import_mlflow
+from rallebench.tracking.mlflow import log_run
+from rallebench.types import (
+    Action,
+    Chain,
+    Episode,
+    Generate,
+    Hit,
+    Message,
+    Outcome,
+    Passage,
+    Reply,
+    Retrieve,
+    Step,
+)
+
+METRICS = (
+    "accuracy",
+    "em",
+    "f1",
+    "rougel",
+    "has_answer",
+    "Rprec",
+    "recall@1",
+    "recall@5",
+    "recall@10",
+    "seconds",
+)
+CHAIN = Chain(
+    "retrieve then read",
+    (
+        Action("retrieve", "{question}", target="wiki-bm25", k=5),
+        Action("generate", "{response[0]}\n\nQuestion: {question}\nAnswer:", target="reader"),
+    ),
+)
+WORDS = [
+    "the",
+    "of",
+    "and",
+    "in",
+    "to",
+    "a",
+    "was",
+    "is",
+    "for",
+    "on",
+    "as",
+    "with",
+    "by",
+    "at",
+    "from",
+    "that",
+    "his",
+    "it",
+    "an",
+    "were",
+    "are",
+    "which",
+    "this",
+    "also",
+]
+
+
+def text(rng: random.Random, characters: int) -> str:
+    """Words up to a length."""
+    return " ".join(rng.choices(WORDS, k=characters // 3))[:characters]
+
+
+def episode(rng: random.Random, qid: str, failed: bool) -> Episode:
+    """One question: five passages and an answer, or a failure after the retrieval."""
+    passages = [
+        Passage(f"{qid}-{i}", text(rng, 600), f"Title {i}", str(rng.randrange(10**6))) for i in range(5)
+    ]
+    hits = tuple(Hit(passage, 20.0 - rank) for rank, passage in enumerate(passages))
+    context = "; ".join(passage.text for passage in passages)
+    found = Step(Retrieve("wiki-bm25", text(rng, 60), 5), Reply(context, hits), 0.02)
+    if failed:
+        return Episode(qid, "chain", (found,), None, "reader failed: the endpoint closed the connection")
+    asked = Generate(
+        "reader", (Message("user", f"{context}\n\nQuestion: {text(rng, 60)}\nAnswer:"),), max_tokens=50
+    )
+    said = Step(asked, Reply(text(rng, 20), prompt_tokens=900, completion_tokens=6), 0.8)
+    return Episode(qid, "chain", (found, said), Outcome(said.reply.text))
+
+
+def make_folder(runs: Path, questions: int) -> RunFolder:
+    """A finished run of ``questions`` questions, one in a hundred failed."""
+    rng = random.Random(0)
+    records = [
+        {"id": f"q{i}", "input": text(rng, 60), "output": [{"answer": text(rng, 15)}]}
+        for i in range(questions)
+    ]
+    episodes = {str(r["id"]): episode(rng, str(r["id"]), i % 100 == 99) for i, r in enumerate(records)}
+    spec: dict[str, Any] = {
+        "dataset": "made-up",
+        "workflow": "chain",
+        "settings": {
+            "chain": chain_to_json(CHAIN),
+            "backends": {"retriever wiki-bm25": "a", "llm reader": "b"},
+        },
+        "limit": None,
+        "seed": 0,
+    }
+    versions = {f"package-{i}": "1.0" for i in range(12)}
+    run = {
+        "fingerprint": "0" * 12,
+        "spec": spec,
+        "metrics": list(METRICS),
+        "batch_size": 20,
+        "versions": versions,
+    }
+    folder = RunFolder.create(runs, "bench", run, records)
+    with folder.log() as log:
+        for number, one in enumerate(episodes.values()):
+            folder.append(log, one, "1760000000.000", number * 0.82)
+    scores = [
+        {"qid": qid, "metric": name, "value": None if one.error else rng.random()}
+        for qid, one in episodes.items()
+        for name in METRICS
+    ]
+    write_text(folder.path / SCORES, "".join(json.dumps(score) + "\n" for score in scores))
+    errors = sum(bool(one.error) for one in episodes.values())
+    mean = {"value": 0.5, "low": 0.48, "high": 0.52, "n": questions - errors}
+    report: dict[str, Any] = {
+        "n": questions,
+        "n_done": questions,
+        "n_errors": errors,
+        "complete": True,
+        "seconds": 0.82 * questions,
+    }
+    report |= {"seconds_per_question": 0.82, "steps": 2 * questions, "metrics": dict.fromkeys(METRICS, mean)}
+    write_json(folder.path / REPORT, report)
+    write_ralle_files(folder.path, records, episodes, report, CHAIN, {"chain_config": {}})
+    return folder
+
+
+def bare(client: Any, made: Any, run_id: str, files: Path) -> None:
+    """The same params, metrics, tags and artifacts with MLflow's own calls."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    run = client.create_run(made.info.experiment_id, run_name="bare")
+    now = int(time.time() * 1000)
+    client.log_batch(
+        run.info.run_id,
+        metrics=[Metric(key, value, now, 0) for key, value in made.data.metrics.items()],
+        params=[Param(key, value) for key, value in made.data.params.items()],
+        tags=[RunTag(f"bare.{key}", value) for key, value in made.data.tags.items()],
+    )
+    for path in sorted(file for file in files.rglob("*") if file.is_file()):
+        folder = path.parent.relative_to(files).as_posix()
+        client.log_artifact(run.info.run_id, str(path), None if folder == "." else folder)
+    client.set_terminated(run.info.run_id)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--questions", type=int, default=3000)
+    questions = parser.parse_args().questions
+    clock = time.perf_counter
+    with tempfile.TemporaryDirectory(prefix="rallebench-bench-", ignore_cleanup_errors=True) as made:
+        workspace = Path(made)
+        folder = make_folder(workspace / "runs", questions)
+        megabytes = sum(file.stat().st_size for file in folder.path.iterdir()) / 2**20
+        print(f"run folder: {questions} questions, {megabytes:.0f} MB")
+        marks = [clock()]
+        import_mlflow().MlflowClient  # noqa: B018  (MLflow loads its client when it is first named)
+        marks.append(clock())
+        client = connect(default_uri(workspace))
+        marks.append(clock())
+        run_id = log_run(folder.path, workspace=workspace)
+        marks.append(clock())
+        log_run(folder.path, workspace=workspace)
+        marks.append(clock())
+        run = client.get_run(run_id)
+        traces = client.search_traces(locations=[run.info.experiment_id], run_id=run_id, max_results=100)
+        files = Path(client.download_artifacts(run_id, ""))
+        start = clock()
+        bare(client, run, run_id, files)
+        seconds = clock() - start
+    imported, migrated, ours, again = (after - before for before, after in itertools.pairwise(marks))
+    print(f"import of MLflow            {imported:7.2f} s")
+    print(f"first migration             {migrated:7.2f} s")
+    print(f"log_run ({len(traces)} traces)         {ours:7.2f} s   (target: 15 s for 3,000 questions)")
+    print(f"log_run again (update)      {again:7.2f} s")
+    print(f"bare log_batch+log_artifact {seconds:7.2f} s   (no traces, no table, nothing read)")
+    print(f"ratio log_run / bare        {ours / seconds:7.1f}")
+
+
+if __name__ == "__main__":
+    main()
