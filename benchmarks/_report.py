@@ -1,7 +1,7 @@
 """What the benchmarks share: rounds and their spread, the questions, the lines that are printed.
 
-Importing this module sets the thread counts, on purpose and before numpy is imported: one thread,
-so that a figure says what the code costs and not how many cores were free.
+A benchmark imports this module before anything that imports numpy: it then sets the thread counts,
+on purpose, to one, so that a figure says what the code costs and not how many cores were free.
 """
 
 from __future__ import annotations
@@ -20,16 +20,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-THREADS = 1
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
-    os.environ[_name] = str(THREADS)
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
+
+THREADS = 1
+ENVIRONMENT = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(THREADS)),
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "HF_HUB_OFFLINE": "1",
+    "GRADIO_ANALYTICS_ENABLED": "False",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "no_proxy": "127.0.0.1,localhost",
+}
+if Path(sys.argv[0]).resolve().parent == Path(__file__).resolve().parent:
+    os.environ.update(ENVIRONMENT)
 
 SEED = 20240229
 
@@ -190,9 +195,9 @@ def timed(call: Callable[[], T]) -> tuple[float, T]:
 
 
 def child_environment() -> dict[str, str]:
-    """The environment of a Python that must find this checkout and no proxy."""
+    """The environment of another Python: it finds this checkout, uses one thread and no network."""
     path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, "PYTHONPATH": path, "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
+    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
 
 
 def starter_records(count: int, seed: int = SEED) -> list[dict[str, Any]]:

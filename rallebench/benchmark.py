@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import time
@@ -16,22 +17,29 @@ from rallebench.bench.ralle_files import write_ralle_files
 from rallebench.bench.runner import Progress, work
 from rallebench.bench.score import choose_metrics, score_episode, score_run
 from rallebench.bench.store import RunFolder, checked_run_name
-from rallebench.catalog import chain_from_json, chain_to_json
+from rallebench.catalog import chain_from_json, chain_to_json, checked_generation, read_manifest
 from rallebench.chain.chain import as_flow
 from rallebench.chain.ralle import experiment_to_json
+from rallebench.chain.safe_format import Field, parse_format
 from rallebench.chain.template import check
 from rallebench.datasets.kilt import read_questions
-from rallebench.errors import RalleError, UsageError
+from rallebench.errors import RalleError, TemplateError, UsageError
 from rallebench.files import sha256_file
 from rallebench.indexing import versions
 from rallebench.loading import check_pages
-from rallebench.types import Chain, Episode, Example, RunSpec
+from rallebench.types import Action, Chain, Episode, Example, RunSpec
 from rallebench.workspace import Workspace
 
 HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 """The metrics that are shown while a run goes on."""
 
 PACKAGES = ("torch", "transformers", "bitsandbytes", "faiss-cpu", "bm25s", "numpy", "openai", "mlflow", "gradio", "rouge")
+
+
+_PER_ACTION = ("prompt", "response", "wiki_id_title", "documents")
+
+MAX_K = 10_000
+"""As many passages as a saved chain may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,8 @@ def prepare(
         limit = None
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
+    if max_errors is not None and max_errors < 0:
+        raise UsageError(f"--max-errors is {max_errors}; it must be at least 0.")
     check_chain(workspace, chain)
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path, limit)
@@ -107,27 +117,49 @@ def prepare(
     exists = (workspace.runs / name).exists()
     if exists and not resume:
         raise UsageError(f"The run {name!r} exists already in {workspace.runs}; choose another --run name, or add --resume.")
-    if resume and not exists:
-        RunFolder.open(workspace.runs, name)
+    if resume:
+        RunFolder.open(workspace.runs, name).spec()
     return plan
 
 
 def check_chain(workspace: Workspace, chain: Chain) -> None:
     """UsageError naming the action for a template, retriever or model that cannot work."""
-    retrievers, llms = workspace.retrievers(), None
     for number, action in enumerate(chain.actions, 1):
-        where = f"Action {number} of {chain.name!r}: "
+        if not action.template and number > 1:
+            return  # an empty template ends the chain
         try:
+            if not action.template:
+                raise TemplateError("its template is empty, so the chain would ask nothing; write one.")
             check(action.template, action.dialect)
-            if action.template and action.kind == "retrieve" and action.target not in retrievers:
-                raise UsageError(_unknown_target("retriever", action.target, retrievers))
-            if action.template and action.kind == "generate":
-                if not action.target:
-                    llms = llms or workspace.llms()
-                    raise UsageError(_unknown_target("language model", "", llms))
-                workspace.llm(action.target)
+            _check_reach(action, number - 1)
+            _check_target(workspace, action)
         except UsageError as error:
-            raise type(error)(where + str(error)) from None
+            raise type(error)(f"Action {number} of {chain.name!r}: {error}") from None
+
+
+def _check_reach(action: Action, earlier: int) -> None:
+    """TemplateError if ``{response[1]}`` or the like asks for an action that runs later, or never."""
+    fields = parse_format(action.template) if action.dialect == "fstring" else ()
+    for field in fields:
+        if isinstance(field, Field) and field.name in _PER_ACTION and field.keys:
+            asked = field.keys[0]
+            if isinstance(asked, int) and asked >= earlier:
+                raise TemplateError(
+                    f"its template reads {field.name}[{asked}], the {field.name} of action {asked + 1}, "
+                    f"but {earlier or 'no'} earlier action{'s' if earlier > 1 else ''} can be read; counting starts at 0."
+                )
+
+
+def _check_target(workspace: Workspace, action: Action) -> None:
+    if action.kind == "retrieve" and action.target not in (known := workspace.retrievers()):
+        folder = workspace.indexes / action.target
+        if action.target and os.path.exists(folder / "manifest.json"):
+            read_manifest(folder)  # says what is wrong with it
+        raise UsageError(_unknown_target("retriever", action.target, known))
+    if action.kind == "generate" and not action.target:
+        raise UsageError(_unknown_target("language model", "", workspace.llms()))
+    if action.kind == "generate":
+        workspace.llm(action.target)
 
 
 def _unknown_target(kind: str, name: str, known: Mapping[str, Any]) -> str:
@@ -137,7 +169,8 @@ def _unknown_target(kind: str, name: str, known: Mapping[str, Any]) -> str:
 
 def fresh_name(workspace: Workspace, chain: str, dataset: str) -> str:
     """A free run name: chain, question set, time."""
-    base = re.sub(r"[^\w.\-]+", "-", f"{chain}-{dataset}-{time.strftime('%Y%m%d-%H%M%S')}").strip("-.")[:90]
+    what = re.sub(r"[^\w.\-]+", "-", f"{chain}-{dataset}").encode()[:80].decode("utf-8", "ignore").strip("-.")
+    base = f"{what}-{time.strftime('%Y%m%d-%H%M%S')}"
     name, n = base, 2
     while (workspace.runs / name).exists():
         name, n = f"{base}-{n}", n + 1
@@ -180,11 +213,14 @@ def execute(
     workspace: Workspace,
     plan: Plan,
     load: Callable[[Chain], Iterator[str | Backends]],
-    memo: Memo | None,
+    memo: Callable[[], Memo | None],
     track: Callable[[RunFolder], str],
     opened: Callable[[RunFolder], None] = lambda folder: None,
 ) -> Iterator[Stage]:
-    """Run a plan, yielding phases and progress; Finished is last. Raises RalleError; what was answered is kept."""
+    """Run a plan, yielding phases and progress; Finished is last. Raises RalleError; what was answered is kept.
+
+    ``memo`` is opened only when all is loaded: a request that is refused before writes nothing.
+    """
     backends = Backends()
     for piece in load(plan.chain):
         if isinstance(piece, Backends):
@@ -199,6 +235,7 @@ def execute(
         folder = RunFolder.create(workspace.runs, plan.name, spec, (dict(e.record) for e in plan.examples))
     lock = folder.lock()
     try:
+        folder.forget_stop()
         opened(folder)
         warnings = _warnings(plan, backends)
         yield Phase("running", " ".join(warnings))
@@ -207,7 +244,7 @@ def execute(
             lambda question: as_flow(plan.chain, question),
             [example.question for example in plan.examples],
             backends,
-            memo=memo,
+            memo=memo(),
             batch_size=plan.batch_size,
             max_errors=plan.max_errors,
             observe=_observer(plan),
@@ -223,8 +260,11 @@ def execute(
         yield Finished(folder, report, state, warnings)
     except GeneratorExit:
         raise
+    except KeyboardInterrupt:
+        _ended_early(folder, plan, "stopped", "Stopped by you.")
+        raise
     except BaseException as error:
-        _failed(folder, plan, str(error) or type(error).__name__)
+        _ended_early(folder, plan, "failed", str(error) or type(error).__name__)
         raise
     finally:
         lock.release()
@@ -267,27 +307,31 @@ def _end(folder: RunFolder, report: Mapping[str, Any], state: str, warnings: tup
     )
 
 
-def _failed(folder: RunFolder, plan: Plan, message: str) -> None:
+def _ended_early(folder: RunFolder, plan: Plan, state: str, message: str) -> None:
     """Whatever was answered is scored, so that a stopped night still has its numbers."""
     report: Mapping[str, Any] = {"n_done": 0, "n": len(plan.examples), "n_errors": 0, "seconds": 0.0}
     try:
         report = finish(folder, plan.metrics)
     except RalleError:
         pass
-    _end(folder, report, "failed", (message,))
+    _end(folder, report, state, (message,))
 
 
-def with_overrides(chain: Chain, settings: Mapping[str, Any]) -> Chain:
-    """``--set``: ``k``, generation settings for all generate actions, or ``N.field`` for action N (from 1)."""
+def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool = True) -> Chain:
+    """``--set``: ``k``, generation settings for all generate actions, or ``N.field`` for action N (from 1).
+
+    Raises UsageError for a setting that no action has; with ``all_fit`` false it is left out, so that
+    one setting serves a whole folder of chains.
+    """
     for key, value in settings.items():
         number, dot, name = key.partition(".")
-        if dot and number.isdigit():
+        if dot and number.isdecimal() and len(number) < 9:
             if not 1 <= int(number) <= len(chain.actions):
                 raise UsageError(f"--set {key}: the chain has {len(chain.actions)} actions.")
             chain = _set(chain, int(number) - 1, name, value, key)
             continue
         fits = [i for i, a in enumerate(chain.actions) if a.kind == ("retrieve" if key == "k" else "generate")]
-        if not fits:
+        if not fits and all_fit:
             raise UsageError(f"--set {key}: no action of this chain has it.")
         for index in fits:
             chain = _set(chain, index, key, value, key)
@@ -295,13 +339,14 @@ def with_overrides(chain: Chain, settings: Mapping[str, Any]) -> Chain:
 
 
 def _set(chain: Chain, index: int, name: str, value: Any, key: str) -> Chain:
-    from rallebench.catalog import checked_generation
-
-    if name == "k" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise UsageError(f"--set {key}={value}: k must be a whole number of at least 1.")
-    if name in ("k", "template", "target", "dialect"):
-        return chain.replace_action(index, **{name: value if name == "k" else str(value)})
+    kind = chain.actions[index].kind
+    if name in ("template", "dialect") or (name == "target" and kind != "identity"):
+        return chain.replace_action(index, **{name: str(value)})
+    if name == "k" and kind == "retrieve":
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_K:
+            raise UsageError(f"--set {key}={value}: k must be a whole number from 1 to {MAX_K:,}.")
+        return chain.replace_action(index, k=value)
+    if kind != "generate" or name in ("", "k"):
+        raise UsageError(f"--set {key}: action {index + 1} is of the kind {kind!r} and has no {name!r}.")
     generation = {**chain.actions[index].generation, name: value}
     return chain.replace_action(index, generation=checked_generation(generation, f"--set {key}"))
-
-

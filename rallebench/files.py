@@ -85,8 +85,8 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        where = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else _odd(error)
-        raise BadFileError(f"{path} is not valid JSON ({where}).") from None
+        line = f"line {error.lineno}: " if isinstance(error, json.JSONDecodeError) else ""
+        raise BadFileError(f"{path} is not valid JSON ({line}{json_problem(error)}).") from None
 
 
 def read_lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str]]:
@@ -121,8 +121,10 @@ def read_lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
         raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def _odd(error: Exception) -> str:
-    """Why Python refuses JSON that is well-formed."""
+def json_problem(error: Exception) -> str:
+    """Why ``json`` refused a text, in a few words."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg
     return "too deeply nested" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
@@ -134,8 +136,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            message = error.msg if isinstance(error, json.JSONDecodeError) else _odd(error)
-            raise BadFileError(f"{path}, line {number} is not valid JSON ({message}).") from None
+            raise BadFileError(f"{path}, line {number} is not valid JSON ({json_problem(error)}).") from None
         if not isinstance(value, dict):
             raise BadFileError(f"{path}, line {number} is not a JSON object but {type(value).__name__}.")
         yield number, value

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rallebench.catalog import Manifest, read_manifest
 from rallebench.corpora.chunking import Chunking, chunk
@@ -23,7 +24,13 @@ from rallebench.retrievers import bm25
 from rallebench.types import digest
 from rallebench.vector_index import VECTOR_INDEXES
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 ENCODE_PIECE = 64
+MAX_NAME_BYTES = 200
+"""File systems take 255 for a folder's name; a build in progress adds its own marks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +65,34 @@ def build_index(
     Raises UsageError for a wrong name, kind or file, before anything is written, or if an index of
     that name exists with other contents; an equal one is left as it is.
     """
-    if not name or name in (".", "..") or any(c in name for c in '/\\:*?"<>|\0') or name.startswith("."):
+    forbidden = name.startswith(".") or any(c in name for c in '/\\:*?"<>|') or not name.isprintable()
+    if not name.strip() or forbidden or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
         raise UsageError(f"The index name {name!r} cannot be a folder name; use letters, digits, '-' and '_'.")
     if kind not in kinds():
         raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
+    settings = _checked(kind, dict(parameters or {}))
+    if kind != "bm25" and encoder is None:
+        ENCODERS.entry(encoder_name)
     target = Path(indexes) / name
     if target.exists() and not (target / "manifest.json").exists():
         raise UsageError(f"{target} exists and is no index; choose another name or move it away.")
     pages = read_page_map(page_map) if page_map else None
-    half = Path(indexes) / f".{name}.{os.getpid()}.part"
+    _forget_dead_builds(Path(indexes), name)
+    half = Path(indexes) / f".{name}.{os.getpid()}.{time.monotonic_ns()}.part"
     started = time.perf_counter()
     try:
-        half.mkdir(parents=True, exist_ok=True)
+        half.mkdir(parents=True)
         yield Building("reading the corpus", 0, 0, 0.0)
         count, corpus_sha = write_store(half, chunk(read_corpus(corpus, pages), chunking))
         yield Building("reading the corpus", count, count, time.perf_counter() - started)
         store = PassageStore(half)
         try:
-            settings = yield from _build_kind(half, store, kind, encoder_name, encoder, dict(parameters or {}), started)
+            built = yield from _build_kind(half, store, kind, encoder_name, encoder, settings, started)
             without_page = sum(not passage.page_id for passage in store) if pages is not None else 0
             yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
         finally:
             store.close()
-        manifest = _manifest(half, name, corpus, corpus_sha, count, kind, settings, chunking, without_page)
+        manifest = _manifest(half, name, corpus, corpus_sha, count, kind, built, chunking, without_page)
         manifest = manifest.model_copy(update={"seconds": round(time.perf_counter() - started, 3)})
         write_json(half / "manifest.json", manifest.model_dump())
         _move_in(half, target, manifest)
@@ -94,16 +106,10 @@ def build_index(
 
 def _build_kind(
     half: Path, store: PassageStore, kind: str, encoder_name: str, encoder: Encoder | None, parameters: dict[str, Any], started: float
-) -> Iterator[Building]:
+) -> Generator[Building, None, dict[str, Any]]:
     if kind == "bm25":
-        unknown = set(parameters) - {"k1", "b"}
-        if unknown:
-            raise UsageError(f"BM25 has no setting {sorted(unknown)[0]!r}; it has k1 and b.")
         yield Building("indexing words", 0, len(store), time.perf_counter() - started)
-        settings = bm25.build(half, store, **{key: float(value) for key, value in parameters.items()})
-        return {"retriever": "bm25", "parameters": settings}
-    if parameters:
-        raise UsageError(f"The index kind {kind!r} has no setting {sorted(parameters)[0]!r}.")
+        return {"retriever": "bm25", "parameters": bm25.build(half, store, **parameters)}
     encoder = encoder or ENCODERS[encoder_name]()
     vectors = yield from _encode(store, encoder, started)
     settings = VECTOR_INDEXES[kind]().build(half, vectors, **parameters)
@@ -116,7 +122,32 @@ def _build_kind(
     }
 
 
-def _encode(store: PassageStore, encoder: Encoder, started: float) -> Iterator[Building]:
+def _checked(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an index kind. Raises UsageError for one it does not have or cannot take."""
+    known = {"k1": 1000.0, "b": 1.0} if kind == "bm25" else {}
+    for name, value in parameters.items():
+        if name not in known:
+            has = f"it has {' and '.join(known)}" if known else "it has none"
+            raise UsageError(f"The index kind {kind!r} has no setting {name!r}; {has}.")
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not 0 <= value <= known[name]:
+            raise UsageError(f"--set {name}={value}: {name} must be a number from 0 to {known[name]:g}.")
+    return {name: float(value) for name, value in parameters.items()}
+
+
+def _forget_dead_builds(indexes: Path, name: str) -> None:
+    """Remove what a build of ``name`` left when its process was killed."""
+    import psutil
+
+    for path in indexes.glob(f".{glob.escape(name)}.*.part"):
+        pid = path.name[len(name) + 2 :].split(".")[0]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _encode(
+    store: PassageStore, encoder: Encoder, started: float
+) -> Generator[Building, None, NDArray[np.float32]]:
     import numpy as np
 
     vectors = np.zeros((len(store), encoder.dim), dtype=np.float32)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.catalog import LLMEntry, Manifest, read_manifest
 from rallebench.encoders import ENCODERS
-from rallebench.errors import NotFoundError, UsageError
+from rallebench.errors import NotFoundError, RalleError, UsageError
 from rallebench.indexing import build_index, check_index
 from rallebench.llms import LLMS
 from rallebench.ralle_settings import why_not, with_environment
@@ -47,8 +47,12 @@ def open_retriever(workspace: Workspace, name: str, encoders: Callable[[str], An
         folder = entry.index
     if not (folder / "manifest.json").exists():
         raise NotFoundError(unknown("index", name, list(workspace.retrievers())))
-    manifest = read_manifest(folder)
-    check_index(folder, manifest)
+    try:
+        manifest = read_manifest(folder)
+        check_index(folder, manifest)
+    except RalleError as error:
+        again = "it is built anew when next asked for" if name in STARTER_INDEXES else "build it again"
+        raise type(error)(f"{error} Remove the folder {folder}; {again}.") from None
     encoder = None
     if manifest.retriever == "dense":
         yield f"loading the encoder {manifest.encoder_name}"

@@ -165,7 +165,7 @@ def _prepare_in_folder(workbench: Workbench, name: str, path: Path, args: argpar
 def _prepare(
     workbench: Workbench, reference: str, args: argparse.Namespace, run: str, resume: bool, name: str = ""
 ) -> benchmark.Plan:
-    """The plan of one chain, checked; ``name`` names the chain instead of its file."""
+    """The plan of one chain, checked; ``name`` is that of a chain in a folder of chains."""
     chain = workbench.workspace.chain(reference)
     dataset, limit, batch_size = args.dataset, args.limit, args.batch_size
     experiment = workbench.workspace.experiment(reference)
@@ -175,7 +175,7 @@ def _prepare(
         batch_size = batch_size if batch_size is not None else experiment.batch_size
     return benchmark.prepare(
         workbench.workspace,
-        _overridden(replace(chain, name=name or chain.name), args),
+        _overridden(replace(chain, name=name or chain.name), args, all_fit=not name),
         dataset or DEFAULT_DATASET,
         limit=limit,
         metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip()) if args.metrics else None,
@@ -293,10 +293,11 @@ def ui(args: argparse.Namespace) -> None:
     serve(args)
 
 
-def _overridden(chain: Chain, args: argparse.Namespace) -> Chain:
+def _overridden(chain: Chain, args: argparse.Namespace, *, all_fit: bool = True) -> Chain:
     from rallebench.chain.ralle import override
 
-    return benchmark.with_overrides(override(chain, llm=args.llm, retriever=args.retriever), parse_settings(args.set))
+    chain = override(chain, llm=args.llm, retriever=args.retriever)
+    return benchmark.with_overrides(chain, parse_settings(args.set), all_fit=all_fit)
 
 
 def _load(workbench: Workbench, chain: Chain) -> Backends:

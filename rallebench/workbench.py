@@ -208,9 +208,10 @@ class Workbench:
     def load_for(self, chain: Chain, *, heavy: bool = True) -> Iterator[str | Backends]:
         """Load all that ``chain`` names, yielding progress, the Backends last.
 
-        With ``heavy`` false a model that may take gigabytes must be loaded already.
+        With ``heavy`` false a model that may take gigabytes must be loaded already. Models come first: a
+        wrong setting is then found before a starter index is built.
         """
-        for action in chain.actions:
+        for action in sorted(chain.actions, key=lambda action: action.kind != "generate"):
             if not action.template or action.kind == "identity" or action.target in self._loaded:
                 continue
             if action.kind == "generate":
@@ -303,7 +304,7 @@ class Workbench:
                     folder.ask_to_stop()
 
         return benchmark.execute(
-            self.workspace, plan, lambda chain: self.load_for(chain, heavy=heavy), self.memo, self.track_run, opened
+            self.workspace, plan, lambda chain: self.load_for(chain, heavy=heavy), lambda: self.memo, self.track_run, opened
         )
 
     def start_run(self, plan: benchmark.Plan) -> Job:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -79,10 +80,10 @@ class Workspace:
         known = self.dataset_paths()
         if reference in known:
             return reference, known[reference]
-        path = Path(reference).expanduser()
-        if _is_file(path):
+        path = _path(reference)
+        if os.path.isfile(path):
             return path.name.split(".json")[0], path.resolve()
-        if path.suffix or "/" in reference or path.is_dir():
+        if path.suffix or "/" in reference or os.path.isdir(path):
             raise NotFoundError(f"{reference} is no file of questions. Known question sets: {', '.join(known)}.")
         raise NotFoundError(unknown("question set", reference, list(known)))
 
@@ -99,8 +100,8 @@ class Workspace:
     def chain(self, reference: str) -> Chain:
         """A chain given as a name or a file (our own form or RaLLe's, JSON or YAML)."""
         known = self.chain_paths()
-        path = known.get(reference) or Path(reference).expanduser()
-        if not _is_file(path):
+        path = known.get(reference) or _path(reference)
+        if not os.path.isfile(path):
             if path.suffix or "/" in reference:
                 raise NotFoundError(f"{reference} does not exist. Known chains: {', '.join(known)}.")
             raise NotFoundError(unknown("chain", reference, list(known)))
@@ -108,8 +109,8 @@ class Workspace:
 
     def experiment(self, reference: str) -> Experiment | None:
         """What RaLLe's experiment file says of question set, number and batch size; None for our own form."""
-        path = self.chain_paths().get(reference) or Path(reference).expanduser()
-        if not _is_file(path) or path.suffix != ".json":
+        path = self.chain_paths().get(reference) or _path(reference)
+        if not os.path.isfile(path) or path.suffix != ".json":
             return None
         value = read_json(path)
         if not isinstance(value, dict) or "chain_config" not in value:
@@ -118,10 +119,11 @@ class Workspace:
 
     def chain_folder(self, reference: str) -> list[tuple[str, Path]] | None:
         """(name, file) of every chain in a folder, recursively, sorted; None if ``reference`` is no folder."""
-        folder = Path(reference).expanduser()
-        if reference in self.chain_paths() or _is_file(folder) or not folder.is_dir():
+        folder = _path(reference)
+        if reference in self.chain_paths() or not os.path.isdir(folder):
             return None
-        files = [p for p in sorted(folder.rglob("*")) if p.suffix in (".json", ".yaml", ".yml") and not _hidden(p, folder)]
+        inside = [p for p in sorted(folder.rglob("*")) if p.suffix in (".json", ".yaml", ".yml")]
+        files = [path for path in inside if not _hidden(path, folder)]
         if not files:
             raise BadFileError(f"{folder} holds no chains (*.json, *.yaml).")
         return [("-".join(p.relative_to(folder).with_suffix("").parts)[:200], p) for p in files]
@@ -199,12 +201,8 @@ def nothing_left(workspace: Path) -> Iterator[None]:
         raise
 
 
-def _is_file(path: Path) -> bool:
-    """Whether ``path`` is a file; a text too long to name one is none."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+def _path(reference: str) -> Path:
+    return Path(os.path.expanduser(reference))
 
 
 def _hidden(path: Path, folder: Path) -> bool:

@@ -8,9 +8,10 @@ are remembered only with a seed; tools, which act on the world, never.
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from rallebench.bench.record import reply_from_json, reply_to_json, request_to_j
 from rallebench.errors import BackendError
 from rallebench.types import Generate, Reply, Request, Retrieve, digest
 
+log = logging.getLogger(__name__)
+
 _SCHEMA = "CREATE TABLE IF NOT EXISTS memo (key TEXT PRIMARY KEY, depth INTEGER, seconds REAL, reply TEXT) WITHOUT ROWID"
+_SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
 
 
 class Memo:
@@ -28,6 +32,7 @@ class Memo:
     def __init__(self, path: Path | None) -> None:
         """``path`` None keeps the memory in this process only."""
         self._lock = threading.Lock()
+        self._damaged = False
         try:
             if path is not None:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -44,16 +49,27 @@ class Memo:
         key = memo_key(request, backends)
         if key is None:
             return None
-        with self._lock, closing(self._db.execute("SELECT depth, seconds, reply FROM memo WHERE key = ?", (key,))) as rows:
-            row = rows.fetchone()
-        if row is None:
+        found = self._find(key)
+        if found is None:
             return None
-        reply = reply_from_json(json.loads(row[2]))
+        depth, seconds, reply = found
         if isinstance(request, Retrieve):
-            if row[0] < request.k and len(reply.hits) >= row[0]:
+            if depth < request.k and len(reply.hits) >= depth:
                 return None
             reply = trim(reply, request.k, backends.of(request).titled)
-        return reply, row[1]
+        return reply, seconds
+
+    def _find(self, key: str) -> tuple[int, float, Reply] | None:
+        """What stands under ``key``; a damaged memory remembers nothing, which costs time and no answer."""
+        try:
+            with self._lock, closing(self._db.execute(_SELECT, (key,))) as rows:
+                row = rows.fetchone()
+            return (int(row[0]), float(row[1]), reply_from_json(json.loads(row[2]))) if row else None
+        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
+            if not self._damaged:
+                log.warning("The memory is damaged (%s); what it has lost is asked again.", error)
+            self._damaged = True
+            return None
 
     def put(self, answered: list[tuple[Request, Reply, float]], backends: Backends) -> None:
         """Remember replies; of one query the deepest retrieval is kept. A full disk loses the memory, not the run."""
@@ -62,7 +78,10 @@ class Memo:
             key = memo_key(request, backends)
             if key is not None:
                 depth = request.k if isinstance(request, Retrieve) else 0
-                rows.append((key, depth, seconds, json.dumps(reply_to_json(reply), ensure_ascii=False)))
+                text = json.dumps(reply_to_json(reply), ensure_ascii=False)
+                # Half a surrogate pair, which SQLite cannot hold, stays escaped as JSON has it.
+                text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+                rows.append((key, depth, seconds, text))
         if not rows:
             return
         with self._lock:
@@ -74,7 +93,8 @@ class Memo:
                 )
                 self._db.commit()
             except sqlite3.Error:
-                self._db.rollback()
+                with suppress(sqlite3.Error):
+                    self._db.rollback()
 
     def close(self) -> None:
         """Close the file."""

@@ -52,7 +52,6 @@ def work(
     finished = {qid for qid, line in lines.items() if not line.get("error")}
     todo = [question for question in questions if question.qid not in finished]
     counter = _Counter(folder, len(questions), len(finished), observe)
-    folder.forget_stop()
     counter.tell("running")
     log = folder.log()
     try:
@@ -62,6 +61,9 @@ def work(
             folder.append(log, episode, counter.session, counter.elapsed)
             yield counter.count(episode)
             counter.check(max_errors)
+    except (KeyboardInterrupt, GeneratorExit):
+        counter.tell("stopped")
+        raise
     except BaseException as error:
         counter.tell("failed", message=str(error) or type(error).__name__)
         raise

@@ -24,13 +24,15 @@ from rallebench.types import Episode
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
 REPORT, STATE, STOP = "report.json", "state.json", "stop"
 RUN_FORMAT = "rallebench-run/1"
+_RUN, _SPEC = {"fingerprint", "metrics", "batch_size"}, {"dataset", "workflow", "settings", "limit", "seed"}
 
 _NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
 
 
 def checked_run_name(name: str) -> str:
     """A name that is one plain folder name; UsageError otherwise."""
-    if not _NAME.fullmatch(name) or name.startswith(".") or name.endswith((" ", ".")):
+    too_long = len(name.encode("utf-8", "replace")) > 200
+    if not _NAME.fullmatch(name) or too_long or name.startswith(".") or name.endswith((" ", ".")):
         raise UsageError(f"The run name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'.")
     return name
 
@@ -84,9 +86,13 @@ class RunFolder:
         return RunFolder(path)
 
     def spec(self) -> dict[str, Any]:
-        """``run.json``."""
-        value: dict[str, Any] = read_json(self.path / RUN)
-        return value
+        """``run.json``. Raises BadFileError if it is not what a run writes."""
+        value = read_json(self.path / RUN)
+        spec = value.get("spec") if isinstance(value, dict) else None
+        if not isinstance(spec, dict) or not _SPEC <= spec.keys() or not _RUN <= value.keys():
+            raise BadFileError(f"{self.path / RUN} was damaged by another program; start a run with another name.")
+        made: dict[str, Any] = value
+        return made
 
     def check_same(self, spec: Mapping[str, Any]) -> None:
         """MismatchError, naming both sides, unless ``spec`` would give the same episodes."""
@@ -97,26 +103,50 @@ class RunFolder:
             )
 
     def records(self) -> list[dict[str, Any]]:
-        """The records asked, in order."""
-        return list(read_own_jsonl(self.path / QUESTIONS))
+        """The records asked, in order. Raises BadFileError if they are not whole."""
+        path = self.path / QUESTIONS
+        records = list(read_own_jsonl(path))
+        if not records or not all(isinstance(r, dict) and {"id", "input"} <= r.keys() for r in records):
+            raise BadFileError(f"{path} is missing or damaged, so nothing can be scored; start a run with another name.")
+        return records
 
     def lines(self) -> dict[str, dict[str, Any]]:
         """The last episode line of every question that was answered or failed, in order of first appearance."""
         last: dict[str, dict[str, Any]] = {}
-        for line in read_own_jsonl(self.path / EPISODES):
+        for line in self._lines():
             last[line["qid"]] = line
         return last
 
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        path = self.path / EPISODES
+        try:
+            for number, line in enumerate(read_own_jsonl(path), 1):
+                if not isinstance(line, dict) or not isinstance(line.get("qid"), str):
+                    raise BadFileError(f"{path}, line {number} is no episode.")
+                yield line
+        except BadFileError as error:
+            raise BadFileError(f"{error} Remove that line: a resumed run asks its question again.") from None
+
     def episodes(self) -> dict[str, Episode]:
-        """Question id → its last episode."""
-        return {qid: episode_from_json(line) for qid, line in self.lines().items()}
+        """Question id → its last episode. Raises BadFileError for one that cannot be read."""
+        return {qid: self._episode(qid, line) for qid, line in self.lines().items()}
+
+    def _episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
+        try:
+            return episode_from_json(line)
+        except (LookupError, TypeError, AttributeError):
+            raise BadFileError(
+                f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
+                "Remove that line: a resumed run asks its question again."
+            ) from None
 
     def seconds(self) -> float:
         """Wall time of all sessions of this run, model loading excluded."""
         longest: dict[str, float] = {}
-        for line in read_own_jsonl(self.path / EPISODES):
-            session = str(line.get("session", ""))
-            longest[session] = max(longest.get(session, 0.0), float(line.get("elapsed", 0.0)))
+        for line in self._lines():
+            session, elapsed = str(line.get("session", "")), line.get("elapsed", 0.0)
+            if isinstance(elapsed, (int, float)):
+                longest[session] = max(longest.get(session, 0.0), elapsed)
         return sum(longest.values())
 
     def append(self, log: Appender, episode: Episode, session: str, elapsed: float) -> None:
@@ -128,22 +158,28 @@ class RunFolder:
         return Appender(self.path / EPISODES)
 
     def report(self) -> dict[str, Any] | None:
-        """``report.json``, or None before the first scoring."""
+        """``report.json``, or None before the first scoring. Raises BadFileError if it is damaged."""
         path = self.path / REPORT
-        return read_json(path) if path.exists() else None
+        value = read_json(path) if path.exists() else None
+        if value is not None and not (isinstance(value, dict) and isinstance(value.get("metrics"), dict)):
+            raise BadFileError(f"{path} was damaged by another program; resume the run to score it again.")
+        return value
 
     def state(self) -> dict[str, Any]:
         """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
 
         A run whose process died without a word reads ``interrupted``.
         """
-        try:
-            state: dict[str, Any] = read_json(self.path / STATE)
-        except BadFileError:
-            state = {"state": "interrupted", "done": len(self.lines()), "total": len(self.records()), "errors": 0}
-        if state["state"] in ("running", "scoring") and not _alive(int(state.get("pid", 0))):
+        state: Any = None
+        with contextlib.suppress(BadFileError):
+            state = read_json(self.path / STATE)
+        if not isinstance(state, dict) or not isinstance(state.get("state"), str):
+            state = {"state": "interrupted", "done": 0, "total": 0, "errors": 0}
+            with contextlib.suppress(BadFileError):
+                state |= {"total": len(self.records()), "done": len(self.lines())}
+        if state["state"] in ("running", "scoring") and not _alive(state.get("pid")):
             state = {**state, "state": "interrupted"}
-        return state
+        return dict(state)
 
     def set_state(self, state: str, **values: Any) -> None:
         """Write ``state.json``; a full disk here must not end a run."""
@@ -178,10 +214,10 @@ class RunFolder:
             (self.path / STOP).unlink()
 
 
-def _alive(pid: int) -> bool:
+def _alive(pid: Any) -> bool:
     import psutil
 
-    return bool(pid) and psutil.pid_exists(pid)
+    return isinstance(pid, int) and pid > 0 and bool(psutil.pid_exists(pid))
 
 
 def _remove_part(folder: Path) -> None:

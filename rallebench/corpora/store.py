@@ -25,8 +25,8 @@ class PassageStore:
         folder = Path(folder)
         try:
             self._offsets = np.load(folder / OFFSETS, mmap_mode="r")
-            self._file = open(folder / PASSAGES, "rb")
-            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            with open(folder / PASSAGES, "rb") as handle:
+                self._map = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise BadFileError(
                 f"{folder} is not a whole index ({error}); build it again with 'rallebench index'."
@@ -53,7 +53,6 @@ class PassageStore:
     def close(self) -> None:
         """Unmap the file."""
         self._map.close()
-        self._file.close()
 
 
 def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:

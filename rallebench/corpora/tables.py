@@ -17,6 +17,7 @@ from rallebench.files import read_json, read_jsonl, read_lines
 from rallebench.types import Passage
 
 ID_NAMES = ("id", "doc_id", "docid", "_id", "pid", "passage_id")
+PAGE_NAMES = ("page_id", "wikipedia_id")
 
 
 def read_corpus(path: Path, page_map: Mapping[str, str] | None = None) -> Iterator[Passage]:
@@ -73,7 +74,7 @@ def _tsv_rows(path: Path) -> Iterator[tuple[int, str, str, str, str]]:
         if not line.strip():
             continue
         fields = line.split("\t")
-        if number == 1 and (header := _header(fields)) is not None:
+        if number == 1 and (header := _header(path, fields)) is not None:
             columns = header
             continue
         if len(fields) < 2:
@@ -87,9 +88,13 @@ def _tsv_rows(path: Path) -> Iterator[tuple[int, str, str, str, str]]:
         yield number, unquote(fields[at_id].strip()), unquote(fields[at_text].strip()), unquote(title.strip()), ""
 
 
-def _header(fields: list[str]) -> tuple[int, int, int | None] | None:
+def _header(path: Path, fields: list[str]) -> tuple[int, int, int | None] | None:
     names = [unquote(f.strip()).lower() for f in fields]
     ids = [i for i, name in enumerate(names) if name in ID_NAMES]
+    if names[0] in ID_NAMES and "text" not in names and all(name.isidentifier() for name in names):
+        raise BadFileError(
+            f"{path}, line 1 names the columns {', '.join(names)}, and none is 'text'; a corpus needs id, text and title."
+        )
     if not ids or "text" not in names:
         return None
     return ids[0], names.index("text"), names.index("title") if "title" in names else None
@@ -101,5 +106,7 @@ def _jsonl_rows(path: Path) -> Iterator[tuple[int, str, str, str, str]]:
         if doc_id is None or not isinstance(row.get("text"), str):
             have = ", ".join(list(row)[:8]) or "nothing"
             raise BadFileError(f"{path}, line {number} needs 'id' and 'text'; it has {have}.")
-        page: Any = row.get("page_id", row.get("wikipedia_id", ""))
+        page: Any = next((row[name] for name in PAGE_NAMES if row.get(name) is not None), "")
+        if isinstance(doc_id, (list, dict)) or isinstance(page, (list, dict)):
+            raise BadFileError(f"{path}, line {number}: an id must be text or a number.")
         yield number, str(doc_id).strip(), row["text"], str(row.get("title") or ""), str(page).strip()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.errors import BadFileError
-from rallebench.files import MAX_LINE_BYTES, read_jsonl
+from rallebench.files import MAX_LINE_BYTES, json_problem, read_jsonl
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -19,10 +19,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Blank lines are skipped. Raises BadFileError for a file or line that cannot be read.
     """
     path = Path(path)
-    try:
-        yield from _read_gzip(path) if _is_gzip(path) else read_jsonl(path)
-    except ValueError as error:  # what json raises beside JSONDecodeError: a number of over 4,300 digits
-        raise BadFileError(f"{path} holds a value that cannot be read: {error}.") from None
+    yield from _read_gzip(path) if _is_gzip(path) else read_jsonl(path)
 
 
 def _is_gzip(path: Path) -> bool:
@@ -54,9 +51,8 @@ def _parse(path: Path, number: int, raw: bytes) -> dict[str, Any]:
         raise BadFileError(
             f"{path}, line {number} is not UTF-8; save the file as UTF-8 and try again."
         ) from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        message = getattr(error, "msg", "too deeply nested")
-        raise BadFileError(f"{path}, line {number} is not valid JSON ({message}).") from None
+    except (ValueError, RecursionError) as error:
+        raise BadFileError(f"{path}, line {number} is not valid JSON ({json_problem(error)}).") from None
     if not isinstance(value, dict):
         raise BadFileError(f"{path}, line {number} is not a JSON object but {type(value).__name__}.")
     return value

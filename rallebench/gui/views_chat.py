@@ -34,7 +34,8 @@ EMPTY = (
 class Turn:
     """One question and what has come of it. ``final`` is the action (from 0) whose reply is the answer.
 
-    ``activity`` says what is being done while ``state`` is running; ``note`` is a remark beside the answer.
+    ``activity`` says what is being done while ``state`` is running and ``waited`` for how many
+    seconds nothing has come; ``note`` is a remark beside the answer.
     """
 
     question: str
@@ -44,6 +45,7 @@ class Turn:
     steps: tuple[Step, ...] = ()
     error: str = ""
     note: str = ""
+    waited: int = 0
     state: Literal["running", "done", "stopped", "failed"] = "running"
 
 
@@ -124,7 +126,8 @@ def answer(turn: Turn) -> str:
     """What stands in the answer's place: what is being done, the text so far, the passages, or what went wrong."""
     text = _last_reply(turn)
     if turn.state == "running":
-        return text or _html(f'<span class="rb-chat-activity">{escape(turn.activity)}</span>')
+        waited = f" {views.duration(turn.waited)}" if turn.waited > 1 else ""
+        return text or _html(f'<span class="rb-chat-activity">{escape(turn.activity)}{waited}</span>')
     remarks = [views.error(turn.error)] if turn.error else []
     if turn.state == "stopped":
         remarks.append(views.note("Stopped by you."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -90,7 +91,8 @@ def _line(row: Row) -> str:
     seconds = f"{row.loaded.seconds:.1f}" if row.loaded else ""
     about = (badge(EXTRACTIVE, "page") + " " if row.extractive else "") + escape(row.about)
     return (
-        f"<tr><td><b>{escape(row.name)}</b></td><td>{escape(row.kind)}</td>"
+        f'<tr><td class="name" title="{escape(row.name, quote=True)}"><b>{escape(row.name)}</b></td>'
+        f'<td class="name">{escape(row.kind)}</td>'
         f"<td>{badge(row.state, _STATES.get(row.state, ''))}</td>"
         f'<td class="num">{taken}</td><td class="num">{seconds}</td><td class="definition">{about}</td></tr>'
     )
@@ -105,15 +107,31 @@ def memory_line(held: Memory, free: int) -> str:
     )
 
 
-def loading(lines: Sequence[str], done: int, total: int) -> str:
-    """How far a load of several is; ``lines`` are HTML."""
-    return progress_bar(done, total) + "".join(lines)
+def loading(ended: Sequence[str], now: str, done: int, total: int) -> str:
+    """How far a load of several is: HTML of those that ended, what is said of the next one."""
+    share = progress_bar(round(100 * (done + part(now))), 100 * total)
+    return share + "".join(ended) + (note(f"{capital(now)} …") if now else "")
+
+
+def part(said: str) -> float:
+    """The part of one load that is done, from 0 to 1, if the sentence says so.
+
+    >>> part("building starter-minilm: encoding passages 64/256"), part("opening starter-minilm")
+    (0.25, 0.0)
+    """
+    count = re.search(r" (\d+)/(\d+)$", said)
+    return min(1.0, int(count[1]) / max(1, int(count[2]))) if count else 0.0
+
+
+def capital(said: str) -> str:
+    """A sentence as it begins."""
+    return said[:1].upper() + said[1:]
 
 
 def building(news: Building) -> str:
     """How far an index is."""
     count = f" {news.done} of {news.total}" if news.total else ""
-    said = f"{news.stage[:1].upper()}{news.stage[1:]}{count} … ({duration(news.seconds)})"
+    said = f"{capital(news.stage)}{count} … ({duration(news.seconds)})"
     return progress_bar(news.done, news.total) + note(said)
 
 

@@ -84,12 +84,12 @@ def word_class(word: Word, *, initial: bool) -> str:
 
 
 def spans(
-    sentence: Sequence[Word], classes: Sequence[str], weights: Mapping[str, float], expected: Expected
+    sentence: Sequence[Word], classes: Sequence[str], stems: Mapping[str, float], expected: Expected,
+    nearness: Sequence[float], fit: Sequence[float | None], title: frozenset[str] = frozenset(),
 ) -> list[Span]:
-    """Every span of a sentence. ``weights``: stem of a question word → how much it tells."""
+    """Every span of a sentence. ``stems``: stem of a question word → how much it tells."""
     n = len(sentence)
-    matched = [weights.get(word.stem, 0.0) if word.is_word else 0.0 for word in sentence]
-    nearness = _nearness(sentence, matched, weights)
+    matched = [stems.get(word.stem, 0.0) if word.is_word else 0.0 for word in sentence]
     found: list[Span] = []
     for first in range(n):
         if not _may_begin(sentence[first], classes[first]):
@@ -102,6 +102,13 @@ def spans(
                 continue
             features = _features(sentence, classes, first, last, matched, nearness, expected)
             if features is not None:
+                kinds = [v for v in fit[first : last + 1] if v is not None]
+                if kinds:
+                    features["type fit"] = sum(kinds) / len(kinds)
+                    features["type fit best"] = max(kinds)
+                    if expected.kind == "thing": features["type fit thing"] = max(kinds)
+                telling = [w.stem for w in sentence[first : last + 1] if w.is_word and w.low not in FUNCTION_WORDS]
+                features["title inside"] = sum(w in title for w in telling) / len(telling)
                 found.append(Span(first, last, features))
     return found
 
@@ -121,19 +128,6 @@ def _may_end(word: Word, kind: str) -> bool:
 def _comma_joins(sentence: Sequence[Word], classes: Sequence[str], at: int) -> bool:
     """A comma inside a date, a place ('Tampa, Florida') or a list of names or things does not end a span."""
     return 0 < at < len(sentence) - 1 and classes[at - 1] in ("cap", "num", "low") and classes[at + 1] in ("cap", "num", "low", "conj")
-
-
-def _nearness(sentence: Sequence[Word], matched: Sequence[float], weights: Mapping[str, float]) -> list[float]:
-    """Per word: how many of the question's telling words stand near it, 0 to 1."""
-    total = sum(weights.values()) or 1.0
-    best: dict[str, list[int]] = {}
-    for i, value in enumerate(matched):
-        if value > 0:
-            best.setdefault(sentence[i].stem, []).append(i)
-    out = []
-    for i in range(len(sentence)):
-        out.append(sum(weights[s] * max(math.exp(-abs(i - j) / 6.0) for j in places) for s, places in best.items()) / total)
-    return out
 
 
 def _features(

@@ -50,8 +50,15 @@ _HOW_NUMBER = frozenset(
     "many much long far old tall high big large deep wide fast heavy often hot cold few thick".split()
 )
 _YESNO_STARTS = AUXILIARIES - {"been", "being", "be", "having", "done", "doing"}
-_VERB_ENDING = re.compile(r"(?:ed|ought|aught|ew|ang|ung|ote|old|ook|ave|ame|egan|ook|ost)$")
-_NAME_OF = re.compile(r"\b(?:name|title|term|word|kind|type|sort|part|form) (?:of|for|given to)\b")
+_LIGHT = frozenset("kind type sort form name title term word nickname branch class species variety example".split())
+_VERBS = frozenset(
+    "lies lie plays play makes make takes take holds hold flows flow runs run stands stand bears bear contains contain "
+    "connects connect includes include borders border covers cover means mean comes come shows show serves serve begins "
+    "begin ends end gives give goes go lives live links link causes cause uses use can raises owns own controls needs "
+    "wrote began won gave went came led became got held ran saw knew grew drew fell fought met sat stood broke chose "
+    "rose sank left kept sent spent said found built brought bought taught sold told put set wore spoke sang born "
+    "written taken given known seen done made called named took lost hit paid swam fled".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,7 @@ class Expected:
     wh: str
     focus: tuple[str, ...] = ()
     head: str = ""
+    phrase: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
 
 
@@ -98,10 +106,10 @@ def expect(question: str) -> Expected:
         return Expected(REASON, wh)
     if wh == "how":
         return _how(following)
-    phrase = _noun_phrase(following)
+    phrase = _noun_phrase(following, after_preposition=at > 0)
     head = phrase[-1].low if phrase else ""
     kind = _kind_of_noun(phrase, question.lower())
-    return Expected(kind, wh, tuple(w.stem for w in phrase), head, choices)
+    return Expected(kind, wh, tuple(w.stem for w in phrase), head, tuple(w.low for w in phrase), choices)
 
 
 def _question_word(found: list[Word]) -> int | None:
@@ -121,54 +129,58 @@ def _how(following: list[Word]) -> Expected:
     first = following[0].low if following else ""
     if first in _HOW_NUMBER:
         counted = _noun_phrase(following[1:]) if first in ("many", "much", "few") else []
-        return Expected(NUMBER, "how " + first, tuple(w.stem for w in counted), counted[-1].low if counted else "")
+        return Expected(NUMBER, "how " + first, tuple(w.stem for w in counted), counted[-1].low if counted else "", tuple(w.low for w in counted))
     return Expected(MANNER, "how")
 
 
-def _noun_phrase(following: list[Word]) -> list[Word]:
+def _noun_phrase(following: list[Word], *, after_preposition: bool = False) -> list[Word]:
     """The words of the noun phrase that 'what' or 'which' asks for, head last; [] if there is none."""
     rest = list(following)
     if rest and rest[0].low in AUXILIARIES:  # what is the name of …
-        rest = rest[1:]
-        if not rest or rest[0].low not in DETERMINERS:
+        linking = rest[0].low in ("is", "are", "was", "were") and not after_preposition
+        if not linking or len(rest) < 2 or rest[1].low not in DETERMINERS:
             return []
-        return _until_break(rest[1:])
-    return _until_break([w for w in rest if w.low not in ("the", "of", "these", "two", "other")][:6])
-
-
-def _until_break(rest: list[Word]) -> list[Word]:
-    phrase: list[Word] = []
-    for word in rest[:5]:
-        breaks = (
-            word.low in AUXILIARIES
-            or word.low in PREPOSITIONS
-            or word.low in DETERMINERS
-            or word.low in CONJUNCTIONS
-            or word.low in PRONOUNS
-            or word.low in ADVERBS
-        )
-        if breaks or (phrase and not word.is_capital and _VERB_ENDING.search(word.low)):
-            break
-        phrase.append(word)
+        phrase, after = _until_break(rest[2:])
+        if after and after[0].low not in PREPOSITIONS and after[0].low not in ("that", "which", "who", "where"):
+            return phrase if len(after) < 2 else []  # what was the dog called
+    else:
+        phrase, after = _until_break([w for i, w in enumerate(rest) if i or w.low not in ("the", "of", "these")])
+    if phrase and phrase[-1].low.removesuffix("s") in _LIGHT and after and after[0].low in ("of", "for"):
+        inner, _ = _until_break([w for i, w in enumerate(after[1:]) if i or w.low not in DETERMINERS])
+        return inner or phrase
     return phrase
+
+
+def _until_break(rest: list[Word]) -> tuple[list[Word], list[Word]]:
+    """(the words of one noun phrase, what follows it)."""
+    phrase: list[Word] = []
+    for i, word in enumerate(rest):
+        low = word.low
+        verb = phrase and not word.is_capital and (low in _VERBS or (low.endswith("ed") and len(low) > 4))
+        if i >= 4 or verb or low in _BREAKING or word.text.endswith(("'s", "’s")):
+            return phrase, rest[i:]
+        phrase.append(word)
+        if len(low) > 4 and low.endswith("s") and not low.endswith(("ss", "us", "is")):
+            return phrase, rest[i + 1 :]
+    return phrase, []
+
+
+_BREAKING = AUXILIARIES | PREPOSITIONS | DETERMINERS | CONJUNCTIONS | PRONOUNS | ADVERBS
 
 
 def _kind_of_noun(phrase: list[Word], low: str) -> str:
     if not phrase:
         return THING
     head = phrase[-1].low
-    if head in ("name", "title", "kind", "type", "sort", "term", "word", "part", "nickname"):
-        named = re.search(r"\b(?:name|title|nickname) of (?:the |a |an |\w+'s )?(.{3,60})", low)
-        inner = _until_break([w for w in words(named.group(1)) if w.is_word]) if named else []
-        if inner and inner[-1].low in _PERSON_NOUNS:
-            return PERSON
-        return NAME if head in ("name", "title", "nickname") else THING
-    if head in ("place", "date", "year", "day", "time") and " of " in low:
-        return PLACE if head == "place" else DATE
+    single = head.removesuffix("s")
+    if head in ("name", "title", "nickname"):
+        return NAME
+    if head == "place" and "place of" not in low:
+        return PLACE
     for nouns, kind in ((_DATE_NOUNS, DATE), (_NUMBER_NOUNS, NUMBER), (_PLACE_NOUNS, PLACE), (_PERSON_NOUNS, PERSON)):
-        if head in nouns or head.removesuffix("s") in nouns:
+        if head in nouns or single in nouns:
             return kind
-    if re.search(r"(?:ist|ician|ographer|ologist)s?$", head):
+    if re.search(r"(?:ist|ician|ographer|ologist|monarch)s?$", head):
         return PERSON
     return THING
 

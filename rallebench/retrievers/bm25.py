@@ -63,7 +63,8 @@ class BM25:
         self._vocabulary: dict[str, int] = self._model.vocab_dict
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """Passages that share a token with the query, best first; ties go to the earlier passage."""
+        """Best first; ties go to the earlier passage. A query of which the corpus knows no word has no hits; for
+        any other, passages that share no word come last with score 0, so that k beyond the corpus returns all."""
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> tuple[Hit, ...]:
@@ -74,12 +75,8 @@ class BM25:
             return ()
         scores = self._model.get_scores(known)
         k = min(k, len(scores))
-        if k < len(scores):
-            # All that tie with the k-th are candidates, so that ties are cut in corpus order.
-            threshold = np.partition(scores, -k)[-k]
-            rows = np.flatnonzero(scores >= max(threshold, np.finfo(np.float32).tiny))
-        else:
-            rows = np.flatnonzero(scores > 0)
+        # All that tie with the k-th are candidates, so that ties are cut in corpus order.
+        rows = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
         best = rows[np.argsort(-scores[rows], kind="stable")][:k]
         return tuple(Hit(self._store[int(row)], float(scores[row])) for row in best)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Union
 
@@ -25,6 +27,9 @@ DEVELOP = ":develop"
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
 """How much of a conversation a chain is given: about 2,000 tokens, so that small models keep room to answer."""
+
+PULSE = 0.2
+"""Seconds after which a silent turn lets the page look whether it was stopped."""
 
 PACE = 0.05
 """Seconds between two redraws of a streamed answer."""
@@ -119,6 +124,14 @@ def screen_of(turns: list[Turn]) -> list[Any]:
     return [turns, views_chat.messages(turns), gr.update(interactive=not busy), gr.update(interactive=busy)]
 
 
+def drawn(earlier: list[Turn], growing: Iterator[Turn], box: Any) -> Iterator[list[Any]]:
+    """The screen for every new turn, with ``box`` as the first update of the text box; skips between."""
+    shown: Turn | None = None
+    for turn in growing:
+        yield [gr.skip()] * 5 if turn is shown else [*screen_of([*earlier, turn]), box]
+        shown, box = turn, gr.skip()
+
+
 def running(turns: Sequence[Turn]) -> bool:
     """Whether the last turn is still being answered."""
     return bool(turns) and turns[-1].state == "running"
@@ -127,21 +140,79 @@ def running(turns: Sequence[Turn]) -> bool:
 def asked(
     workbench: Workbench, source: str, values: form.Values, earlier: list[Turn], text: str
 ) -> Iterator[Turn]:
-    """The new turn as it grows; whatever goes wrong ends in it, so the question stays on the page."""
+    """The new turn as it grows, the same one again while nothing happens.
+
+    Whatever goes wrong ends in the turn, so the question stays on the page.
+    """
     turn = Turn(text)
     yield turn
     try:
         chain = chosen_chain(workbench, source, values)
-        turn, shown = replace(turn, final=views_chat.final_action(chain)), 0.0
-        for event in happenings(workbench, chain, history(earlier), text):
-            turn = views_chat.heard(turn, event)
-            if not isinstance(event, Delta) or time.monotonic() - shown > PACE:
-                shown = time.monotonic()
+        turn = replace(turn, final=views_chat.final_action(chain))
+        drawn = since = time.monotonic()
+        for event in pulsed(happenings(workbench, chain, history(earlier), text)):
+            now = time.monotonic()
+            turn, since = grown(turn, event, now - since), since if event is None else now
+            if not isinstance(event, Delta) or now - drawn > PACE:
+                drawn = now
                 yield turn
             if isinstance(event, Episode) and (trouble := traced(workbench, event, text)):
                 yield replace(turn, note=f"{turn.note} {trouble}".strip())
     except Exception as error:  # a bug is logged with its traceback and must not leave the turn running
         yield replace(turn, error=str(flow_error(error)), state="failed")
+
+
+def grown(turn: Turn, event: Union[str, Event, None], silent: float) -> Turn:
+    """The turn after an event; after None the same one, or one that waits a whole second longer."""
+    if event is not None:
+        return replace(views_chat.heard(turn, event), waited=0)
+    return turn if int(silent) == turn.waited else replace(turn, waited=int(silent))
+
+
+def pulsed(events: Iterator[Union[str, Event]]) -> Iterator[Union[str, Event, None]]:
+    """The same events, made in a thread of their own, and None whenever nothing came for ``PULSE`` seconds.
+
+    A page is stopped between two values: without the pulse it would wait for a model that thinks.
+    A stopped thread ends at its next event, and nobody reads what it still says.
+    """
+    came: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    left = threading.Event()
+    threading.Thread(target=_feed, args=(events, came, left), name="chat", daemon=True).start()
+    try:
+        while True:
+            try:
+                event = came.get(timeout=PULSE)
+            except queue.Empty:
+                yield None
+                continue
+            if isinstance(event, _End):
+                if event.error is not None:
+                    raise event.error
+                return
+            yield event
+    finally:
+        left.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """No more events come; ``error`` ended them."""
+
+    error: Exception | None = None
+
+
+def _feed(events: Iterator[Union[str, Event]], came: queue.SimpleQueue[Any], left: threading.Event) -> None:
+    end = _End()
+    try:
+        for event in events:
+            if left.is_set():
+                break
+            came.put(event)
+    except Exception as error:
+        end = _End(error)
+    finally:
+        events.close()  # type: ignore[attr-defined]  # a generator: this stops the model's stream
+        came.put(end)
 
 
 def happenings(
@@ -173,10 +244,7 @@ def on_send(
     if not (text or "").strip() or running(turns):
         yield [gr.skip()] * 5
         return
-    box: Any = ""
-    for turn in asked(workbench, source, values, turns, text.strip()):
-        yield [*screen_of([*turns, turn]), box]
-        box = gr.skip()
+    yield from drawn(turns, asked(workbench, source, values, turns, text.strip()), "")
 
 
 def on_retry(workbench: Workbench, turns: list[Turn], source: str, *values: Any) -> Iterator[list[Any]]:
@@ -184,8 +252,8 @@ def on_retry(workbench: Workbench, turns: list[Turn], source: str, *values: Any)
     if not turns or running(turns):
         yield [gr.skip()] * 5
         return
-    for turn in asked(workbench, source, values, turns[:-1], turns[-1].question):
-        yield [*screen_of([*turns[:-1], turn]), gr.skip()]
+    earlier, text = turns[:-1], turns[-1].question
+    yield from drawn(earlier, asked(workbench, source, values, earlier, text), gr.skip())
 
 
 def on_stop(turns: list[Turn]) -> list[Any]:

@@ -13,16 +13,22 @@ from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_models
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
-from rallebench.gui.tabs._models_more import draw_add, draw_ask, draw_index, offer
+from rallebench.gui.tabs._models_add import draw_add, offer
+from rallebench.gui.tabs._models_index import draw_index
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_CHAIN
 
 WELCOME = (
-    "**Welcome. First press *Load*, which loads the ticked retriever and language model; then open "
-    "*Develop*, where a chain that uses them waits with its first question.** Both come with rallebench: "
-    "no download, no key and no GPU is needed."
+    "**Welcome! Press Load first**: it loads the ticked retriever and language model, which come with "
+    "rallebench and need no download, no key and no GPU. **Then open Develop**, where a chain that uses them "
+    "waits with its first question."
 )
 NOTHING = "Nothing is being loaded. Tick what you need and press Load; what is loaded stays loaded."
+NO_ANSWER = "The answer comes here; the model is really asked, whatever it answered before."
+TRY = (
+    'Referring to the following document, answer "On which river does Tbilisi stand?" in 5 words or less.'
+    "\n\nTbilisi, the capital of Georgia, stands on the Kura River.\n\nAnswer: "
+)
 REFRESH_SECONDS = 2.0
 
 CHOOSERS = ("retrievers", "llms", "loaded", "askable")
@@ -45,9 +51,9 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         develop = gr.Button("Open Develop", elem_id="models-open-develop", scale=2, min_width=130)
         loaded = gr.Dropdown([], label="Loaded now", elem_id="models-loaded", scale=4, min_width=200)
         unload = gr.Button("Unload", elem_id="models-unload", scale=1, min_width=110)
-    progress = gr.HTML(views.empty(NOTHING), elem_id="models-progress")
-    held = gr.HTML(now["memory"], elem_id="models-memory")
-    table = gr.HTML(now["table"], elem_id="models-table")
+    progress = gr.HTML(views.empty(NOTHING), elem_id="models-progress", elem_classes="rb-flush")
+    held = gr.HTML(now["memory"], elem_id="models-memory", elem_classes="rb-flush")
+    table = gr.HTML(now["table"], elem_id="models-table", elem_classes="rb-flush")
     draw_add(workbench, llms)
     askable = draw_ask(workbench)
     draw_index(workbench, retrievers)
@@ -137,16 +143,16 @@ def loads(workbench: Workbench, wanted: Sequence[tuple[str, str]]) -> Iterator[s
     """Follow the load of each; one that fails says so and does not keep the others from loading."""
     lines: list[str] = []
     followed = [(name, workbench.load(name, kind)) for name, kind in wanted]
-    yield views_models.loading([views.note("Waiting for earlier loads …")], 0, len(followed))
+    yield views_models.loading(lines, "waiting for earlier loads", 0, len(followed))
     for done, (name, load) in enumerate(followed):
         said = f"{name} is loaded already"
         try:
             for said in load:
-                yield views_models.loading([*lines, views.note(f"{said} …")], done, len(followed))
-            lines.append(views.note(f"{said[:1].upper()}{said[1:]}.", "good"))
+                yield views_models.loading(lines, said, done, len(followed))
+            lines.append(views.note(f"{views_models.capital(said)}.", "good"))
         except RalleError as error:
             lines.append(views.error(str(error)))
-        yield views_models.loading(lines, done + 1, len(followed))
+        yield views_models.loading(lines, "", done + 1, len(followed))
 
 
 def on_unload(workbench: Workbench, name: str | None) -> str:
@@ -162,3 +168,41 @@ def on_unload(workbench: Workbench, name: str | None) -> str:
 def on_open_develop() -> Any:
     """Go where chains are made."""
     return gr.Tabs(selected="develop")
+
+
+# ask a language model
+
+
+def draw_ask(workbench: Workbench) -> gr.Dropdown:
+    """One question to a loaded model; returns the list of those that can be asked."""
+    with gr.Accordion("Ask a language model one question", open=False, elem_id="models-ask-panel"), gr.Row():
+        with gr.Column(scale=5, min_width=320):
+            llm = gr.Dropdown([], label="Language model (of those loaded)", elem_id="models-ask-llm")
+            prompt = gr.Textbox(TRY, label="Prompt", lines=5, max_lines=16, elem_id="models-ask-prompt")
+            with gr.Row():
+                ask = gr.Button("Ask", elem_id="models-ask", scale=3)
+                stop = gr.Button("Stop", elem_id="models-ask-stop", scale=1, min_width=80)
+        with gr.Column(scale=5, min_width=320):
+            shown = gr.HTML(views.empty(NO_ANSWER), elem_id="models-ask-answer", elem_classes="rb-flush")
+    handler = partial(guard_stream, on_ask, workbench)
+    asking = ask.click(handler, [llm, prompt], [shown], show_progress="hidden")
+    stop.click(on_stop_asking, None, [shown], cancels=[asking], show_progress="hidden")
+    return llm
+
+
+def on_ask(workbench: Workbench, name: str | None, prompt: str) -> Iterator[str]:
+    """Ask a loaded model one prompt, past the memory."""
+    if not name:
+        raise UsageError("No language model is loaded; tick one above and press Load.")
+    if not (prompt or "").strip():
+        raise UsageError("The prompt is empty; type a question.")
+    yield views.note(f"Asking {name} …")
+    try:
+        yield views_models.answer(name, workbench.ask_model(name, prompt))
+    except RalleError as error:
+        yield views.error(str(error))
+
+
+def on_stop_asking() -> str:
+    """Wait no longer for the answer."""
+    return views.note("No longer waiting for the answer; the model ends what it had begun.")

@@ -31,7 +31,7 @@ NO_RUNS = (
     "the run appears here. On the command line: rallebench run --chain starter."
 )
 NOTHING_CHOSEN = "Click a run to see its report, its chain and its warnings."
-WIDTHS = ["19%", "8%", "8%", "6%", "7%", "7%", "7%", "7%", "7%", "7%", "8%", "9%"]
+WIDTHS = ["17%", "7%", "8%", "6%", "6%", "6%", "7%", "9%", "8%", "9%", "8%", "9%"]
 CONTINUE = {
     "stopped": "It was stopped; open it in Benchmark and press Resume to go on.",
     "interrupted": "It was interrupted; open it in Benchmark and press Resume to go on.",
@@ -51,7 +51,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             scale=6,
         )
         refresh = gr.Button("Refresh", elem_id="runs-refresh", scale=1, min_width=110)
-    counted = gr.HTML(views.empty(NO_RUNS), elem_id="runs-counted")
+    counted = gr.HTML(views.empty(NO_RUNS), elem_id="runs-counted", elem_classes="rb-flush")
     table = gr.Dataframe(
         headers=list(views_runs.RUN_COLUMNS),
         interactive=False,
@@ -68,9 +68,9 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         )
         send = gr.Button("Send to MLflow", interactive=False, elem_id="runs-send-mlflow")
         start = gr.Button("Start MLflow's page", elem_id="runs-start-mlflow")
-    status = gr.HTML(elem_id="runs-status")
-    mlflow = gr.HTML(elem_id="runs-mlflow")
-    details = gr.HTML(views.empty(NOTHING_CHOSEN), elem_id="runs-details")
+    status = gr.HTML(elem_id="runs-status", elem_classes="rb-flush")
+    mlflow = gr.HTML(elem_id="runs-mlflow", elem_classes="rb-flush")
+    details = gr.HTML(views.empty(NOTHING_CHOSEN), elem_id="runs-details", elem_classes="rb-flush")
 
     listed, read = [counted, table], [details, benchmark, send]
     gr.on(

@@ -1,0 +1,203 @@
+"""What every language model backend promises, whatever its kind."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.bench.memo import memo_key
+from rallebench.bench.perform import Backends
+from rallebench.errors import RalleError
+from rallebench.llms import LLMS, StreamingLLM
+from rallebench.types import Evidence, Generate, Message, Passage, Reply
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "llms"))
+import loopback
+import tiny_models
+
+SECRET = "sk-verysecret0123456789"
+PASSAGE = Passage(
+    "d1", "Ada Byron wrote a book in Paris. The king founded the old city on the Danube in 1820.", "Ada Byron"
+)
+QUESTIONS = ("Who wrote a book ?", "When was the city founded ?", "Where was the book written ?")
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "extractive-reader": {},
+    "openai_compatible": {"model": "n"},
+    "scripted": {"echo": False, "default": "so be it"},
+    "transformers": {"max_tokens": 5},
+}
+"""For each backend a setting that changes an answer; none where there is no such setting."""
+
+SAMPLING = ("openai_compatible", "transformers")
+"""The backends that can be told a temperature."""
+
+Make = Callable[..., Any]
+
+
+def speak(handler: loopback.Handler) -> None:
+    """Answer with the last message, all at once or word by word, as asked."""
+    text = handler.body["messages"][-1]["content"]
+    (loopback.good_stream(text) if handler.body["stream"] else loopback.answer(text))(handler)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import torch
+    import transformers  # noqa: F401
+
+    torch.set_num_threads(1)
+    gc.freeze()  # else every load walks through all that the libraries hold
+    return tiny_models.save_llama(tmp_path_factory.mktemp("tiny") / "llama", positions=256)
+
+
+@pytest.fixture(params=LLMS.names())
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def make(backend: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """``make(**settings)`` → a model of this backend; what needs no settings is made without any."""
+    for variable in ("OPENAI_API_KEY", "HF_TOKEN"):
+        monkeypatch.setenv(variable, SECRET)
+    made: list[Any] = []
+    with loopback.Loopback(speak) as server:
+        settings: dict[str, Any] = {"scripted": {"echo": True}}.get(backend, {})
+        if backend == "openai_compatible":
+            settings = {"base_url": server.url, "model": "m", "max_retries": 0}
+        if backend == "transformers":
+            settings = {"model": str(request.getfixturevalue("tiny_model")), "device_map": "cpu"}
+
+        def make(**more: Any) -> Any:
+            made.append(LLMS[backend]("llm", **{**settings, **more}))
+            return made[-1]
+
+        yield make
+        for llm in made:
+            close(llm)
+
+
+def close(llm: Any) -> None:
+    getattr(llm, "close", lambda: None)()
+
+
+def ask(question: str = QUESTIONS[0], **fields: Any) -> Generate:
+    """A question below its passage, as a chain would put it."""
+    prompt = f"Context : {PASSAGE.text}\n\nQuestion : {question}\nAnswer :"
+    return Generate(
+        "llm",
+        (Message("user", prompt),),
+        **{"max_tokens": 30, **fields},
+        evidence=Evidence(question, (PASSAGE,)),
+    )
+
+
+def texts(llm: Any, requests: list[Generate]) -> list[str]:
+    replies = llm.generate(requests)
+    assert all(isinstance(reply, Reply) for reply in replies), replies
+    return [reply.text for reply in replies]
+
+
+def is_remembered(llm: Any, request: Generate) -> bool:
+    return memo_key(request, Backends(llms={"llm": llm})) is not None
+
+
+def test_there_is_one_result_per_request_in_the_asked_order(make: Make) -> None:
+    llm = make()
+    alone = [texts(llm, [ask(question)])[0] for question in QUESTIONS]
+    assert len(set(alone)) > 1, "equal answers would show no order"
+    requests = [ask(question) for question in QUESTIONS]
+    assert texts(llm, requests) == alone
+    assert texts(llm, requests[::-1] + requests[:1]) == alone[::-1] + alone[:1]
+
+
+def test_an_empty_batch_has_no_results(make: Make) -> None:
+    assert make().generate([]) == []
+
+
+def test_an_answer_at_temperature_0_is_the_same_each_time_and_in_another_instance(make: Make) -> None:
+    llm = make()
+    requests = [ask(question, temperature=0.0) for question in QUESTIONS]
+    first = texts(llm, requests)
+    assert texts(llm, requests) == first
+    assert texts(make(), requests) == first
+
+
+def test_a_stream_joins_to_what_generate_returns(make: Make) -> None:
+    llm = make()
+    if not isinstance(llm, StreamingLLM):
+        pytest.skip("this backend does not stream")
+    for question in QUESTIONS:
+        *pieces, last = llm.stream(ask(question))
+        (whole,) = llm.generate([ask(question)])
+        assert "".join(map(str, pieces)) == last.text == whole.text
+        assert (last.finish_reason, last.prompt_tokens, last.completion_tokens) == (
+            whole.finish_reason,
+            whole.prompt_tokens,
+            whole.completion_tokens,
+        )
+
+
+def test_the_fingerprint_is_stable_and_changes_with_a_setting_that_changes_an_answer(
+    make: Make, backend: str
+) -> None:
+    llm = make()
+    before = llm.fingerprint
+    texts(llm, [ask()])
+    assert llm.fingerprint == before == make().fingerprint
+    assert backend in CHANGES, "add the new backend to CHANGES"
+    if CHANGES[backend]:
+        assert make(**CHANGES[backend]).fingerprint != before
+
+
+def test_no_secret_of_the_environment_shows_in_what_a_model_says_of_itself(make: Make) -> None:
+    llm = make()
+    for text in (repr(llm), str(llm), llm.fingerprint, getattr(llm, "about", ""), repr(vars(llm))):
+        assert SECRET not in text
+
+
+def test_the_default_temperature_is_0_so_that_replies_are_remembered(make: Make) -> None:
+    llm = make()
+    assert llm.temperature == 0
+    assert is_remembered(llm, ask())
+    assert not is_remembered(llm, ask(temperature=0.7))
+
+
+def test_a_temperature_of_the_settings_is_shown_so_that_samples_are_not_remembered(
+    make: Make, backend: str
+) -> None:
+    if backend not in SAMPLING:
+        pytest.skip("this backend does not sample")
+    llm = make(temperature=0.7)
+    assert llm.temperature == 0.7
+    assert not is_remembered(llm, ask())
+    assert is_remembered(llm, ask(seed=1))
+    assert is_remembered(llm, ask(temperature=0.0))
+
+
+def test_a_seed_of_the_settings_makes_samples_worth_remembering(make: Make, backend: str) -> None:
+    if backend not in SAMPLING:
+        pytest.skip("this backend does not sample")
+    seeded = {"seed": 3} if backend == "transformers" else {"extra_body": {"seed": 3}}
+    llm = make(temperature=0.7, **seeded)
+    assert llm.seed == 3
+    assert is_remembered(llm, ask())
+
+
+def test_a_closed_model_answers_or_says_why_not(make: Make) -> None:
+    llm = make()
+    texts(llm, [ask()])
+    close(llm)
+    close(llm)
+    (result,) = llm.generate([ask()])
+    assert isinstance(result, (Reply, RalleError))
+    if isinstance(llm, StreamingLLM):
+        with contextlib.suppress(RalleError):
+            assert [*llm.stream(ask())]

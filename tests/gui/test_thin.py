@@ -1,0 +1,93 @@
+"""The page is thin: handlers are module-level functions of the gui package, short, and close over nothing."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from rallebench.gui import app, session
+from rallebench.workbench import Workbench
+
+MOST_LINES = 30
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> gr.Blocks:
+    return app.build_app(Workbench(tmp_path_factory.mktemp("workspace")))
+
+
+def handlers(page: gr.Blocks) -> Iterator[Any]:
+    for block in page.fns.values():
+        if block.fn is not None and block.api_name != "lambda":
+            yield block.fn
+
+
+def unwrapped(fn: Any) -> Any:
+    """The handler behind ``partial(guard, handler, …)``."""
+    while isinstance(fn, functools.partial):
+        fn = fn.args[0] if fn.func in (session.guard, session.guard_stream) else fn.func
+    return fn
+
+
+def test_every_handler_is_a_plain_function_of_the_page(drawn: gr.Blocks) -> None:
+    found = {unwrapped(fn) for fn in handlers(drawn)}
+    assert len(found) >= 15
+    for fn in found:
+        assert inspect.isfunction(fn), fn
+        assert fn.__module__.startswith("rallebench.gui"), fn
+        assert fn.__closure__ is None and "<locals>" not in fn.__qualname__, fn
+
+
+def test_every_handler_is_short(drawn: gr.Blocks) -> None:
+    for fn in {unwrapped(fn) for fn in handlers(drawn)}:
+        body = [line for line in inspect.getsource(fn).split("\n") if line.strip()]
+        assert len(body) <= MOST_LINES, f"{fn.__qualname__} has {len(body)} lines"
+
+
+def test_every_control_has_a_name_that_scripts_can_rely_on(drawn: gr.Blocks) -> None:
+    kinds = (gr.Button, gr.Textbox, gr.Dropdown, gr.Radio, gr.Number, gr.Checkbox, gr.Dataframe, gr.Chatbot)
+    nameless = [b for b in drawn.blocks.values() if isinstance(b, kinds) and not b.elem_id]
+    assert not nameless, [(type(b).__name__, getattr(b, "label", "") or getattr(b, "value", "")) for b in nameless]
+    names = [b.elem_id for b in drawn.blocks.values() if getattr(b, "elem_id", None)]
+    assert len(names) == len(set(names)), {n for n in names if names.count(n) > 1}
+
+
+def test_the_tabs_stand_in_the_agreed_order(drawn: gr.Blocks) -> None:
+    labels = [b.label for b in drawn.blocks.values() if isinstance(b, gr.Tab)]
+    assert labels == [label for label in ("Models", "Develop", "Benchmark", "Runs", "Chat", "Config") if label in labels]
+    assert len(labels) == 6
+
+
+def test_drawing_the_page_loads_nothing_heavy(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from pathlib import Path; from rallebench.gui.app import build_app; "
+        "from rallebench.workbench import Workbench; build_app(Workbench(Path(sys.argv[1]))); "
+        "print([m for m in ('torch', 'transformers', 'faiss', 'mlflow', 'bm25s') if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, cwd=Path(app.__file__).parents[2])
+    assert said.stdout.strip().endswith("[]"), said.stdout
+
+
+@pytest.mark.parametrize(("host", "auth", "expected"), [("127.0.0.1", None, None), ("0.0.0.0", "me:secret", ("me", "secret"))])
+def test_a_login_is_demanded_for_any_other_address(host: str, auth: str | None, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import argparse
+
+    from rallebench.errors import UsageError
+
+    monkeypatch.delenv(app.AUTH_VARIABLE, raising=False)
+    assert app.login(argparse.Namespace(host=host, auth=auth)) == expected
+    with pytest.raises(UsageError, match="give --auth user:password"):
+        app.login(argparse.Namespace(host="0.0.0.0", auth=None))
+    monkeypatch.setenv(app.AUTH_VARIABLE, "you:hidden")
+    assert app.login(argparse.Namespace(host="0.0.0.0", auth=None)) == ("you", "hidden")
+    with pytest.raises(UsageError, match="user:password"):
+        app.login(argparse.Namespace(host="127.0.0.1", auth="no-colon"))
