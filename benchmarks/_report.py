@@ -43,7 +43,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure over several rounds. ``bare``: the same work by the bare library or by direct calls, in the same rounds.
+    """A figure over several rounds.
+
+    ``bare``: the same work by the bare library or by direct calls, in the same rounds.
 
     ``most`` or ``least`` is the target that the median has to keep.
     """
@@ -97,9 +99,11 @@ class Measure:
 
     def line(self) -> str:
         """One line for people."""
-        text = f"{self.name}: {_short(self.median)} {self.unit} (min {_short(min(self.samples))}, {len(self.samples)} rounds)"
+        least = _short(min(self.samples))
+        text = f"{self.name}: {_short(self.median)} {self.unit} (min {least}, rounds {len(self.samples)})"
         if self.ratio is not None:
-            text += f", {self.ratio:.2f} times {self.bare_name} ({_short(statistics.median(self.bare))} {self.unit})"
+            bare = _short(statistics.median(self.bare))
+            text += f", {self.ratio:.2f} times {self.bare_name} ({bare} {self.unit})"
         if self.met is not None:
             bound = f"at most {self.most:g}" if self.most is not None else f"at least {self.least:g}"
             text += f"; target {bound} {self.unit}: {'met' if self.met else 'MISSED'}"
@@ -112,7 +116,7 @@ def _short(value: float) -> str:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that must be so on every machine, however slow; a figure that rests on it is worthless otherwise."""
+    """Something that must be so on every machine, however slow; otherwise the figures are worthless."""
 
     name: str
     value: Any
@@ -159,7 +163,9 @@ class Report:
     def lines(self) -> list[str]:
         """The report for people."""
         settings = ", ".join(f"{key} {value}" for key, value in self.settings.items())
-        rows = [measure.line() for measure in self.measures] + [fact.line() for fact in self.facts] + self.notes
+        rows = (
+            [measure.line() for measure in self.measures] + [fact.line() for fact in self.facts] + self.notes
+        )
         return [f"{self.benchmark} ({settings})", *(f"  {row}" for row in rows)]
 
     def exit_code(self, strict: bool = False) -> int:
@@ -180,7 +186,9 @@ def parser(about: str | None, *, rounds: int) -> argparse.ArgumentParser:
     """The flags that every benchmark has."""
     flags = argparse.ArgumentParser(description=(about or "").split("\n")[0])
     flags.add_argument("--json", action="store_true", help="print one JSON document")
-    flags.add_argument("--quick", action="store_true", help="a small size that only shows that the script works")
+    flags.add_argument(
+        "--quick", action="store_true", help="a small size that only shows that the script works"
+    )
     flags.add_argument("--strict", action="store_true", help="exit with 1 also when a target is missed")
     flags.add_argument("--rounds", type=int, default=rounds, metavar="N", help=f"default: {rounds}")
     return flags

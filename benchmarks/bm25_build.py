@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def answer(indexes: Path, name: str, count: int) -> dict[str, Any]:
     from rallebench.loading import Encoders, open_retriever
     from rallebench.workspace import Workspace
 
-    *_, retriever = open_retriever(Workspace(indexes.parent), name, Encoders())
+    retriever: Any = [*open_retriever(Workspace(indexes.parent), name, Encoders())][-1]
     opened = time.perf_counter() - started
     seconds, top = [], []
     for query in queries(count):
@@ -126,7 +127,9 @@ def answer(indexes: Path, name: str, count: int) -> dict[str, Any]:
 def in_a_fresh_process(indexes: Path, name: str, count: int) -> dict[str, Any]:
     """``answer`` as another Python finds it."""
     command = [sys.executable, __file__, "--answer", str(indexes), name, str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=_report.child_environment())
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=_report.child_environment()
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -167,9 +170,9 @@ def measure(folder: Path, passages: int, rounds: int, sources: Sequence[Path], a
     asked_alone: list[float] = []
     ours(_small(folder), folder / "indexes", "warm-up")
     for number in range(rounds):
-        seconds, model = _report.timed(lambda: bare(corpus, folder / f"bare-{number}"))
+        seconds, model = _report.timed(partial(bare, corpus, folder / f"bare-{number}"))
         alone.append(seconds)
-        seconds, manifest = _report.timed(lambda: ours(corpus, folder / "indexes", f"index-{number}"))
+        seconds, manifest = _report.timed(partial(ours, corpus, folder / "indexes", f"index-{number}"))
         built.append(seconds)
         found.append(in_a_fresh_process(folder / "indexes", manifest.name, asked))
         asked_alone.append(statistics.median(bare_queries(model, texts)) * 1000)
@@ -177,13 +180,23 @@ def measure(folder: Path, passages: int, rounds: int, sources: Sequence[Path], a
     size = corpus.stat().st_size / 2**20
     return Report(
         "bm25_build",
-        {"passages": count, "corpus": f"{size:.1f} MB", "source": ", ".join(p.name for p in sources) or "starter and word model"},
+        {
+            "passages": count,
+            "corpus": f"{size:.1f} MB",
+            "source": ", ".join(p.name for p in sources) or "starter and word model",
+        },
         [
             Measure("build", "s", built, alone, "bare bm25s", most=TARGET_SECONDS * max(1.0, count / 20_000)),
-            Measure("opening in a fresh process, import of bm25s included", "s", [f["opened"] for f in found]),
+            Measure(
+                "opening in a fresh process, import of bm25s included", "s", [f["opened"] for f in found]
+            ),
             Measure("first query", "ms", [f["first"] * 1000 for f in found], most=TARGET_FIRST_MS),
             Measure(
-                "later queries (their median)", "ms", [statistics.median(f["later"]) * 1000 for f in found], asked_alone, "bare bm25s"
+                "later queries (their median)",
+                "ms",
+                [statistics.median(f["later"]) * 1000 for f in found],
+                asked_alone,
+                "bare bm25s",
             ),
         ],
         [
@@ -205,7 +218,9 @@ def main() -> int:
     """Measure and print."""
     flags = _report.parser(__doc__, rounds=3)
     flags.add_argument("--passages", type=int, default=20_000, metavar="N", help="default: 20000")
-    flags.add_argument("--corpus", type=Path, nargs="+", default=[], metavar="FILE", help="real TSV files instead")
+    flags.add_argument(
+        "--corpus", type=Path, nargs="+", default=[], metavar="FILE", help="real TSV files instead"
+    )
     flags.add_argument("--answer", nargs=3, help=argparse.SUPPRESS)
     arguments = flags.parse_args()
     if arguments.answer:

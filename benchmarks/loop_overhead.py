@@ -27,8 +27,13 @@ from rallebench.workspace import Workspace
 
 K, BATCH = 5, 20
 RETRIEVER = "starter-bm25"
-REWRITE = "Rewrite the following question so that it is clear and complete.\n\n{question}?\n\nRewritten question: "
-ANSWER = 'Referring to the following document, answer "{response[1]}" in 5 words or less.\n\n{response[0]}\n\nAnswer: '
+REWRITE = (
+    "Rewrite the following question so that it is clear and complete.\n\n{question}?\n\nRewritten question: "
+)
+ANSWER = (
+    'Referring to the following document, answer "{response[1]}" in 5 words or less.'
+    "\n\n{response[0]}\n\nAnswer: "
+)
 
 TARGET_MS = 2.0
 
@@ -66,16 +71,21 @@ def directly(
         batch = texts[start : start + BATCH]
         found = retriever.search(batch, K)
         read = ["; ".join(f"{hit.passage.title}, {hit.passage.text}" for hit in hits) for hits in found]
-        prompts = [prompt.format(question=text, response=[passages]) for text, passages in zip(batch, read)]
+        prompts = [
+            prompt.format(question=text, response=[passages])
+            for text, passages in zip(batch, read, strict=True)
+        ]
         said = [reply.text for reply in first.generate(list(map(_asked, prompts, batch, found)))]
-        prompts = [answer.format(response=list(pair)) for pair in zip(read, said)]
+        prompts = [answer.format(response=list(pair)) for pair in zip(read, said, strict=True)]
         answers += [reply.text for reply in last.generate(list(map(_asked, prompts, batch, found)))]
     return answers
 
 
 def _asked(prompt: str, question: str, hits: Sequence[Hit]) -> Generate:
     passages = tuple(hit.passage for hit in hits if hit.passage.text in prompt)
-    return Generate("", (Message("user", prompt),), evidence=Evidence(question if question in prompt else "", passages))
+    return Generate(
+        "", (Message("user", prompt),), evidence=Evidence(question if question in prompt else "", passages)
+    )
 
 
 def by_the_runner(
@@ -86,7 +96,9 @@ def by_the_runner(
     questions = [Question(record["id"], record["input"]) for record in records]
 
     def answer_all() -> None:
-        for _ in work(run, lambda question: as_flow(chain, question), questions, backends, memo=memo, batch_size=BATCH):
+        for _ in work(
+            run, lambda question: as_flow(chain, question), questions, backends, memo=memo, batch_size=BATCH
+        ):
             pass
 
     seconds, _ = _report.timed(answer_all)
@@ -113,15 +125,17 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
             lambda: directly(texts, retriever, Scripted(few_words), Scripted(few_words))
         )
         bare.append(seconds / questions * 1000)
-        backends = Backends({RETRIEVER: retriever}, {"first": Scripted(few_words), "last": Scripted(few_words, "last")})
+        backends = Backends(
+            {RETRIEVER: retriever}, {"first": Scripted(few_words), "last": Scripted(few_words, "last")}
+        )
         memo = Memo(folder / f"memo-{number}.sqlite")
         seconds, run = by_the_runner(folder, f"round-{number}", three_actions(), records, backends, memo)
         memo.close()
         ours.append(seconds / questions * 1000)
-        wrong += sum(a != b for a, b in zip(answers_of(run, records), expected))
+        wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
         lines += len(run.lines())
         kept += Path(folder / f"memo-{number}.sqlite").stat().st_size > 0
-    over = [a - b for a, b in zip(ours, bare)]
+    over = [a - b for a, b in zip(ours, bare, strict=True)]
     return Report(
         "loop_overhead",
         {"questions": questions, "batch": BATCH, "retriever": RETRIEVER, "k": K, "actions": 3},

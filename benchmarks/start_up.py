@@ -17,9 +17,11 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import _report
+import psutil
 from _report import Fact, Measure, Report
 
 TARGET_IMPORT, TARGET_PAGE = 0.3, 15.0
@@ -52,18 +54,25 @@ page.launch(server_name="127.0.0.1", server_port=int(sys.argv[1]), quiet=True, s
 """
 
 
+def environment() -> dict[str, str]:
+    """As users have it: byte code is kept."""
+    kept = _report.child_environment()
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    return kept
+
+
 def python(code: str, *more: str) -> tuple[float, subprocess.CompletedProcess[str]]:
     """Wall seconds of a fresh Python that runs ``code``, and what it printed."""
     command = [sys.executable, "-c", code, *more]
     return _report.timed(
         lambda: subprocess.run(
-            command, capture_output=True, text=True, check=True, env=_report.child_environment(), timeout=PATIENCE
+            command, capture_output=True, text=True, check=True, env=environment(), timeout=PATIENCE
         )
     )
 
 
 def imports(rounds: int) -> tuple[list[float], list[float], list[float], set[str]]:
-    """Seconds of the import itself, of its process, of a process that imports nothing; what heavy came along."""
+    """Seconds of the import, of its process, of a process that imports nothing; what heavy was imported."""
     inside, process, nothing, heavy = [], [], [], set[str]()
     for _ in range(rounds):
         seconds, _done = python("pass")
@@ -96,32 +105,45 @@ def free_port() -> int:
         return port
 
 
+@dataclass(frozen=True)
+class FirstAnswer:
+    """What the first answer of a page took: wall and processor seconds since its start; its size in bytes."""
+
+    seconds: float
+    processor: float
+    size: int
+
+
 @contextmanager
-def serving(command: Sequence[str], folder: Path, log: Path, port: int) -> Iterator[float]:
-    """Start a page, yield the seconds until its first answer, end it. Raises RuntimeError if none comes."""
+def serving(command: Sequence[str], folder: Path, log: Path, port: int) -> Iterator[FirstAnswer]:
+    """Start a page, yield its first answer, end it. Raises RuntimeError if none comes."""
     with open(log, "wb") as output:
         started = time.perf_counter()
-        page = subprocess.Popen(command, stdout=output, stderr=output, env=_report.child_environment(), cwd=folder)
+        page = subprocess.Popen(command, stdout=output, stderr=output, env=environment(), cwd=folder)
         try:
-            while not answers(f"http://127.0.0.1:{port}/"):
+            while not (size := answer(f"http://127.0.0.1:{port}/")):
                 waited = time.perf_counter() - started
                 if page.poll() is not None or waited > PATIENCE:
-                    raise RuntimeError(f"no answer after {waited:.0f} s: {log.read_text(errors='replace')[-2000:]}")
+                    raise RuntimeError(
+                        f"no answer after {waited:.0f} s: {log.read_text(errors='replace')[-2000:]}"
+                    )
                 time.sleep(0.02)
-            yield time.perf_counter() - started
+            seconds = time.perf_counter() - started
+            used = psutil.Process(page.pid).cpu_times()
+            yield FirstAnswer(seconds, used.user + used.system, size)
         finally:
             page.kill()
             page.wait()
 
 
-def answers(url: str) -> bool:
-    """Whether a page comes back."""
+def answer(url: str) -> int:
+    """The bytes of a page that comes back whole; 0 if none does."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=PATIENCE) as response:
-            return bool(response.status == 200 and response.read())
+            return len(response.read()) if response.status == 200 else 0
     except OSError:
-        return False
+        return 0
 
 
 def page_command(workspace: Path, port: int, *flags: str) -> list[str]:
@@ -130,17 +152,20 @@ def page_command(workspace: Path, port: int, *flags: str) -> list[str]:
     return [sys.executable, *flags, app, "--port", str(port), "--workspace", str(workspace), "--no-browser"]
 
 
-def pages(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds until the first answer of the workbench and of a bare Gradio page, turn by turn."""
+def pages(folder: Path, rounds: int) -> tuple[list[FirstAnswer], list[FirstAnswer]]:
+    """The first answers of the workbench and of a bare Gradio page, turn by turn."""
     ours, bare = [], []
     for number in range(rounds):
         port = free_port()
-        with serving([sys.executable, "-c", BARE_PAGE, str(port)], folder, folder / "bare.log", port) as seconds:
-            bare.append(seconds)
+        with serving(
+            [sys.executable, "-c", BARE_PAGE, str(port)], folder, folder / "bare.log", port
+        ) as found:
+            bare.append(found)
         port = free_port()
-        workspace = folder / f"workspace-{number}"
-        with serving(page_command(workspace, port), folder, folder / "page.log", port) as seconds:
-            ours.append(seconds)
+        with serving(
+            page_command(folder / f"workspace-{number}", port), folder, folder / "page.log", port
+        ) as found:
+            ours.append(found)
     return ours, bare
 
 
@@ -149,7 +174,9 @@ def imported_by_the_page(folder: Path) -> list[str]:
     port, log = free_port(), folder / "imports.log"
     with serving(page_command(folder / "watched", port, "-X", "importtime"), folder, log, port):
         lines = log.read_text(errors="replace")
-    names = {name.split(".")[0] for name in re.findall(r"^import time:[^|]*\|[^|]*\|\s*(\S+)", lines, re.MULTILINE)}
+    names = {
+        name.split(".")[0] for name in re.findall(r"^import time:[^|]*\|[^|]*\|\s*(\S+)", lines, re.MULTILINE)
+    }
     if "gradio" not in names:
         raise RuntimeError("Python's import log could not be read")
     return [name for name in WATCHED if name in names]
@@ -170,7 +197,28 @@ def measure(folder: Path, rounds: int, page_rounds: int) -> Report:
             Measure("import rallebench", "s", inside, most=TARGET_IMPORT),
             Measure("a process that imports rallebench", "s", process, nothing, "a Python that does nothing"),
             Measure("rallebench list", "s", listed, nothing, "a Python that does nothing"),
-            Measure("app.py until its first answer", "s", ours, bare, "a bare Gradio page", most=TARGET_PAGE),
+            Measure(
+                "app.py until its first answer",
+                "s",
+                [a.seconds for a in ours],
+                [a.seconds for a in bare],
+                "a bare Gradio page",
+                most=TARGET_PAGE,
+            ),
+            Measure(
+                "processor time of that",
+                "s",
+                [a.processor for a in ours],
+                [a.processor for a in bare],
+                "a bare Gradio page",
+            ),
+            Measure(
+                "size of that answer",
+                "MB",
+                [a.size / 2**20 for a in ours],
+                [a.size / 2**20 for a in bare],
+                "a bare Gradio page",
+            ),
         ],
         [
             Fact("heavy packages after import rallebench", sorted(heavy), []),

@@ -12,7 +12,7 @@ from rallebench.errors import BadFileError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.types import Action, Chain
 
-CHAIN_FORMAT = "rallebench-chain/1"
+CHAIN_FORMAT: Literal["rallebench-chain/1"] = "rallebench-chain/1"
 MAX_ACTIONS = 8
 
 

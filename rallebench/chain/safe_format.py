@@ -113,7 +113,7 @@ def format_value(value: Value, conversion: str, spec: str, budget: Budget) -> st
         value = as_text(value, budget)
     elif conversion:
         value = as_repr(value, budget)
-        if False:
+        if conversion == "a" and not value.isascii():
             # only here does Python's ascii() differ from repr(): what is not ASCII is escaped
             value = value.encode("ascii", "backslashreplace").decode("ascii")
             budget.text(len(value), True)

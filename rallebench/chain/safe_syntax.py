@@ -171,7 +171,9 @@ def _python_tree(source: str, text: str, starts: tuple[int, ...]) -> ast.Express
     except (RecursionError, MemoryError):
         raise Refused("the expression is nested too deeply or is too long") from None
     except UnicodeEncodeError as error:
-        raise Refused("half of a surrogate pair is not allowed: it is no character", error.start - 1) from None
+        raise Refused(
+            "half of a surrogate pair is not allowed: it is no character", error.start - 1
+        ) from None
     except (ValueError, OverflowError) as error:  # a null byte, before Python 3.11.4
         raise Refused(f"this is not a Python expression ({clip(str(error), 100)})") from None
 

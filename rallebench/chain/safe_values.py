@@ -93,31 +93,31 @@ def as_text(value: Value, budget: Budget) -> str:
 def as_repr(value: Value, budget: Budget) -> str:
     """``repr(value)``. Sets are refused: their order differs from process to process."""
     if type(value) not in SCALARS:
-        return joined(_pieces(value, budget), budget)
+        pieces: list[str] = []
+        _write(value, pieces, budget)
+        return joined(pieces, budget)
     text = repr(value)  # at most ten times as long as the text it is made of
     budget.text(len(text), text.isascii())
     return text
 
 
-def _pieces(value: Value, budget: Budget) -> Iterable[str]:
+def _write(value: Value, pieces: list[str], budget: Budget) -> None:
+    """Append the parts of ``repr(value)``; every element is paid for, however often it is shared."""
     budget.spend(STEP)
     if type(value) in SCALARS:
-        yield as_repr(value, budget)
+        pieces.append(as_repr(value, budget))
         return
     if type(value) is set:
         raise Refused(UNORDERED)
     brackets = _BRACKETS[type(value)]
-    yield brackets[0]
-    for number, element in enumerate(value.items() if type(value) is dict else value):
-        if number:
-            yield ", "
+    pieces.append(brackets[0])
+    for number, element in enumerate(value):
+        pieces.append(", " if number else "")
+        _write(element, pieces, budget)
         if type(value) is dict:
-            yield from _pieces(element[0], budget)
-            yield ": "
-            yield from _pieces(element[1], budget)
-        else:
-            yield from _pieces(element, budget)
-    yield ",)" if type(value) is tuple and len(value) == 1 else brackets[1]
+            pieces.append(": ")
+            _write(value[element], pieces, budget)
+    pieces.append(",)" if type(value) is tuple and len(value) == 1 else brackets[1])
 
 
 def equal(left: Value, right: Value, budget: Budget) -> bool:

@@ -15,7 +15,8 @@ from rallebench.types import Gold, Step
 from rallebench.workbench import Loaded
 from rallebench.workspace import READER
 
-EXTRACTIVE = "extractive: copies a span of the passages, writes nothing of its own"
+EXTRACTIVE = "extractive"
+"""The badge of the embedded reader: it copies its answer out of the passages, it writes nothing."""
 
 _STATES = {"loaded": "good", "loading": "page"}
 

@@ -22,7 +22,7 @@ PASSAGES = [
 ]
 AFTER_TWO: Mapping[str, object] = {
     "question": "who wrote emma",
-    "history": "User: hello\nAssistant: good day",
+    "history": "User: hello\nAssistant: désolé 😀",
     "prompt": ["who wrote emma", "Tell me."],
     "response": ["Emma is by Austen.; Emma is a name.", "Jane Austen"],
     "wiki_id_title": ["Emma, 12; Emma (name), 34", ""],
@@ -55,10 +55,11 @@ FSTRINGS = [
     ),
     ("{prompt[1]} {wiki_id_title[0]}", "Tell me. Emma, 12; Emma (name), 34"),
     ("{documents[0][0][title]} ({documents[0][1][score]:.1f})", "Paris, Texas (1.2)"),
-    ("{history}\nUser: {question}", "User: hello\nAssistant: good day\nUser: who wrote emma"),
+    ("{history}\nUser: {question}", "User: hello\nAssistant: désolé 😀\nUser: who wrote emma"),
     ('{{"answer": "{response[1]}"}}', '{"answer": "Jane Austen"}'),
     ("{prompt}", "['who wrote emma', 'Tell me.']"),
     ("{question!r:>20}|{question:.3}", "    'who wrote emma'|who"),
+    ("{history!a}", r"'User: hello\nAssistant: d\xe9sol\xe9 \U0001f600'"),
     ("no variable at all", "no variable at all"),
     ("", ""),
 ]

@@ -192,9 +192,9 @@ def reading(workbench: Workbench, chosen: str) -> list[Any]:
 
 
 def run_view(run: RunFolder) -> str:
-    """Everything about a run: facts, warnings, report, chain."""
+    """Everything about a run: facts, warnings, chain, report."""
     made, state = run.spec(), run.state()
-    return facts(run, made, state) + warnings(state) + report(run) + chain(made["spec"])
+    return facts(run, made, state) + warnings(state) + chain(made["spec"]) + report(run)
 
 
 def facts(run: RunFolder, made: Mapping[str, Any], state: Mapping[str, Any]) -> str:
@@ -277,7 +277,7 @@ def on_start_mlflow(workbench: Workbench) -> Iterator[str]:
     """Start MLflow's page, then link to it."""
     try:
         for said in workbench.start_mlflow():
-            yield link(said) if said.startswith("http") else views.note(said)
+            yield (link(said) if said.startswith("http") else views.note(said)) + by_hand(workbench)
     except RalleError as error:
         yield views.error(str(error)) + by_hand(workbench)
 

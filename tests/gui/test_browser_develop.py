@@ -1,0 +1,130 @@
+"""A person develops a chain and benchmarks it, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+PATIENCE = 60_000
+
+
+def choose(page: Any, control: str, text: str) -> None:
+    """Type a choice into a drop-down and take it."""
+    box = page.locator(f"#{control} input")
+    box.fill(text)
+    box.press("Enter")
+
+
+def open_tab(page: Any, name: str) -> None:
+    page.get_by_role("tab", name=name, exact=True).click()
+
+
+@pytest.fixture
+def develop(page: Any) -> Any:
+    """Develop, with the word index and the echoing model, which need no weights."""
+    open_tab(page, "Develop")
+    page.wait_for_selector("#develop-execute-chain")
+    choose(page, "develop-retriever-1", "starter-bm25")
+    choose(page, "develop-llm-2", "echo")
+    return page
+
+
+def wait_for_text(page: Any, control: str, text: str) -> None:
+    page.wait_for_function(
+        "([id, text]) => document.getElementById(id)?.innerText.includes(text)", arg=[control, text], timeout=PATIENCE
+    )
+
+
+def test_executing_the_chain_shows_every_prompt_and_marks_the_gold(develop: Any) -> None:
+    develop.click("#develop-execute-chain")
+    wait_for_text(develop, "develop-status", "Done: 2 actions")
+    assert develop.locator("#develop-response-1 .rb-hit").count() == 5
+    assert develop.locator("#develop-response-1 .rb-hit.gold").count() >= 1
+    assert "first gold page at rank" in develop.inner_text("#develop-response-1")
+    assert develop.locator("#develop-prompt-2 mark.rb-answer").count() >= 1
+    assert develop.inner_text("#develop-prompt-2").count("Answer:") == 1
+    develop.uncheck("#develop-mark input")
+    develop.wait_for_function("document.querySelectorAll('mark.rb-answer').length <= 8", timeout=PATIENCE)
+    assert develop.locator("#develop-response-1 mark").count() == 0
+
+
+def test_a_template_that_is_wrong_is_one_sentence_where_it_stands(develop: Any) -> None:
+    develop.fill("#develop-template-2 textarea", "{respons[0]}")
+    develop.click("#develop-interpret-2")
+    develop.wait_for_selector("#develop-prompt-2 .rb-error", timeout=PATIENCE)
+    said = develop.inner_text("#develop-prompt-2")
+    assert "respons" in said and "response" in said
+    assert "Traceback" not in said
+
+
+def test_actions_are_added_moved_and_removed_without_losing_their_text(develop: Any) -> None:
+    develop.click("#develop-add-action")
+    develop.wait_for_selector("#develop-template-3 textarea", state="visible", timeout=PATIENCE)
+    develop.fill("#develop-template-3 textarea", "third: {question}")
+    develop.click("#develop-up-3")
+    develop.wait_for_function(
+        "document.querySelector('#develop-template-2 textarea').value === 'third: {question}'", timeout=PATIENCE
+    )
+    assert "{response[0]}" in develop.input_value("#develop-template-3 textarea")
+    develop.click("#develop-remove-2")
+    develop.wait_for_selector("#develop-template-3 textarea", state="hidden", timeout=PATIENCE)
+    assert "{response[0]}" in develop.input_value("#develop-template-2 textarea")
+
+
+def test_two_visitors_never_see_each_others_chain(develop: Any, browser: Any, served: tuple[str, Path]) -> None:
+    develop.fill("#develop-template-1 textarea", "my secret query")
+    context = browser.new_context()
+    other = context.new_page()
+    other.goto(served[0])
+    open_tab(other, "Develop")
+    other.wait_for_selector("#develop-template-1 textarea")
+    assert other.input_value("#develop-template-1 textarea") == "{question}"
+    context.close()
+
+
+def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(develop: Any, served: tuple[str, Path]) -> None:
+    open_tab(develop, "Benchmark")
+    develop.fill("#benchmark-limit input, #benchmark-limit textarea", "12")
+    develop.fill("#benchmark-name input, #benchmark-name textarea", "browser-run")
+    develop.uncheck("#benchmark-track input")
+    develop.click("#benchmark-run")
+    wait_for_text(develop, "benchmark-report", "12 of 12 questions answered")
+    report = json.loads((served[1] / "runs" / "browser-run" / "report.json").read_text())
+    shown = develop.inner_text("#benchmark-report")
+    assert f"{report['metrics']['Rprec']['value']:.4f}" in shown
+    assert "R-precision" in shown and "share of an evidence set" in shown
+    develop.wait_for_selector("#benchmark-questions tbody tr:visible", timeout=PATIENCE)
+    cell = develop.locator("#benchmark-questions tbody tr:visible").nth(1).locator("td:visible").nth(1)
+    question = cell.inner_text().strip()
+    cell.click()
+    wait_for_text(develop, "develop-status", "Opened from the run browser-run")
+    assert develop.locator("#develop-question input").input_value().strip() == re.sub(r"\s+", " ", question)
+    assert develop.locator("#develop-response-1 .rb-hit").count() == 5
+
+
+def test_a_name_that_is_taken_is_refused_on_the_page(develop: Any, served: tuple[str, Path]) -> None:
+    folder = served[1] / "runs" / "taken"
+    folder.mkdir(parents=True, exist_ok=True)
+    open_tab(develop, "Benchmark")
+    develop.fill("#benchmark-name input, #benchmark-name textarea", "taken")
+    develop.click("#benchmark-run")
+    develop.wait_for_selector("text=The run 'taken' exists already", timeout=PATIENCE)
+
+
+def test_the_page_asks_nobody_but_its_own_server(browser: Any, served: tuple[str, Path]) -> None:
+    context = browser.new_context()
+    visitor = context.new_page()
+    asked: list[str] = []
+    visitor.on("request", lambda request: asked.append(request.url))
+    visitor.goto(served[0])
+    visitor.wait_for_selector("#tabs")
+    visitor.wait_for_timeout(1000)
+    context.close()
+    foreign = [url for url in asked if not url.startswith((served[0], "data:", "blob:"))]
+    assert asked and not foreign
