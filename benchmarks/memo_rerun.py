@@ -15,11 +15,12 @@ it is really asked in both runs. A re-run is as slow as its last model, whatever
 from __future__ import annotations
 
 import tempfile
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
 import _report
-from _report import Fact, Measure, Report
+from _report import Fact, Measure, Report, Took
 from loop_overhead import (
     ANSWER,
     BATCH,
@@ -80,23 +81,24 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
     first, last, retriever = Watched(model), Scripted(few_words, "last"), Watched(open_bm25(folder))
     backends = Backends({RETRIEVER: retriever}, {"first": first, "last": last})
     full: list[float] = []
-    again: list[float] = []
+    again: list[Took] = []
     reasked = missing = wrong = 0
     texts = [record["input"] for record in records]
     direct, expected = _report.timed(lambda: directly(texts, retriever, first, last, prompt, EDITED))
     edited = {prompt_of(request) for request in last.requests}
     for number in range(rounds):
         memo = Memo(folder / f"memo-{number}.sqlite")
-        seconds, _ = by_the_runner(folder, f"full-{number}", three_actions(prompt), records, backends, memo)
-        full.append(seconds)
+        took, _ = by_the_runner(folder, f"full-{number}", three_actions(prompt), records, backends, memo)
+        full.append(took.wall)
         asked, calls = first.asked + retriever.asked, last.calls
         chain = three_actions(prompt, EDITED)
-        seconds, run = by_the_runner(folder, f"again-{number}", chain, records, backends, memo)
-        again.append(seconds)
+        took, run = by_the_runner(folder, f"again-{number}", chain, records, backends, memo)
+        again.append(took)
         reasked += first.asked + retriever.asked - asked
         missing += len(edited - {prompt_of(request) for request in last.requests[calls:]})
         wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
         memo.close()
+    seconds, each = [took.wall for took in again], 1000 / questions
     return Report(
         "memo_rerun",
         {
@@ -106,15 +108,11 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
             "last model": "scripted, no delay",
         },
         [
-            Measure(
-                "speed-up by the memory",
-                "times",
-                [a / b for a, b in zip(full, again, strict=True)],
-                least=TARGET,
-            ),
-            Measure("full run", "s", full, [direct], "direct calls"),
-            Measure("re-run", "s", again, [direct], "direct calls"),
-            Measure("re-run, per question", "ms", [seconds / questions * 1000 for seconds in again]),
+            Measure("speed-up by the memory", "times", list(map(truediv, full, seconds)), least=TARGET),
+            Measure("full run", "s", full, [direct.wall], "direct calls"),
+            Measure("re-run", "s", seconds, [direct.wall], "direct calls"),
+            Measure("re-run, per question", "ms", [took.wall * each for took in again]),
+            Measure("its processor time", "ms", [took.processor * each for took in again]),
         ],
         [
             Fact("earlier steps asked again", reasked, 0),

@@ -268,12 +268,15 @@ def pick(args: argparse.Namespace) -> dict[str, Any]:
 
     if args.number < 1:
         raise UsageError(f"--number is {args.number}; it must be at least 1.")
+    output = args.output.resolve()
+    if output.exists() and not output.is_file():  # a device would be replaced by a file
+        raise UsageError(f"--output {args.output} is no plain file; name a file to write.")
     workbench = _workbench(args)
     _, path = workbench.workspace.dataset(args.dataset)
     _drain(workbench.load(args.index, "retriever"))
     pages = workbench.backends.retrievers[args.index].page_ids()
     records, counts = pick_up(path, pages, args.number)
-    write_text(args.output, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    write_text(output, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
     return {"output": str(args.output), "kept": counts.kept, "read": counts.read, "without": counts.without}
 
 

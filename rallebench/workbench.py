@@ -19,9 +19,10 @@ from typing import Any
 from rallebench import benchmark, memory
 from rallebench.bench.memo import Memo
 from rallebench.bench.perform import Backends
+from rallebench.bench.score import examples_of
 from rallebench.bench.single import Event, answer_one, run_one
 from rallebench.bench.store import RunFolder, list_runs
-from rallebench.catalog import LLMEntry, Manifest, checked_generation, read_manifest, save_chain
+from rallebench.catalog import LLMEntry, Manifest, chain_from_json, checked_generation, read_manifest, save_chain
 from rallebench.chain import chain as chains
 from rallebench.corpora.chunking import Chunking
 from rallebench.datasets.kilt import read_questions
@@ -47,6 +48,16 @@ class Loaded:
     ram: int
     vram: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A question of a run, as Develop shows it."""
+
+    chain: Chain
+    dataset: str
+    example: Example
+    episode: Episode
 
 
 @dataclass
@@ -342,8 +353,6 @@ class Workbench:
 
     def resume_plan(self, name: str) -> benchmark.Plan:
         """The plan that continues an existing run, from what its folder says."""
-        from rallebench.catalog import chain_from_json
-
         made = RunFolder.open(self.workspace.runs, name).spec()
         spec = made["spec"]
         return benchmark.prepare(
@@ -375,6 +384,17 @@ class Workbench:
     def open_run(self, name: str) -> RunFolder:
         """A run by name; UsageError if there is none."""
         return RunFolder.open(self.workspace.runs, name)
+
+    def open_question(self, run: str, position: int) -> Opened:
+        """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""
+        folder = self.open_run(run)
+        made = folder.spec()
+        example = examples_of(folder)[position - 1]
+        dataset = made["spec"]["dataset"]
+        with suppress(RalleError):
+            dataset, _ = self.workspace.dataset(made.get("dataset_file") or dataset)
+        chain = chain_from_json(made["spec"]["settings"]["chain"])
+        return Opened(chain, dataset, example, folder.episodes()[example.question.qid])
 
     def track_run(self, folder: RunFolder) -> str:
         """Log a finished run to MLflow; '' or one sentence saying why that did not work."""

@@ -1,4 +1,4 @@
-"""A workspace that is built in a tenth of a second, and the command line run in it, in this process or another."""
+"""A workspace that is built in a tenth of a second, and the command line, in this process or in its own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pytest
 
 from rallebench.catalog import Manifest
+from rallebench.cli import main
 from rallebench.indexing import build_index
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -21,7 +24,12 @@ PASSAGES = (
     ("2", "Triton is the largest moon of Neptune and goes round it backwards.", "Triton", "p2"),
     ("3", "Paris is a city in Lamar County in the state of Texas.", "Paris, Texas", "p3"),
     ("4", "The Danube flows through ten countries into the Black Sea.", "Danube", "p4"),
-    ("5", "Christiaan Huygens discovered Titan in 1655 with a telescope of his own.", "Christiaan Huygens", "p5"),
+    (
+        "5",
+        "Christiaan Huygens discovered Titan in 1655 with a telescope of his own.",
+        "Christiaan Huygens",
+        "p5",
+    ),
     ("6", "Charon is the largest moon of Pluto.", "Charon", "p6"),
 )
 """Passage id, text, title, page id."""
@@ -79,7 +87,12 @@ RALLE_RETRIEVE = {
     "npassage": 2,
     "f-strings_or_eval": "f-strings",
 }
-RALLE_READ = {"prompt_template": READ, "function": "LLM", "llm_name": "titan", "f-strings_or_eval": "f-strings"}
+RALLE_READ = {
+    "prompt_template": READ,
+    "function": "LLM",
+    "llm_name": "titan",
+    "f-strings_or_eval": "f-strings",
+}
 
 
 def record(qid: Any, text: str, answer: str, page: str) -> dict[str, Any]:
@@ -94,6 +107,11 @@ def write_lines(path: Path, rows: Iterable[Any]) -> Path:
     """JSON lines."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def read_lines(path: Path) -> list[Any]:
+    """The objects of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def make_workspace(folder: Path) -> Path:
@@ -127,10 +145,11 @@ def copy_workspace(made: Path, target: Path) -> Path:
 
 
 def everything(folder: Path) -> dict[str, tuple[int, int]]:
-    """Path → (size, time of the last change) of all that lies in a folder, to see what a request wrote."""
+    """Path → (size, time of the last change; 0, 0 for a folder), to see what a request wrote."""
     inside = sorted(folder.rglob("*")) if folder.exists() else []
-    stats = {str(path.relative_to(folder)): path.stat() for path in inside}
-    return {name: (s.st_size if (folder / name).is_file() else 0, s.st_mtime_ns) for name, s in stats.items()}
+    stats = {path: path.stat() for path in inside}
+    found = {path: (s.st_size, s.st_mtime_ns) if path.is_file() else (0, 0) for path, s in stats.items()}
+    return {str(path.relative_to(folder)): value for path, value in found.items()}
 
 
 def command(*arguments: str | Path) -> list[str]:
@@ -143,8 +162,49 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
 
 
-def in_a_process(*arguments: str | Path, seconds: float = 60, **more: Any) -> subprocess.CompletedProcess[str]:
+def in_a_process(
+    *arguments: str | Path, seconds: float = 60, **more: Any
+) -> subprocess.CompletedProcess[str]:
     """Run the command line as a user does."""
     return subprocess.run(
         command(*arguments), env=environment(), capture_output=True, text=True, timeout=seconds, **more
     )
+
+
+class Ran(NamedTuple):
+    """What one call of the command line did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, which must be one JSON document and nothing else."""
+        return json.loads(self.out)
+
+    @property
+    def last(self) -> str:
+        """The last line on standard error."""
+        return self.err.rstrip("\n").rpartition("\n")[2]
+
+
+class CommandLine:
+    """``main`` in this process; everything that goes to the file descriptors 1 and 2 is caught."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str], workspace: Path) -> None:
+        self.capture, self.workspace = capture, workspace
+
+    def __call__(self, verb: str, *arguments: str | Path | int) -> Ran:
+        self.capture.readouterr()
+        try:
+            code = main([verb, "--workspace", str(self.workspace), *map(str, arguments)])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Ran(code, *self.capture.readouterr())
+
+    def json(self, verb: str, *arguments: str | Path | int) -> Any:
+        """The JSON document of a call that must succeed."""
+        ran = self(verb, *arguments, "--json")
+        assert ran.code == 0, ran.err
+        return ran.json

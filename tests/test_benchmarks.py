@@ -1,4 +1,4 @@
-"""Every benchmark runs in a small size, prints its figures, and ends with 1 when a fact behind them is wrong."""
+"""Every benchmark runs in a small size and prints its figures; a wrong fact behind them ends it with 1."""
 
 from __future__ import annotations
 

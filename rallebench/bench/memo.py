@@ -11,6 +11,7 @@ import json
 import logging
 import sqlite3
 import threading
+import weakref
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ class Memo:
             if path is not None:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(str(path or ":memory:"), check_same_thread=False, timeout=30)
+            weakref.finalize(self, self._db.close)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(_SCHEMA)

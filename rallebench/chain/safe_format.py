@@ -12,7 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rallebench.chain.safe_limits import MAX_FIELDS, MAX_WIDTH, STEP, Budget, Refused, clip
+from rallebench.chain.safe_limits import (
+    MAX_BRACES,
+    MAX_FIELDS,
+    MAX_KEYS,
+    MAX_WIDTH,
+    STEP,
+    Budget,
+    Refused,
+    clip,
+)
 from rallebench.chain.safe_values import SCALARS, Value, as_repr, as_text, item, joined, kind
 
 _BRACE = re.compile(r"\{\{|\}\}|\{|\}")
@@ -41,6 +50,8 @@ def parse_format(text: str) -> tuple[str | Field, ...]:
 def _parse(text: str) -> tuple[str | Field, ...]:
     pieces: list[str | Field] = []
     done = position = fields = 0
+    if text.count("{") + text.count("}") > MAX_BRACES:
+        raise Refused(f"more than {MAX_BRACES:,} braces are not allowed", 0)
     while brace := _BRACE.search(text, position):
         start, position = brace.span()
         pieces.append(text[done:start])
@@ -71,6 +82,8 @@ def _parse_field(text: str, start: int) -> tuple[Field, int]:
         raise Refused(f"attributes are not allowed: {clip(match[0])} may only use [number] or [key]", start)
     if conversion is not None and conversion not in ("r", "s", "a"):
         raise Refused(f"the conversion !{clip(conversion)} is not allowed: only !r, !s and !a are", start)
+    if keys.count("[") > MAX_KEYS:
+        raise Refused(f"more than {MAX_KEYS} pairs of [] in one field are not allowed", start)
     check_spec(spec or "", start)
     found = tuple(_key(key, start) for key in re.findall(r"\[(.*?)\]", keys, re.DOTALL))
     return Field(start, name, found, conversion or "", spec or ""), match.end()

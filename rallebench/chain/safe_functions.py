@@ -1,6 +1,7 @@
 """The functions that an eval template may call: Python's, over plain values, each paid for before it runs.
 
-What Python returns as an iterator is a list here, so that its length is known and paid for.
+What Python returns as an iterator, a generator expression included, is a list here, so that its length is
+known and paid for; so an error in a later element shows even where any() or all() would have stopped.
 """
 
 from __future__ import annotations

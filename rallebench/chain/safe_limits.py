@@ -11,7 +11,9 @@ from __future__ import annotations
 
 MAX_TEMPLATE = 100_000  # characters of a template
 MAX_CODE = 10_000  # characters of an eval template outside its string literals: parsing takes 1 us each
+MAX_BRACES = 20_000  # braces of one format string
 MAX_FIELDS = 1_000  # replacement fields of one format string
+MAX_KEYS = 10  # [number] or [key] in one field
 MAX_NESTING = 60  # levels of an expression; a chain of + counts as one
 MAX_TEXT = 1_000_000  # characters of any text
 MAX_ELEMENTS = 100_000  # elements of any list
@@ -19,7 +21,7 @@ MAX_WIDTH = 1_000  # width and precision of a format spec, width of ljust and it
 INTEGER_BOUND = 2**64  # integers stay below it in magnitude
 
 ALLOWANCE = 20_000_000  # units of one rendering
-STEP = 800  # units of one node: 25,000 nodes at most
+STEP = 1_000  # units of one node: 20,000 nodes at most
 ELEMENT = 80  # units of one element of a list: its slot and a small object
 
 

@@ -107,7 +107,11 @@ def _evaluate(template: str, variables: Mapping[str, Value]) -> str:
         return str(value)
     if type(value) is str:
         return value
-    hints = {list: "use ', '.join(...)", tuple: "use ', '.join(...)", set: "use ', '.join(sorted(...))"}
+    hints: dict[type, str] = {
+        list: "use ', '.join(...)",
+        tuple: "use ', '.join(...)",
+        set: "use ', '.join(sorted(...))",
+    }
     hint = hints.get(type(value), "use str(...)")
     raise Refused(f"the template gives {kind(value)}, and a prompt must be a text: {hint}")
 

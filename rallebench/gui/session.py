@@ -19,8 +19,7 @@ class Session:
     """Components that several tabs read or fill. Filled while the page is drawn, in tab order.
 
     ``form`` is the flat list of the chain form's inputs (see ``gui.form``), ``groups`` the boxes of its actions; ``open_in_develop`` is a
-    State that another tab sets to ``{"chain": …, "dataset": …, "qid": …, "steps": …}`` to open a
-    question there.
+    State that another tab sets to ``{"run": …, "position": …, "at": …}`` to open a question of a run there.
     """
 
     tabs: gr.Tabs

@@ -28,9 +28,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def refused(outcome: Any) -> set[str]:
     """Ids of the questions that the server refuses."""
-    texts = {text for text in outcome.undisturbed.asked if Counter(outcome.resumed.asked)[text]}
-    failed = {line["qid"] for line in outcome.undisturbed.episodes if line.get("error")}
-    return {r["id"] for r in outcome.records if r["id"] in failed and r["input"] in texts}
+    texts = importlib.import_module("kill_and_resume").refused_of(outcome.records)
+    return {record["id"] for record in outcome.records if record["input"] in texts}
 
 
 def test_the_command_was_killed_in_full_flow(outcome: Any) -> None:

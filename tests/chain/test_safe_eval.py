@@ -189,7 +189,7 @@ HOSTILE = {
     "'{question!r:>{width}}'.format(question=1, width=9)": "field within a field",
     "('{:>' + '9' * 8 + '}').format('x')": "width of 99999999 is not allowed",
     "'{0[99999999999999999999]}'.format(question)": "is too large",
-    "('{}' * 100000).format(1)": "too much work|more than 1,000 fields",
+    "('{}' * 100000).format(1)": "too much work|more than 1,000 fields|20,000 braces",
     "('{{' * 400000).format()": "too much work",
     "'%99999999d' % 1": "formatting a text with % is not allowed",
     "('%9' + '9999999d') % 1": "formatting a text with % is not allowed",
@@ -253,6 +253,7 @@ HOSTILE = {
     "[0 for a in range(999) if [0 for b in range(999) if 0]]": "too much work",
     "sum(1 for a in range(1000) for b in range(1000) for c in range(1000))": "too much work",
     "any(0 for a in range(10 ** 4) for b in range(10 ** 5))": "too much work",
+    "[0 for n in range(9999) if " + "n and " * 1_500 + "0]": "too much work",
     "{a: b for a in range(9999) for b in range(9999)}": "too much work",
     "{a for a in range(9999) for b in range(9999)}": "too much work",
     "range(2 ** 63, 2 ** 63 + 9, 0)": "must not be zero",
@@ -311,9 +312,10 @@ HOSTILE_FIELDS = {
     "{response[99999999999999999999]}": "is too large",
     "{response[0]}{response[0]}{response[0]}": "characters is not allowed",
     "{question}" * 9_999: "more than 1,000 fields",
+    "{{}}" * 20_000: "more than 20,000 braces",
     "{{" * 100_000: "a template of 200,000 characters is not allowed",
-    "{" * 99_999: "is not closed|field within a field",
-    "{question" + "[0]" * 30_000 + "}": "too much work",
+    "{" * 19_999: "is not closed|field within a field",
+    "{question" + "[0]" * 30_000 + "}": "more than 10 pairs of",
     "{question" + "[" * 90_000: "is not closed",
     "{question:" + " " * 90_000 + "}": "format spec .* is not allowed",
     "{" + "a" * 90_000 + "}": "there is no variable",
@@ -339,9 +341,9 @@ def refusal(template: str, dialect: str) -> str:
 def test_an_attack_is_refused_in_time_with_the_reason(dialect: str, template: str, why: str) -> None:
     seconds = []
     for attempt in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()  # what it takes, not what other programs take meanwhile
         sentence = refusal(template + " " * attempt, dialect)  # each time unknown to any cache
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.thread_time() - start)
         if seconds[-1] < SECONDS:
             break
     assert re.search(why, sentence)

@@ -50,8 +50,7 @@ def test_executing_the_chain_shows_every_prompt_and_marks_the_gold(develop: Any)
     assert develop.locator("#develop-prompt-2 mark.rb-answer").count() >= 1
     assert develop.inner_text("#develop-prompt-2").count("Answer:") == 1
     develop.uncheck("#develop-mark input")
-    develop.wait_for_function("document.querySelectorAll('mark.rb-answer').length <= 8", timeout=PATIENCE)
-    assert develop.locator("#develop-response-1 mark").count() == 0
+    develop.wait_for_function("document.querySelectorAll('#develop-response-1 mark').length === 0", timeout=PATIENCE)
 
 
 def test_a_template_that_is_wrong_is_one_sentence_where_it_stands(develop: Any) -> None:
@@ -99,8 +98,8 @@ def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(deve
     shown = develop.inner_text("#benchmark-report")
     assert f"{report['metrics']['Rprec']['value']:.4f}" in shown
     assert "R-precision" in shown and "share of an evidence set" in shown
-    develop.wait_for_selector("#benchmark-questions tbody tr:visible", timeout=PATIENCE)
-    cell = develop.locator("#benchmark-questions tbody tr:visible").nth(1).locator("td:visible").nth(1)
+    cell = develop.locator("#benchmark-questions [data-testid='cell-1-1']")
+    cell.wait_for(timeout=PATIENCE)
     question = cell.inner_text().strip()
     cell.click()
     wait_for_text(develop, "develop-status", "Opened from the run browser-run")

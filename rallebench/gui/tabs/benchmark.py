@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from rallebench import benchmark
-from rallebench.bench.score import examples_of
-from rallebench.errors import RalleError, UsageError
+from rallebench.errors import UsageError
 from rallebench.gui import form, views, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
@@ -55,7 +55,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
     resume.click(partial(guard, on_resume, workbench), [followed], [shown, progress])
     which.change(partial(guard, on_filter, workbench), [followed, which], [questions, counted])
-    questions.select(partial(guard, on_select, workbench), [followed, questions], [session.open_in_develop])
+    questions.select(on_select, [followed], [session.open_in_develop])
     tab.select(partial(guard, on_names, workbench), None, [dataset], show_progress="hidden")
 
 
@@ -150,28 +150,9 @@ def on_filter(workbench: Workbench, followed: str, which: str) -> list[Any]:
     return result(workbench, followed, which)[1:] if followed else [[], ""]
 
 
-def on_select(workbench: Workbench, followed: str, table: Any, event: gr.SelectData) -> Any:
-    """Open the clicked question in Develop, with its chain and steps."""
-    position = int(event.row_value[0])
-    return opened(workbench, followed, position)
-
-
-def opened(workbench: Workbench, run: str, position: int) -> dict[str, Any]:
-    """What Develop needs to show question ``position`` (from 1) of a run."""
-    from rallebench.catalog import chain_from_json
-
-    folder = workbench.open_run(run)
-    spec = folder.spec()
-    example = examples_of(folder)[position - 1]
-    episode = folder.episodes()[example.question.qid]
-    try:
-        dataset, _ = workbench.workspace.dataset(spec.get("dataset_file") or spec["spec"]["dataset"])
-    except RalleError:
-        dataset = spec["spec"]["dataset"]
-    return {
-        "run": run, "example": example, "steps": episode.steps, "error": episode.error, "dataset": dataset,
-        "chain": chain_from_json(spec["spec"]["settings"]["chain"]),
-    }  # fmt: skip
+def on_select(followed: str, event: gr.SelectData) -> dict[str, Any]:
+    """Ask Develop to open the clicked question; the time makes a second click on it count."""
+    return {"run": followed, "position": int(event.row_value[0]), "at": time.time()}
 
 
 def on_names(workbench: Workbench) -> Any:

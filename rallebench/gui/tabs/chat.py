@@ -31,7 +31,7 @@ HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
 PULSE = 0.2
 """Seconds after which a silent turn lets the page look whether it was stopped."""
 
-PACE = 0.05
+PACE = 0.1
 """Seconds between two redraws of a streamed answer."""
 
 HINT = (
@@ -125,10 +125,13 @@ def screen_of(turns: list[Turn]) -> list[Any]:
 
 
 def drawn(earlier: list[Turn], growing: Iterator[Turn], box: Any) -> Iterator[list[Any]]:
-    """The screen for every new turn, with ``box`` as the first update of the text box; skips between."""
+    """The screen for every new turn, ``box`` the first update of the text box; what stays is skipped."""
     shown: Turn | None = None
     for turn in growing:
-        yield [gr.skip()] * 5 if turn is shown else [*screen_of([*earlier, turn]), box]
+        screen = [gr.skip()] * 5 if turn is shown else [*screen_of([*earlier, turn]), box]
+        if shown is not None and shown.state == turn.state:
+            screen[2:4] = [gr.skip()] * 2
+        yield screen
         shown, box = turn, gr.skip()
 
 

@@ -39,12 +39,12 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     gold = gr.HTML(views.gold_line(examples[0]), elem_id="develop-gold")
     with gr.Row(elem_classes="rb-tools"):
         saved = gr.Dropdown(list(workbench.workspace.chain_paths()), value=DEFAULT_CHAIN, label="Saved chain", elem_id="develop-chain", scale=3)
-        load = gr.Button("Load chain", elem_id="develop-load-chain", scale=0, min_width=120)
+        load = gr.Button("Load chain", elem_id="develop-load-chain", scale=0, min_width=130, size="md")
         name = gr.Textbox(chain.name, label="Name", elem_id="develop-chain-name", scale=2, max_lines=1)
-        save = gr.Button("Save chain", elem_id="develop-save-chain", scale=0, min_width=120)
+        save = gr.Button("Save chain", elem_id="develop-save-chain", scale=0, min_width=130, size="md")
         mark = gr.Checkbox(True, label="Mark gold", elem_id="develop-mark", scale=0, min_width=130, container=False)
-        execute = gr.Button("Execute chain", variant="primary", elem_id="develop-execute-chain", scale=1, min_width=150)
-        stop = gr.Button("Stop", elem_id="develop-stop", scale=0, min_width=90)
+        execute = gr.Button("Execute chain", variant="primary", elem_id="develop-execute-chain", scale=1, min_width=160, size="md")
+        stop = gr.Button("Stop", elem_id="develop-stop", scale=0, min_width=90, size="md")
     status = gr.HTML(elem_id="develop-status")
     count = gr.State(len(chain.actions))
     session.form += [name, count]
@@ -308,19 +308,18 @@ def on_names(workbench: Workbench, *values: Any) -> list[Any]:
 def on_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> list[Any]:
     """Open a question of a run, with the chain and the steps it had there."""
     if not wanted:
-        return [gr.skip()] * (5 + len(form.HEAD) + MAX_ACTIONS * (len(form.FIELDS) + 1) + 2 + 2 * MAX_ACTIONS)
-    example: Example = wanted["example"]
-    steps: Steps = dict(enumerate(wanted["steps"]))
+        return [gr.skip()] * (7 + len(form.HEAD) + MAX_ACTIONS * (len(form.FIELDS) + 3))
+    opened = workbench.open_question(wanted["run"], wanted["position"])
+    example, steps = opened.example, dict(enumerate(opened.episode.steps))
     screen = blank()
     screen[0] = steps
-    screen[1] = views.error(wanted["error"]) if wanted["error"] else views.note(f"Opened from the run {wanted['run']}.")
+    error = opened.episode.error
+    screen[1] = views.error(error) if error else views.note(f"Opened from the run {wanted['run']}.")
     for index, step in steps.items():
         screen[2 + 2 * index : 4 + 2 * index] = show_step(workbench, step, example, mark)
-    question = gr.update(choices=[(example.question.text[:160], example.question.qid)], value=example.question.qid)
-    return [
-        gr.Tabs(selected="develop"), gr.update(value=wanted["dataset"]), question, views.gold_line(example), dict(example.record),
-        *form.write_chain(wanted["chain"]), *screen,
-    ]
+    question = gr.update(choices=choices((example,), ""), value=example.question.qid)
+    shown = [gr.Tabs(selected="develop"), opened.dataset, question, views.gold_line(example), dict(example.record)]
+    return [*shown, *form.write_chain(opened.chain), *screen]
 
 
 def prefix(steps: Steps, index: int) -> list[Step]:

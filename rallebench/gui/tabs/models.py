@@ -145,7 +145,7 @@ def loads(workbench: Workbench, wanted: Sequence[tuple[str, str]]) -> Iterator[s
     followed = [(name, workbench.load(name, kind)) for name, kind in wanted]
     yield views_models.loading(lines, "waiting for earlier loads", 0, len(followed))
     for done, (name, load) in enumerate(followed):
-        said = f"{name} is loaded already"
+        said = f"already loaded: {name}"
         try:
             for said in load:
                 yield views_models.loading(lines, said, done, len(followed))

@@ -1,0 +1,79 @@
+"""The embedded reader: answers by copying a short span from the passages in the prompt, or declines.
+
+Two halves meet at the values below. ``prompt`` turns whatever prompt was sent into a
+:class:`Task`; a :class:`Reader` turns tasks into :class:`Found` spans. ``spans`` is the reader of
+this version: no trained weights, MiniLM similarities and rules. A trained one replaces it by
+offering the same ``read``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from rallebench.types import Passage
+
+REFUSAL = "I can not answer the question because of the insufficient information in documents."
+"""RGB's rejection sentence (Chen et al. 2023, arXiv:2309.01431); scorers look for it."""
+
+UNABLE = (
+    "This extractive reader only copies spans from the passages in the prompt; it can not {what}. "
+    "Choose a language model that writes."
+)
+FOREIGN = (
+    "This extractive reader reads English only; it can not read this prompt. "
+    "Choose a language model that knows the language."
+)
+
+TaskKind = Literal["short", "long", "verdict", "title", "say"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a prompt asks of a reader.
+
+    ``kind``: ``short`` (a span), ``long`` (``sentences`` whole sentences), ``verdict`` (one of
+    ``labels``: for, against, and, third, what to say when the passages say nothing), ``title``
+    (one of ``titles`` or of the passages' titles), ``say`` (``question`` is the answer already:
+    a sentence that declines, or a question handed on). ``passages``: those visible in the prompt,
+    best first, ``title`` empty where the prompt does not show it. ``context``: what was said
+    before the question. ``max_words``: 0 is no limit.
+    """
+
+    kind: TaskKind
+    question: str
+    passages: tuple[Passage, ...] = ()
+    labels: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+    context: str = ""
+    sentences: int = 1
+    max_words: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A reader's answer; ``text`` is '' where nothing fits. ``confidence`` in 0..1.
+
+    ``passage`` is the index of the task's passage it was taken from, -1 for none;
+    ``sentence`` is the sentence of that passage.
+    """
+
+    text: str
+    confidence: float
+    passage: int = -1
+    sentence: str = ""
+
+
+class Reader(Protocol):
+    """What answers tasks. ``fingerprint`` names all that changes an answer."""
+
+    fingerprint: str
+
+    def read(self, tasks: Sequence[Task]) -> list[Found]:
+        """One result per task, in the asked order; each depends on its own task only."""
+        ...
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """The number of the model's tokens in each text, without special ones."""
+        ...

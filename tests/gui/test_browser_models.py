@@ -1,0 +1,208 @@
+"""A person loads models, adds one, builds an index and reads runs, in a real browser."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench import benchmark
+from rallebench.types import Action, Chain
+from rallebench.workbench import Workbench
+
+pytestmark = pytest.mark.browser
+
+PATIENCE = 60_000
+
+
+def wait_for_text(page: Any, control: str, text: str) -> None:
+    page.locator(f"#{control}", has_text=text).wait_for(timeout=PATIENCE)
+
+
+def tick(page: Any, control: str, *names: str) -> None:
+    """Tick these names of a check list and no others."""
+    for label in page.locator(f"#{control} label").all():
+        label.locator("input").set_checked(label.inner_text().strip() in names)
+
+
+def row(page: Any, name: str) -> Any:
+    """The line of the status table about ``name``."""
+    return page.locator("#models-table tr", has=page.get_by_role("cell", name=name, exact=True))
+
+
+@pytest.fixture
+def models(page: Any) -> Iterator[Any]:
+    """The first page a visitor sees, with nothing loaded by an earlier test."""
+    wait_for_text(page, "models-table", "echo")
+    yield page
+
+
+def load(page: Any, retrievers: tuple[str, ...], llms: tuple[str, ...]) -> None:
+    tick(page, "models-retrievers", *retrievers)
+    tick(page, "models-llms", *llms)
+    page.click("#models-load")
+    for name in (*retrievers, *llms):
+        row(page, name).locator(".rb-badge.good").wait_for(timeout=PATIENCE)
+
+
+def unload(page: Any, name: str) -> None:
+    choose(page, "models-loaded", name)
+    page.click("#models-unload")
+    row(page, name).get_by_text("not loaded").wait_for(timeout=PATIENCE)
+
+
+def choose(page: Any, control: str, text: str) -> None:
+    box = page.locator(f"#{control} input")
+    page.wait_for_function(
+        "([id]) => document.querySelector(`#${id} input`)?.value", arg=[control], timeout=PATIENCE
+    )
+    box.fill(text)
+    box.press("Enter")
+
+
+def test_a_new_visitor_finds_the_built_in_pair_ticked(models: Any) -> None:
+    assert "Press Load first" in models.inner_text("#models-welcome")
+    ticked = models.locator("#models-retrievers input:checked, #models-llms input:checked")
+    assert ticked.count() == 2
+    assert "extractive" in row(models, "extractive-reader").inner_text()
+    models.click("#models-open-develop")
+    models.locator("#develop-execute-chain").wait_for(state="visible", timeout=PATIENCE)
+
+
+def test_a_second_window_sees_what_the_first_loads_and_unloads(models: Any, served: tuple[str, Path]) -> None:
+    second = models.context.new_page()
+    second.goto(served[0])
+    load(models, ("starter-bm25",), ("echo",))
+    assert "Loaded starter-bm25: " in models.inner_text("#models-progress")
+    row(second, "starter-bm25").locator(".rb-badge.good").wait_for(timeout=10_000)
+    unload(models, "starter-bm25")
+    assert "given back" in models.inner_text("#models-progress")
+    row(second, "starter-bm25").get_by_text("not loaded").wait_for(timeout=10_000)
+
+
+def test_a_tick_stays_while_the_page_refreshes_itself(models: Any) -> None:
+    tick(models, "models-retrievers", "starter-bm25")
+    models.wait_for_timeout(5_000)
+    ticked = models.locator("#models-retrievers label", has=models.locator("input:checked"))
+    assert [label.inner_text().strip() for label in ticked.all()] == ["starter-bm25"]
+
+
+def test_an_added_model_can_be_loaded_and_asked_at_once(models: Any, served: tuple[str, Path]) -> None:
+    models.click("#models-add-panel button")
+    models.locator("#models-add-backend").get_by_label("scripted").check()
+    models.locator("#models-add-base-url").wait_for(state="hidden", timeout=PATIENCE)
+    models.fill("#models-add-name input, #models-add-name textarea", "oracle")
+    models.fill("#models-add-settings textarea", '{"default": "<u>42</u>"')
+    models.click("#models-add")
+    wait_for_text(models, "models-add-status", "not valid JSON")
+    models.fill("#models-add-settings textarea", '{"default": "<u>42</u>"}')
+    models.click("#models-add")
+    wait_for_text(models, "models-add-status", "Saved oracle in")
+    assert '"oracle"' in (served[1] / "llms.json").read_text()
+    load(models, (), ("oracle",))
+    models.click("#models-ask-panel button")
+    choose(models, "models-ask-llm", "oracle")
+    models.click("#models-ask")
+    wait_for_text(models, "models-ask-answer", "<u>42</u>")
+
+
+def test_an_uploaded_corpus_becomes_an_index(models: Any, tmp_path: Path) -> None:
+    corpus = tmp_path / "rivers.tsv"
+    corpus.write_text("1\tTbilisi stands on the Kura River.\tTbilisi\n")
+    models.click("#models-index-panel button")
+    with models.expect_file_chooser() as chooser:
+        models.click("#models-index-corpus-upload")
+    chooser.value.set_files(str(corpus))
+    path = models.locator("#models-index-corpus").locator("input, textarea")
+    models.wait_for_function(
+        "e => e.value.endsWith('rivers.tsv')", arg=path.element_handle(), timeout=PATIENCE
+    )
+    models.click("#models-index-build")
+    wait_for_text(models, "models-index-progress", "Built rivers-bm25: bm25, 1 passages")
+    assert models.locator("#models-retrievers").get_by_label("rivers-bm25").is_checked()
+    load(models, ("rivers-bm25",), ())
+
+
+def test_a_build_can_be_stopped_and_leaves_nothing(
+    models: Any, served: tuple[str, Path], tmp_path: Path
+) -> None:
+    corpus = tmp_path / "long.tsv"
+    corpus.write_text("".join(f"{n}\t{'word ' * 100}{n}\tT\n" for n in range(100_000)))
+    models.click("#models-index-panel button")
+    models.locator("#models-index-corpus").locator("input, textarea").fill(str(corpus))
+    models.locator("#models-index-kind").get_by_label("numpy-flat").check()
+    choose(models, "models-index-encoder", "hashing")
+    models.click("#models-index-build")
+    wait_for_text(models, "models-index-progress", "Encoding passages")
+    models.click("#models-index-stop")
+    wait_for_text(models, "models-index-progress", "Stopped.")
+    wait_until_gone(served[1] / "indexes", "long")
+
+
+def wait_until_gone(folder: Path, name: str) -> None:
+    deadline = time.monotonic() + 20
+    while any(name in path.name for path in folder.iterdir()):
+        assert time.monotonic() < deadline, list(folder.iterdir())
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def run_name(served: tuple[str, Path]) -> str:
+    """A run that another process made in the served workspace, beside one that is damaged."""
+    bench = Workbench(served[1])
+    chain = Chain("words", (Action("retrieve", "<u>{question}</u>", "fstring", "starter-bm25", 3),))
+    plan = benchmark.prepare(bench.workspace, chain, "starter-qa", limit=3, name="browser-run", track=False)
+    list(bench.run(plan))
+    half = bench.workspace.runs / "half-run"
+    half.mkdir()
+    (half / "run.json").write_text('{"format": "rallebench-run/1", "na')
+    return "browser-run"
+
+
+@pytest.fixture
+def runs(page: Any, run_name: str) -> Any:
+    """The Runs tab, showing these two."""
+    page.get_by_role("tab", name="Runs", exact=True).click()
+    wait_for_text(page, "runs-counted", "the newest first")
+    page.fill("#runs-filter input, #runs-filter textarea", "-run")
+    wait_for_text(page, "runs-table", run_name)
+    return page
+
+
+def cell(page: Any, text: str) -> Any:
+    """A visible cell of the table of runs."""
+    return page.locator("#runs-table").get_by_text(text, exact=True).locator("visible=true").last
+
+
+def test_a_run_is_found_read_and_opened_in_benchmark(runs: Any, run_name: str) -> None:
+    cell(runs, run_name).click()
+    wait_for_text(runs, "runs-details", "3 of 3 questions answered")
+    assert "<u>{question}</u>" in runs.inner_text("#runs-details")
+    runs.click("#runs-open-benchmark")
+    runs.locator("#benchmark-run").wait_for(state="visible", timeout=PATIENCE)
+    wait_for_text(runs, "benchmark-progress", run_name)
+    wait_for_text(runs, "benchmark-report", "3 of 3 questions answered")
+
+
+def test_a_damaged_run_is_shown_with_its_sentence_and_cannot_be_opened(runs: Any) -> None:
+    assert "The run 'half-run' is damaged" in runs.inner_text("#runs-counted")
+    cell(runs, "damaged").click()
+    wait_for_text(runs, "runs-details", "is not valid JSON")
+    assert runs.locator("#runs-open-benchmark").is_disabled()
+    assert runs.locator("#runs-send-mlflow").is_disabled()
+
+
+def test_the_table_of_runs_cannot_be_edited(runs: Any, run_name: str) -> None:
+    cell(runs, run_name).dblclick()
+    runs.keyboard.type("changed")
+    runs.keyboard.press("Enter")
+    runs.wait_for_timeout(500)
+    assert "changed" not in runs.inner_text("#runs-table")
+
+
+def test_the_command_for_mlflow_stands_on_the_page(runs: Any, served: tuple[str, Path]) -> None:
+    assert "mlflow server --host 127.0.0.1" in runs.inner_text("#runs-mlflow")
+    assert str(served[1].resolve()) in runs.inner_text("#runs-mlflow")
