@@ -231,7 +231,8 @@ def execute(
     if plan.resume:
         folder = RunFolder.open(workspace.runs, plan.name)
         folder.check_same(spec)
-    else:
+    remembered = memo()
+    if not plan.resume:
         folder = RunFolder.create(workspace.runs, plan.name, spec, (dict(e.record) for e in plan.examples))
     lock = folder.lock()
     try:
@@ -244,7 +245,7 @@ def execute(
             lambda question: as_flow(plan.chain, question),
             [example.question for example in plan.examples],
             backends,
-            memo=memo(),
+            memo=remembered,
             batch_size=plan.batch_size,
             max_errors=plan.max_errors,
             observe=_observer(plan),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         verb: Callable[[argparse.Namespace], Any] = getattr(verbs, args.verb)
-        with _own_stdout() as out, nothing_left(args.workspace):
+        with _own_stdout() as out, nothing_left(args.workspace), contextlib.ExitStack() as args.ending:
             value = verb(args)
             if value is not None:
                 text = json.dumps(value, ensure_ascii=False, indent=2) if args.json else verbs.plain(args.verb, value)

@@ -28,7 +28,11 @@ from rallebench.workspace import DEFAULT_DATASET, parse_settings
 
 
 def _workbench(args: argparse.Namespace) -> Workbench:
-    return Workbench(args.workspace, base_settings=args.base_settings, tracking_uri=getattr(args, "tracking_uri", None))
+    """The workbench of this call; ``args.ending`` closes it when the verb has ended."""
+    tracking_uri = getattr(args, "tracking_uri", None)
+    workbench = Workbench(args.workspace, base_settings=args.base_settings, tracking_uri=tracking_uri)
+    args.ending.callback(workbench.close)
+    return workbench
 
 
 def say(message: str) -> None:

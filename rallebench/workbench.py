@@ -126,6 +126,17 @@ class Workbench:
         self._lock = threading.RLock()
         self._one_load = threading.Lock()
 
+    def close(self) -> None:
+        """Let go of everything: for a process that ends, or a workbench that nobody needs any more."""
+        with self._lock:
+            backends = [*self._llms.values(), *self._retrievers.values()]
+            self._llms, self._retrievers, self._loaded = {}, {}, {}
+            if self._memo is not None:
+                self._memo.close()
+                self._memo = None
+        for backend in backends:
+            close(backend)
+
     # what is loaded
 
     @property

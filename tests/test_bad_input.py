@@ -1,10 +1,11 @@
-"""Whatever is wrong with what comes in: one clear sentence, nothing half-written, no question lost silently."""
+"""Whatever is wrong with what comes in: one clear sentence, nothing half-written, nothing lost in silence."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -74,7 +75,7 @@ def refused(ran: Ran, *said: str) -> None:
     assert ran.out == "" and "Traceback" not in ran.err
     for words in said:
         assert words in ran.last
-    assert ran.last[-1] in ".)"
+    assert ran.last[-1] in ".?"
 
 
 # ── corpora ──────────────────────────────────────────────────────────────────
@@ -222,7 +223,7 @@ def test_half_a_character_in_a_question_costs_nothing(
     assert rallebench.json(*run, "--name", "x", "--resume")["n_errors"] == 0
     again = rallebench.json(*run, "--name", "y")
     assert (again["n"], again["n_errors"]) == (1, 0)
-    (line,) = read_lines(workspace / "runs" / "y" / "episodes.jsonl")
+    line = json.loads((workspace / "runs" / "y" / "episodes.jsonl").read_bytes())
     assert [step["cached"] for step in line["steps"]] == [True, True]
 
 
@@ -281,9 +282,9 @@ TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "attribute": (generate("{question.__class__}"), "attributes are not allowed"),
     "wide": (generate("{question:>99999999}"), "a width of 99999999 is not allowed"),
-    "import": (generate("__import__('os').system('id')", dialect="eval"), "'__import__'"),
-    "dunder": (generate("().__class__.__bases__", dialect="eval"), ".__class__"),
-    "lambda": (generate("(lambda: question)()", dialect="eval"), "not allowed"),
+    "import": (generate("__import__('os').system('id')", dialect="eval"), "the attribute .system is not allowed"),
+    "dunder": (generate("().__class__.__bases__", dialect="eval"), "such as .__bases__, are not"),
+    "lambda": (generate("(lambda: question)()", dialect="eval"), "only functions and methods can be"),
     "no expression": (generate("question +", dialect="eval"), "Template at line 1"),
     "long": (generate("x" * 2_000_000), "is not allowed: the limit is"),
 }
@@ -522,7 +523,7 @@ def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
     assert ran.returncode in (0, 1), ran.stderr
     assert "Traceback" not in ran.stderr
     if ran.returncode == 1:
-        assert "Could not write " in ran.stderr.splitlines()[-1]
+        assert re.search("Could not write |memo.sqlite cannot be opened ", ran.stderr.splitlines()[-1])
     started = (workspace / "runs" / "x").exists()
     assert started or list((workspace / "runs").glob("*")) == list((workspace / "runs").glob(".*")) == []
     result = rallebench.json(*run, *(["--resume"] if started else []))

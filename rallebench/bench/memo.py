@@ -44,7 +44,11 @@ class Memo:
             self._db.execute(_SCHEMA)
             self._db.commit()
         except (sqlite3.Error, OSError) as error:
-            raise BackendError(f"The memory {path} cannot be opened ({error}); delete it or choose another --workspace.") from None
+            damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+            mend = "delete it" if damaged else "free space"
+            raise BackendError(
+                f"The memory {path} cannot be opened ({error}); {mend} or choose another --workspace."
+            ) from None
 
     def get(self, request: Request, backends: Backends) -> tuple[Reply, float] | None:
         """The remembered reply and what it cost, or None."""

@@ -1,0 +1,148 @@
+"""Which sentences speak of the question: similarity of meaning, shared rare words, place.
+
+Text vectors are remembered, so that a benchmark that shows the same passages again and again
+encodes each sentence once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from rallebench.encoders import Encoder
+from rallebench.reader.candidates import word_classes
+from rallebench.reader.text import Rarity, Word, sentences, words
+from rallebench.types import Passage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+CAPACITY = 20_000
+"""Remembered vectors: about 30 MB at 384 dimensions."""
+
+ENCODED = 12
+"""Sentences of one task that are encoded; the others share too few words with the question."""
+
+KEPT = 6
+"""Sentences of one task that spans are looked for in."""
+
+ROUNDING = 4
+"""Decimals of a similarity: batches of other shapes differ in the seventh, and must not differ in answers."""
+
+
+class Vectors:
+    """Text → unit vector, computed once while it is remembered (least recently used go first)."""
+
+    def __init__(self, encoder: Encoder, capacity: int = CAPACITY) -> None:
+        self._encoder = encoder
+        self._capacity = capacity
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, texts: Iterable[str]) -> dict[str, Vector]:
+        """The vectors of all different texts; what is not remembered is encoded in one call."""
+        wanted = list(dict.fromkeys(texts))
+        with self._lock:
+            found = {}
+            for text in wanted:
+                if text in self._known:
+                    self._known.move_to_end(text)
+                    found[text] = self._known[text]
+            missing = [text for text in wanted if text not in found]
+            if missing:
+                # Copies: a row of the batch would keep the whole batch alive.
+                for text, vector in zip(missing, self._encoder.encode(missing, role="passage")):
+                    found[text] = self._known[text] = vector.copy()
+            while len(self._known) > self._capacity:
+                self._known.popitem(last=False)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of passage number ``passage`` with its words, their classes and stems.
+
+    ``own`` and ``around``: the share of the question's telling words that stand in it, and in it,
+    its title or the sentence before. ``near_text`` is what is encoded.
+    """
+
+    passage: int
+    text: str
+    title: str
+    words: tuple[Word, ...]
+    classes: tuple[str, ...]
+    own: float
+    around: float
+
+    @property
+    def near_text(self) -> str:
+        """The sentence behind its title, where one is shown: 'He was born in Bath' names nobody."""
+        return f"{self.title}. {self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A sentence with its similarity to the question (−1..1) and its score; higher is better."""
+
+    sentence: Sentence
+    similarity: float
+    score: float
+
+
+def telling_words(text: str, rarity: Rarity) -> dict[str, float]:
+    """Stem → weight (0..1] of the words that are not function words."""
+    weights: dict[str, float] = {}
+    for word in words(text):
+        weight = rarity(word.low) if word.is_word else 0.0
+        if weight > 0:
+            weights[word.stem] = max(weights.get(word.stem, 0.0), weight)
+    return weights
+
+
+@lru_cache(maxsize=512)
+def _read(text: str) -> tuple[tuple[str, tuple[Word, ...], tuple[str, ...], frozenset[str]], ...]:
+    found = []
+    for start, end in sentences(text):
+        part = text[start:end]
+        tokens = words(part)
+        found.append((part, tokens, word_classes(tokens), frozenset(w.stem for w in tokens)))
+    return tuple(found)
+
+
+def candidates_of(passages: Sequence[Passage], weights: Mapping[str, float], limit: int = ENCODED) -> list[Sentence]:
+    """The ``limit`` sentences that share most with the question, best first."""
+    total = sum(weights.values()) or 1.0
+    found: list[tuple[float, Sentence]] = []
+    for number, passage in enumerate(passages):
+        titled = {w.stem for w in words(passage.title)}
+        before: frozenset[str] = frozenset()
+        for place, (text, tokens, classes, stems) in enumerate(_read(passage.text)):
+            own = sum(v for s, v in weights.items() if s in stems) / total
+            around = sum(v for s, v in weights.items() if s in stems or s in titled or s in before) / total
+            # Earlier passages and sentences win ties: the retriever ranked them, and leads define.
+            key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
+            found.append((key, Sentence(number, text, passage.title, tokens, classes, own, around)))
+            before = stems
+    found.sort(key=lambda pair: -pair[0])
+    return [sentence for _, sentence in found[:limit]]
+
+
+def rank(question: str, found: Sequence[Sentence], vectors: Mapping[str, Vector], keep: int = KEPT) -> list[Ranked]:
+    """The ``keep`` best of the sentences, best first."""
+    asked = vectors[question]
+    ranked = []
+    for sentence in found:
+        similarity = round(float(vectors[sentence.near_text] @ asked), ROUNDING)
+        score = similarity + 0.5 * sentence.own + 0.25 * sentence.around - 0.02 * min(sentence.passage, 10)
+        ranked.append(Ranked(sentence, similarity, score))
+    return sorted(ranked, key=lambda r: -r.score)[:keep]
