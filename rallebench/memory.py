@@ -84,6 +84,10 @@ def release() -> None:
 
 
 def _torch_on_cuda() -> Any:
-    """torch, if it was imported and has begun to use CUDA: asking would otherwise start it."""
+    """torch, if it was imported and has begun to use CUDA: asking would otherwise start it.
+
+    Another thread may be in the middle of importing it, when it has no ``cuda`` yet.
+    """
     torch = sys.modules.get("torch")
-    return torch if torch is not None and torch.cuda.is_initialized() else None
+    begun = getattr(getattr(torch, "cuda", None), "is_initialized", None)
+    return torch if begun is not None and begun() else None

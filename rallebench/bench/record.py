@@ -60,7 +60,7 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
 
 
 def reply_to_json(reply: Reply) -> dict[str, Any]:
-    """A reply; what is empty is left out."""
+    """A reply; what is as in an empty one is left out (a confidence of 0.0 is not)."""
     value = {
         "text": reply.text,
         "hits": [hit_to_json(hit) for hit in reply.hits],
@@ -73,7 +73,20 @@ def reply_to_json(reply: Reply) -> dict[str, Any]:
         "logprobs": list(reply.logprobs),
         "note": reply.note,
     }
-    return {k: v for k, v in value.items() if k == "text" or v not in (None, [], 0, "", "stop")}
+    return {key: item for key, item in value.items() if key == "text" or item != _EMPTY[key]}
+
+
+_EMPTY: Mapping[str, Any] = {
+    "hits": [],
+    "tool_calls": [],
+    "prompt_tokens": 0,
+    "completion_tokens": 0,
+    "finish_reason": "stop",
+    "confidence": None,
+    "first_token_seconds": None,
+    "logprobs": [],
+    "note": "",
+}
 
 
 def reply_from_json(value: Mapping[str, Any]) -> Reply:

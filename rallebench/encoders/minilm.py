@@ -47,7 +47,9 @@ class MiniLM:
 
     def __init__(self) -> None:
         from transformers import AutoModel, AutoTokenizer
+        from transformers.utils.logging import disable_progress_bar
 
+        disable_progress_bar()
         folder = model_folder()
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         self.model: Any = AutoModel.from_pretrained(str(folder), local_files_only=True).eval()

@@ -123,7 +123,7 @@ def _message(role: str, text: str, title: str = "", log: str = "") -> dict[str, 
 
 
 def answer(turn: Turn) -> str:
-    """What stands in the answer's place: what is being done, the text so far, the passages, or what went wrong."""
+    """What stands in the answer's place: what is being done, the text so far, or what went wrong."""
     text = _last_reply(turn)
     if turn.state == "running":
         waited = f" {views.duration(turn.waited)}" if turn.waited > 1 else ""
@@ -243,10 +243,12 @@ def _sources(turn: Turn) -> list[dict[str, Any]]:
 
 def _source(number: int, hit: Hit, wanted: Sequence[str]) -> str:
     passage = hit.passage
+    title = escape(passage.title or "(no title)")
     page = f"page {escape(passage.page_id)}" if passage.page_id else "no page id"
     return (
-        f'<div class="rb-hit"><div class="rb-hit-head"><b>{number}</b> <b>{escape(passage.title or "(no title)")}</b>'
-        f'<span>{page}</span><span class="score">{hit.score:.4f}</span></div>{views.marked(passage.text, wanted)}</div>'
+        f'<div class="rb-hit"><div class="rb-hit-head"><b>{number}</b> <b>{title}</b>'
+        f'<span>{page}</span><span class="score">{hit.score:.4f}</span></div>'
+        f"{views.marked(passage.text, wanted)}</div>"
     )
 
 

@@ -21,7 +21,7 @@ RALLE_UNKNOWN = frozenset({"documents", "history"})
 """Variables that RaLLe's own templates do not have."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
     """YAML whose long templates read as text."""
 
 

@@ -171,8 +171,8 @@ def test_each_action_of_three_sees_what_the_one_before_said():
 # ── byte for byte ────────────────────────────────────────────────────────────
 
 
-def test_the_starter_sends_ralles_reading_prompt():
-    prompts, outcome = play(shipped("starter"), "who made paris, texas", "Wim Wenders")
+def test_read_qa_sends_ralles_reading_prompt():
+    prompts, outcome = play(shipped("read-qa"), "who made paris, texas", "Wim Wenders")
     assert prompts == [
         "who made paris, texas",
         'Referring to the following document, answer "who made paris, texas?" in 5 words or less.\n\n'

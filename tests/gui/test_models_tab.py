@@ -12,7 +12,7 @@ import gradio as gr
 import pytest
 
 from rallebench import memory
-from rallebench.catalog import LLMEntry
+from rallebench.catalog import LLMEntry, Manifest
 from rallebench.errors import UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import _models_add, _models_index, models
@@ -438,6 +438,14 @@ def test_a_stopped_build_leaves_nothing(bench: Workbench, corpus: Path) -> None:
     next(page)
     page.close()
     assert list(bench.workspace.indexes.iterdir()) == []
+
+
+def test_progress_is_paced_but_every_stage_and_the_end_are_told(bench: Workbench, corpus: Path) -> None:
+    (made,) = [news for news in bench.build_index("x", corpus, "bm25") if isinstance(news, Manifest)]
+    many = [Building("encoding", done, 10_000, 1.0) for done in range(10_000)]
+    told = list(_models_index.paced(iter([*many, Building("checking", 0, 0, 1.0), made])))
+    assert told[0] == many[0] and len(told) < 100
+    assert [getattr(news, "stage", "") for news in told[-2:]] == ["checking", ""] and told[-1] == made
 
 
 def test_bm25_is_not_asked_for_an_encoder() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,8 @@ ABOUT = (
     "each passage belongs to; without one a passage is its own page. Leaving this page stops the build; "
     "for a big corpus use `rallebench index` on the command line."
 )
+PACE = 0.25
+"""Seconds between two redraws of a build's progress."""
 
 
 def draw_index(workbench: Workbench, retrievers: gr.CheckboxGroup) -> None:
@@ -62,7 +65,9 @@ def draw_index(workbench: Workbench, retrievers: gr.CheckboxGroup) -> None:
     asked = [retrievers, corpus, pages, name, kind, encoder, length, overlap, unit]
     handler = partial(guard_stream, on_build, workbench)
     running = start.click(handler, asked, [news, retrievers], show_progress="hidden")
-    stop.click(on_stop_building, None, [news], cancels=[running], show_progress="hidden")
+    stopped = stop.click(on_stopping, None, [news], cancels=[running], show_progress="hidden")
+    # Progress that was on its way when Stop was pressed may be shown after the first answer.
+    stopped.then(on_stopped, None, [news], show_progress="hidden")
 
 
 def draw_path(label: str, info: str, part: str) -> gr.Textbox:
@@ -91,7 +96,7 @@ def on_upload(path: str) -> str:
 def on_build(workbench: Workbench, ticked: list[str], *asked: Any) -> Iterator[list[Any]]:
     """Build an index with progress; the new one is offered at once."""
     try:
-        for news in building(workbench, *asked):
+        for news in paced(building(workbench, *asked)):
             if isinstance(news, Manifest):
                 names = list(workbench.workspace.retrievers())
                 yield [views_models.built(news), offer(names, [*ticked, news.name])]
@@ -131,6 +136,22 @@ def building(
     )
 
 
-def on_stop_building() -> str:
+def paced(build: Iterator[Building | Manifest]) -> Iterator[Building | Manifest]:
+    """The news of a build, at most one in ``PACE`` seconds of the same stage; the end always."""
+    stage, told = "", 0.0
+    for news in build:
+        if isinstance(news, Manifest):
+            yield news
+        elif news.stage != stage or time.monotonic() - told >= PACE:
+            stage, told = news.stage, time.monotonic()
+            yield news
+
+
+def on_stopping() -> str:
     """The build is cancelled."""
+    return views.note("Stopping …")
+
+
+def on_stopped() -> str:
+    """The build is gone."""
     return views.note("Stopped. Nothing is kept of the unfinished index.")

@@ -26,7 +26,7 @@ DEVELOP = ":develop"
 """Stands for the chain in Develop; no saved chain can be called so."""
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
-"""How much of a conversation a chain is given: about 2,000 tokens, so that small models keep room to answer."""
+"""How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
 
 PULSE = 0.2
 """Seconds after which a silent turn lets the page look whether it was stopped."""
@@ -35,8 +35,8 @@ PACE = 0.1
 """Seconds between two redraws of a streamed answer."""
 
 HINT = (
-    "**Follow-up questions.** A template sees the earlier turns as `{history}`, one line each (`User: …`, `Assistant: …`), "
-    "the newest ten at most. In Develop, write for example\n\n"
+    "**Follow-up questions.** A template sees the earlier turns as `{history}`, one line each "
+    "(`User: …`, `Assistant: …`), the newest ten at most. In Develop, write for example\n\n"
     "* in a retriever's template: `{history} {question}`\n"
     "* in a model's template: `{history}` on a line of its own, then `User: {question}` and `Assistant:`\n"
     "* in an eval template: `question if not history else history + ' ' + question`"
@@ -53,9 +53,14 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         with gr.Column(scale=5, min_width=320):
             line = gr.HTML(elem_id="chat-chain-line")
     talk = gr.Chatbot(
-        elem_id="chat-conversation", show_label=False, height="56vh", min_height=280, placeholder=views_chat.EMPTY,
-        buttons=["copy", "copy_all"], feedback_options=None,
-    )  # fmt: skip
+        elem_id="chat-conversation",
+        show_label=False,
+        height="56vh",
+        min_height=280,
+        placeholder=views_chat.EMPTY,
+        buttons=["copy", "copy_all"],
+        feedback_options=None,
+    )
     with gr.Row(equal_height=True):
         text = gr.Textbox(
             placeholder="Your question; Enter sends it",
@@ -74,9 +79,12 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     screen = [turns, talk, send, stop]
     chosen = [source, *session.form]
     sent = gr.on(
-        [send.click, text.submit], partial(guard_stream, on_send, workbench), [turns, text, *chosen], [*screen, text],
+        [send.click, text.submit],
+        partial(guard_stream, on_send, workbench),
+        [turns, text, *chosen],
+        [*screen, text],
         show_progress="hidden",
-    )  # fmt: skip
+    )
     again = talk.retry(
         partial(guard_stream, on_retry, workbench), [turns, *chosen], [*screen, text], show_progress="hidden"
     )
@@ -99,7 +107,7 @@ def chosen_chain(workbench: Workbench, source: str, values: form.Values) -> Chai
 
 
 def history(turns: Sequence[Turn]) -> list[Message]:
-    """What the next turn is told: answered turns only, the oldest dropped and long texts cut to the limits."""
+    """What the next turn is told: answered turns only, the oldest dropped and long texts cut."""
     told: list[Message] = []
     room = HISTORY_CHARACTERS
     answered = [turn for turn in turns if turn.state == "done" and turn.answer.strip()]
@@ -152,12 +160,12 @@ def asked(
     try:
         chain = chosen_chain(workbench, source, values)
         turn = replace(turn, final=views_chat.final_action(chain))
-        drawn = since = time.monotonic()
+        last = since = time.monotonic()
         for event in pulsed(happenings(workbench, chain, history(earlier), text)):
             now = time.monotonic()
             turn, since = grown(turn, event, now - since), since if event is None else now
-            if not isinstance(event, Delta) or now - drawn > PACE:
-                drawn = now
+            if not isinstance(event, Delta) or now - last > PACE:
+                last = now
                 yield turn
             if isinstance(event, Episode) and (trouble := traced(workbench, event, text)):
                 yield replace(turn, note=f"{turn.note} {trouble}".strip())

@@ -1,4 +1,4 @@
-"""Config: the chain of Develop as a file in each form, files into the form, and the same on the command line."""
+"""Config: the chain of Develop as a file in every form, files into the form, and the command line for it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ FORMS = (
 )
 """(key, shown name, language, how the file's name ends) of every form in which a chain can be taken away."""
 
+UNSAVED = "The chain is not saved as it stands now: save it first, then the command finds it."
+
 SHOWN = 2 * len(FORMS) + 4
 """How many components ``exported`` fills: texts, downloads, RaLLe's note, command, its note, the name."""
 
@@ -39,15 +41,20 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     with gr.Row():
         with gr.Column(scale=6, min_width=420):
             gr.Markdown("### The chain in Develop")
-            status = gr.HTML(elem_id="config-status")
+            status = gr.HTML(visible=False, elem_id="config-status")
             with gr.Tabs():
                 drawn = [draw_form(*row) for row in FORMS]
-            ralle = gr.HTML(elem_id="config-ralle-note")
+            ralle = gr.HTML(visible=False, elem_id="config-ralle-note")
             gr.Markdown("### The same on the command line")
             command = gr.Code(
-                language="shell", show_label=False, interactive=False, lines=5, elem_id="config-command"
+                language="shell",
+                show_label=False,
+                interactive=False,
+                lines=5,
+                wrap_lines=True,
+                elem_id="config-command",
             )
-            command_note = gr.HTML(elem_id="config-command-note")
+            command_note = gr.HTML(visible=False, elem_id="config-command-note")
         with gr.Column(scale=4, min_width=360):
             gr.Markdown("### Save it in the workspace")
             with gr.Row(equal_height=True):
@@ -60,17 +67,17 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
                     scale=3,
                 )
                 save = gr.Button("Save chain", elem_id="config-save", scale=1, min_width=110)
-            saved = gr.HTML(elem_id="config-saved")
+            saved = gr.HTML(visible=False, elem_id="config-saved")
             gr.Markdown("### Bring a chain in")
             upload = gr.File(
                 label="A chain file, in our form or RaLLe's (.json, .yaml)",
                 file_types=[".json", ".yaml", ".yml"],
-                height=140,
+                height=160,
                 elem_id="config-upload",
             )
             paste = gr.Textbox(label="Or the text of one", lines=8, max_lines=20, elem_id="config-paste")
-            bring = gr.Button("Fill Develop with this text", elem_id="config-import")
-            brought = gr.HTML(elem_id="config-imported")
+            bring = gr.Button("Fill Develop with this text", variant="primary", elem_id="config-import")
+            brought = gr.HTML(visible=False, elem_id="config-imported")
 
     shown = [*(d for _, d in drawn), *(c for c, _ in drawn), ralle, command, command_note, name]
     current = [dataset, *session.form]
@@ -85,7 +92,12 @@ def draw_form(key: str, label: str, language: Any, ending: str) -> tuple[gr.Code
     """The text of the chain in one form, and the button that takes it away."""
     with gr.Tab(label, elem_id=f"config-tab-{key}"):
         code = gr.Code(
-            language=language, show_label=False, interactive=False, max_lines=24, elem_id=f"config-{key}"
+            language=language,
+            show_label=False,
+            interactive=False,
+            max_lines=24,
+            wrap_lines=True,
+            elem_id=f"config-{key}",
         )
         button = gr.DownloadButton(
             f"Download {label}", interactive=False, size="sm", elem_id=f"config-download-{key}"
@@ -101,24 +113,25 @@ def exported(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
         views_config.as_ralle(chain, dataset or DEFAULT_DATASET),
     )
     stem = views_config.file_stem(chain.name)
-    files = [download(text, stem + ending) for text, (*_, ending) in zip(texts, FORMS)]
+    files = [download(text, stem + ending) for text, (*_, ending) in zip(texts, FORMS, strict=True)]
     named = is_saved(workbench, chain)
     space = workbench.workspace
     reference = chain.name if named else space.path / "chains" / f"{stem}.json"
     base = space.base.folder.resolve() if space.base else None
     command = views_config.commands(reference, dataset or DEFAULT_DATASET, space.path, base)
-    note = (
-        ""
-        if named
-        else views.note("The chain is not saved as it stands now: save it first, then the command finds it.")
-    )
-    return [*files, *texts, views_config.ralle_note(chain), command, note, chain.name]
+    note = "" if named else views.note(UNSAVED)
+    return [*files, *texts, told(views_config.ralle_note(chain)), command, told(note), chain.name]
+
+
+def told(html: str) -> Any:
+    """A message's update; an empty one takes no room."""
+    return gr.update(value=html, visible=bool(html))
 
 
 def nothing() -> list[Any]:
     """What the tab shows where there is no chain: empty texts, nothing to take away."""
     gone = gr.update(value=None, interactive=False)
-    return [*[gone] * len(FORMS), *[""] * (SHOWN - len(FORMS) - 1), gr.skip()]
+    return [*[gone] * len(FORMS), *[""] * len(FORMS), told(""), "", told(""), gr.skip()]
 
 
 def download(text: str, name: str) -> Any:
@@ -166,20 +179,20 @@ def filled_with(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
         message += views.note(
             f"Not known in this workspace: {'; '.join(unknown)}. Choose another one in Develop."
         )
-    return [message, *exported(workbench, dataset, chain), *form.write_chain(chain)]
+    return [told(message), *exported(workbench, dataset, chain), *form.write_chain(chain)]
 
 
 def unfilled(message: str) -> list[Any]:
     """Only a message: the form and this tab stay as they are."""
-    return [views.error(message), *[gr.skip()] * (SHOWN + len(form.write_chain(Chain("", ()))))]
+    return [told(views.error(message)), *[gr.skip()] * (SHOWN + len(form.write_chain(Chain("", ()))))]
 
 
 def on_tab(workbench: Workbench, dataset: str, *values: Any) -> list[Any]:
     """Show the chain as it stands in Develop now."""
     try:
-        return ["", *exported(workbench, dataset, form.read_chain(values))]
+        return [told(""), *exported(workbench, dataset, form.read_chain(values))]
     except RalleError as error:
-        return [views.error(f"{error} Mend it in Develop, then come back."), *nothing()]
+        return [told(views.error(f"{error} Mend it in Develop, then come back.")), *nothing()]
 
 
 def on_save(workbench: Workbench, name: str, dataset: str, *values: Any) -> list[Any]:
@@ -188,8 +201,8 @@ def on_save(workbench: Workbench, name: str, dataset: str, *values: Any) -> list
         path = workbench.save_chain(form.read_chain(values), name or "")
         chain = workbench.workspace.chain(str(path))
     except RalleError as error:
-        return [views.error(str(error)), *[gr.skip()] * (SHOWN + 1)]
-    return [views.note(f"Saved as {path}.", "good"), chain.name, *exported(workbench, dataset, chain)]
+        return [told(views.error(str(error))), *[gr.skip()] * (SHOWN + 1)]
+    return [told(views.note(f"Saved as {path}.", "good")), chain.name, *exported(workbench, dataset, chain)]
 
 
 def on_upload(workbench: Workbench, path: str, dataset: str) -> list[Any]:
