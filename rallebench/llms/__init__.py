@@ -31,6 +31,8 @@ class LLM(Protocol):
     * ``stream(request)``: see :class:`StreamingLLM`;
     * ``concurrency: int`` (1): how many threads may call ``generate`` at once, one request each.
       A backend above 1 is thread-safe; the loop keeps that many requests in flight;
+    * ``temperature: float`` (0.0) and ``seed: int | None`` (None): its own defaults, by which the memory
+      decides whether a reply may be remembered: sampled ones only with a seed;
     * ``close()``: give memory and connections back; called once, nothing is asked afterwards;
     * ``about: str`` (""): one line for people.
     """

@@ -41,10 +41,10 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     with gr.Row():
         with gr.Column(scale=6, min_width=420):
             gr.Markdown("### The chain in Develop")
-            status = gr.HTML(visible=False, elem_id="config-status")
+            status = gr.HTML(visible=False, padding=False, elem_id="config-status")
             with gr.Tabs():
                 drawn = [draw_form(*row) for row in FORMS]
-            ralle = gr.HTML(visible=False, elem_id="config-ralle-note")
+            ralle = gr.HTML(visible=False, padding=False, elem_id="config-ralle-note")
             gr.Markdown("### The same on the command line")
             command = gr.Code(
                 language="shell",
@@ -54,7 +54,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
                 wrap_lines=True,
                 elem_id="config-command",
             )
-            command_note = gr.HTML(visible=False, elem_id="config-command-note")
+            command_note = gr.HTML(visible=False, padding=False, elem_id="config-command-note")
         with gr.Column(scale=4, min_width=360):
             gr.Markdown("### Save it in the workspace")
             with gr.Row(equal_height=True):
@@ -67,7 +67,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
                     scale=3,
                 )
                 save = gr.Button("Save chain", elem_id="config-save", scale=1, min_width=110)
-            saved = gr.HTML(visible=False, elem_id="config-saved")
+            saved = gr.HTML(visible=False, padding=False, elem_id="config-saved")
             gr.Markdown("### Bring a chain in")
             upload = gr.File(
                 label="A chain file, in our form or RaLLe's (.json, .yaml)",
@@ -77,7 +77,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             )
             paste = gr.Textbox(label="Or the text of one", lines=8, max_lines=20, elem_id="config-paste")
             bring = gr.Button("Fill Develop with this text", variant="primary", elem_id="config-import")
-            brought = gr.HTML(visible=False, elem_id="config-imported")
+            brought = gr.HTML(visible=False, padding=False, elem_id="config-imported")
 
     shown = [*(d for _, d in drawn), *(c for c, _ in drawn), ralle, command, command_note, name]
     current = [dataset, *session.form]

@@ -1,0 +1,78 @@
+"""README says what is true: two commands first, every verb and extension kind, examples that run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rallebench.cli import VERBS, main
+
+PROJECT = Path(__file__).resolve().parent.parent
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+EXTENSIONS = ("RETRIEVERS", "VECTOR_INDEXES", "ENCODERS", "LLMS", "DATASETS", "METRICS", "TABS")
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_first_screen_has_exactly_the_two_commands_and_each_does_all_set_up() -> None:
+    first_screen = README.split("\n## ")[0]
+    commands = [block.strip() for block in blocks(first_screen)]
+    assert len(commands) == 2
+    for command in commands:
+        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/python ")
+    assert commands[0].endswith("app.py") and commands[1].endswith("-m pytest")
+
+
+def test_ci_runs_readmes_own_test_command() -> None:
+    pattern = re.search(r"sed -n 's/\^\\\((.*?)\\\)\$", (PROJECT / ".ci" / "run").read_text())
+    assert pattern is not None
+    found = [line for line in README.split("\n") if re.fullmatch(pattern[1].replace("\\", ""), line)]
+    assert len(found) == 1 and found[0].endswith("-m pytest")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_explained(verb: str) -> None:
+    assert re.search(rf"^\| `{verb}[ `]", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize("registry", EXTENSIONS)
+def test_every_extension_kind_is_named(registry: str) -> None:
+    assert f"`{registry}`" in README
+
+
+def test_every_picture_and_file_that_is_named_exists() -> None:
+    for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README):
+        assert (PROJECT / name).is_file(), name
+    for name in re.findall(r"`((?:rallebench|bench|tests|benchmarks|prompts)/[\w/.]+)`", README):
+        assert (PROJECT / name).exists() or (PROJECT / "rallebench" / name).exists(), name
+
+
+def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.tsv").write_text("id\ttext\ttitle\n1\tTitan is a moon of Saturn.\tTitan\n2\tRome is a city.\tRome\n")
+    Path("map.json").write_text('{"1": "10", "2": "20"}')
+    section = README.split("## Your own corpus")[1].split("\n## ")[0]
+    lines = [line for block in blocks(section) for line in block.strip().split("\n")]
+    assert len(lines) >= 2
+    for line in lines:
+        words = shlex.split(line)
+        assert words[:3] == ["python", "-m", "rallebench"]
+        assert main([*words[3:], *(["--encoder", "hashing"] if "flat" in words else [])]) == 0
+    assert {p.name for p in Path("indexes").iterdir()} == {"mine", "mine-dense"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_example_in_a_verbs_help_is_understood(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from rallebench.cli import _parser
+
+    about, example = VERBS[verb]
+    assert about and _parser().parse_args(shlex.split(example)[1:]).verb == verb
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert example.split(" ")[1] in capsys.readouterr().out
