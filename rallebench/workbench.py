@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from rallebench.bench.perform import Backends
 from rallebench.bench.score import examples_of
 from rallebench.bench.single import Event, answer_one, run_one
 from rallebench.bench.store import RunFolder, list_runs
-from rallebench.catalog import LLMEntry, Manifest, chain_from_json, checked_generation, read_manifest, save_chain
+from rallebench.catalog import LLMEntry, Manifest, chain_from_json, chain_to_json, read_manifest, save_chain
 from rallebench.chain import chain as chains
 from rallebench.corpora.chunking import Chunking
 from rallebench.datasets.kilt import read_questions
@@ -266,9 +266,9 @@ class Workbench:
         return chains.interpret(chain.actions[index], question, steps[:index])
 
     def execute_action(self, chain: Chain, index: int, question: Question, steps: Sequence[Step]) -> Step:
-        """Run one action on what the earlier ones answered. Raises RalleError."""
+        """Run one action on what the earlier ones answered; loads what it names alone. Raises RalleError."""
         request = chains.plan(chain.actions[index], question, steps[:index])
-        return answer_one(request, self._ready(chain), self.memo)
+        return answer_one(request, self._ready(replace(chain, actions=(chain.actions[index],))), self.memo)
 
     def execute_chain(self, chain: Chain, question: Question, *, stream: bool = False) -> Iterator[Event]:
         """Run every action up to the last, yielding events; the Episode is last."""
@@ -304,13 +304,12 @@ class Workbench:
     # chains
 
     def save_chain(self, chain: Chain, name: str) -> Path:
-        """Save a chain in the workspace under ``name``; returns the file."""
+        """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""
         if not name.strip() or any(c in name for c in '/\\:*?"<>|\0') or name.startswith("."):
             raise UsageError(f"The chain name {name!r} cannot be a file name; use letters, digits, '-' and '_'.")
-        for number, action in enumerate(chain.actions, 1):
-            checked_generation(action.generation, f"Action {number}")
+        named = chain_from_json(chain_to_json(replace(chain, name=name.strip())), "The chain")
         path = self.workspace.path / "chains" / f"{name.strip()}.json"
-        save_chain(Chain(name.strip(), chain.actions, chain.about), path)
+        save_chain(named, path)
         return path
 
     # benchmarks

@@ -83,7 +83,7 @@ class _Counter:
         self.first_message = ""
         self.session = f"{time.time():.3f}"
         self._started = time.perf_counter()
-        self._told = self._looked = 0.0
+        self._told, self._looked = 0.0, -STATE_EVERY
         self._stop = False
 
     @property

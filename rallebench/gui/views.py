@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from html import escape
 
-from rallebench.chain.chain import prompt_of
+from rallebench.chain.chain import prompt_of, wiki_id_title
 from rallebench.metrics.text import find_answers
 from rallebench.types import Example, Generate, Gold, Hit, Retrieve, Step
 
@@ -103,7 +103,14 @@ def passages(step: Step, gold: Gold, mark: bool, gold_rank: int | None, depth: i
         extra += _rank_badge(gold_rank, step.request.k, depth)
     hits = "".join(_hit(rank, hit, gold, mark) for rank, hit in enumerate(step.reply.hits, 1))
     hits = hits or '<div class="rb-empty">No passage shares anything with this query.</div>'
-    return f'<div class="rb-label"><span>Passages</span>{extra}</div><div class="rb-hits">{hits}</div>'
+    return f'<div class="rb-label"><span>Passages</span>{extra}</div><div class="rb-hits">{hits}</div>{_strings(step)}'
+
+
+def _strings(step: Step) -> str:
+    """The two strings that later templates see, to the last separator."""
+    seen = (("response", step.reply.text), ("wiki_id_title", wiki_id_title(step)))
+    boxes = "".join(text_box(name, escape(text)) for name, text in seen)
+    return f'<details class="rb-label"><summary>As later templates see it</summary>{boxes}</details>'
 
 
 def _rank_badge(rank: int | None, k: int, depth: int) -> str:

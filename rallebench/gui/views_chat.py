@@ -14,7 +14,7 @@ from typing import Any, Literal, Union
 
 from rallebench.bench.single import Delta, Event, StepDone, StepStarted
 from rallebench.chain.chain import evidence, prompt_of
-from rallebench.chain.template import names_used
+from rallebench.chain.template import check, names_used
 from rallebench.errors import TemplateError
 from rallebench.gui import views
 from rallebench.types import Action, Chain, Episode, Generate, Gold, Hit, Question, Request, Retrieve, Step
@@ -138,11 +138,9 @@ def answer(turn: Turn) -> str:
 
 
 def _last_reply(turn: Turn) -> str:
-    last = turn.steps[-1] if len(turn.steps) == turn.final + 1 else None
-    if last is None and turn.state == "done" and turn.steps:
-        last = turn.steps[-1]
-    if last is not None and isinstance(last.request, Retrieve):
-        return _passages(last.reply.hits)
+    ended = turn.state == "done" or len(turn.steps) == turn.final + 1
+    if ended and turn.steps and isinstance(turn.steps[-1].request, Retrieve):
+        return _passages(turn.steps[-1].reply.hits)
     return safe_markdown(turn.answer)
 
 
@@ -260,10 +258,13 @@ def chain_line(chain: Chain) -> str:
     actions = chain.actions[: final_action(chain) + 1]
     if not actions:
         return views.error(f"The template of action 1 of {chain.name} is empty; fill it in in Develop.")
-    try:
-        sees = any("history" in names_used(action.template, action.dialect) for action in actions)
-    except TemplateError as error:
-        return views.error(f"{chain.name}: {error}")
+    sees = False
+    for number, action in enumerate(actions, 1):
+        try:
+            check(action.template, action.dialect)
+        except TemplateError as error:
+            return views.error(f"{chain.name}, action {number}: {error}")
+        sees = sees or "history" in names_used(action.template, action.dialect)
     badge = (
         views.badge("sees earlier turns", "good")
         if sees

@@ -16,7 +16,7 @@ from rallebench.workbench import Loaded
 from rallebench.workspace import READER
 
 EXTRACTIVE = "extractive"
-"""The badge of the embedded reader: it copies its answer out of the passages, it writes nothing."""
+"""What the line of the embedded reader must say: it copies answers out of passages, it writes nothing."""
 
 _STATES = {"loaded": "good", "loading": "page"}
 
@@ -39,7 +39,10 @@ def rows(
     status: Sequence[Loaded],
     loading: Collection[str],
 ) -> list[Row]:
-    """Retrievers, then language models; last what is loaded without being listed (an index moved away)."""
+    """What is loaded or being loaded, then the rest; in each retrievers before language models.
+
+    What is loaded without being listed (an index that was moved away, say) is there, too.
+    """
     now = {loaded.name: loaded for loaded in status}
     found = [_row(name, "retriever", about, now, loading) for name, about in retrievers.items()]
     for name, entry in llms.items():
@@ -51,7 +54,7 @@ def rows(
         for x in status
         if x.name not in listed
     ]
-    return found
+    return sorted(found, key=lambda row: row.state == "not loaded")
 
 
 def _row(
@@ -90,7 +93,8 @@ def table(found: Sequence[Row]) -> str:
 def _line(row: Row) -> str:
     taken = str(Memory(row.loaded.ram, row.loaded.vram)) if row.loaded else ""
     seconds = f"{row.loaded.seconds:.1f}" if row.loaded else ""
-    about = (badge(EXTRACTIVE, "page") + " " if row.extractive else "") + escape(row.about)
+    silent = row.extractive and EXTRACTIVE not in row.about.lower()
+    about = (badge(EXTRACTIVE, "page") + " " if silent else "") + escape(row.about)
     return (
         f'<tr><td class="name" title="{escape(row.name, quote=True)}"><b>{escape(row.name)}</b></td>'
         f'<td class="name">{escape(row.kind)}</td>'

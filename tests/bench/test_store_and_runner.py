@@ -1,14 +1,16 @@
-"""A run's folder: whole or not there, torn lines forgiven, failures tried again, never taken for another run."""
+"""A run's folder: whole or not there, torn lines forgiven, failures tried again, no run taken for another."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -225,13 +227,28 @@ def test_the_time_of_a_run_is_the_sum_of_its_sessions(folder: RunFolder) -> None
     assert folder.seconds() == 6.0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_full_disk_ends_the_session_with_one_sentence(folder: RunFolder) -> None:
-    (folder.path / "episodes.jsonl").symlink_to("/dev/full")
-    with pytest.raises(BackendError, match=r"Could not write .*episodes\.jsonl: No space left on device"):
-        done(folder, answering())
+@contextlib.contextmanager
+def no_file_grows_beyond(size: int) -> Iterator[None]:
+    """A full disk, as far as this process can tell."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_ends_the_session_with_one_sentence_and_costs_no_answer(folder: RunFolder) -> None:
+    with pytest.raises(BackendError, match=r"Could not write .*episodes\.jsonl"), no_file_grows_beyond(1_000):
+        done(folder, answering(), batch_size=1)
+    kept = folder.episodes()
+    assert 1 <= len(kept) < 12
     assert folder.state()["state"] == "failed"
-    assert "No space left on device" in folder.state()["message"]
+    assert "Could not write " in folder.state()["message"]
+    again = answering()
+    done(folder, again)
+    assert again.calls == 12 - len(kept)
+    assert len(folder.episodes()) == 12
 
 
 # ── one run is never taken for another ───────────────────────────────────────
@@ -371,8 +388,9 @@ def test_means_so_far_count_only_what_was_scored(folder: RunFolder) -> None:
 def test_a_file_stops_a_run_after_the_batch_and_is_taken_away(folder: RunFolder) -> None:
     model = Scripted(lambda request: "a", "far", delay=0.05)
     seen = 0
-    for seen, _ in enumerate(work(folder, asking, QUESTIONS, Backends(llms={"far": model}), batch_size=1), 1):
+    for progress in work(folder, asking, QUESTIONS, Backends(llms={"far": model}), batch_size=1):
         RunFolder(folder.path).ask_to_stop()
+        seen = progress.done
     assert 1 <= seen < 12
     assert folder.state()["state"] == "stopped"
     assert folder.state()["done"] == seen == len(lines(folder))
@@ -384,7 +402,8 @@ def test_a_file_stops_a_run_after_the_batch_and_is_taken_away(folder: RunFolder)
 def test_a_stop_that_was_asked_before_the_work_began_is_not_lost(folder: RunFolder) -> None:
     folder.ask_to_stop()
     model = answering()
-    assert len(done(folder, model, batch_size=1)) < 12
+    assert done(folder, model) == []
+    assert model.calls == 0
     assert folder.state()["state"] == "stopped"
 
 

@@ -170,7 +170,15 @@ def test_what_is_being_loaded_reads_loading(bench: Workbench) -> None:
 
 def test_the_embedded_reader_is_called_extractive(bench: Workbench) -> None:
     line = next(row for row in models.snapshot(bench)["table"].split("<tr>") if "extractive-reader" in row)
-    assert views_models.EXTRACTIVE in line and "copies" in line
+    assert views_models.EXTRACTIVE in line.lower() and "copies" in line
+    mute = views_models.Row("r", "language model", "not loaded", "a reader", extractive=True)
+    assert "extractive" in views_models.table([mute])
+
+
+def test_what_is_loaded_stands_first(bench: Workbench) -> None:
+    list(models.on_load(bench, [], ["paris"]))
+    rows = views_models.rows(bench.workspace.retrievers(), bench.workspace.llms(), bench.status(), ())
+    assert [row.name for row in rows][:2] == ["paris", "starter-bm25"]
 
 
 def test_a_damaged_list_of_models_is_a_sentence_above_what_is_left(bench: Workbench) -> None:

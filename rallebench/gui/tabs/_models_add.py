@@ -36,7 +36,7 @@ OTHERS = {
 }
 MODEL_INFO = {
     "openai_compatible": "the name by which the server knows it",
-    "transformers": "a folder of this machine, or a Hugging Face id such as owner/model",
+    "transformers": "a folder, or a Hugging Face id owner/model",
     "scripted": "",
 }
 UNSAID = {"quantization": "none", "dtype": "auto"}
@@ -46,7 +46,7 @@ UNSAID = {"quantization": "none", "dtype": "auto"}
 def offer(names: list[str], chosen: Any) -> Any:
     """Choices of a list or a drop-down; what is chosen and still there stays chosen."""
     if isinstance(chosen, list):
-        return gr.update(choices=names, value=chosen)
+        return gr.update(choices=names, value=[name for name in dict.fromkeys(chosen) if name in names])
     return gr.update(choices=names, value=chosen if chosen in names else names[-1] if names else None)
 
 

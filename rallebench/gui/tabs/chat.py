@@ -167,8 +167,8 @@ def asked(
             if not isinstance(event, Delta) or now - last > PACE:
                 last = now
                 yield turn
-            if isinstance(event, Episode) and (trouble := traced(workbench, event, text)):
-                yield replace(turn, note=f"{turn.note} {trouble}".strip())
+            if isinstance(event, Episode):
+                workbench.trace(event, text, "chat")
     except Exception as error:  # a bug is logged with its traceback and must not leave the turn running
         yield replace(turn, error=str(flow_error(error)), state="failed")
 
@@ -234,18 +234,6 @@ def happenings(
         if isinstance(news, str):
             yield news
     yield from workbench.chat(chain, told, text)
-
-
-def traced(workbench: Workbench, episode: Episode, text: str) -> str:
-    """Log a finished turn; '' or one sentence saying why that did not work."""
-    trace = getattr(workbench, "trace", None)
-    if trace is None:
-        return ""
-    try:
-        trace(episode, text)
-    except RalleError as error:
-        return f"This turn was not logged: {error}"
-    return ""
 
 
 def on_send(

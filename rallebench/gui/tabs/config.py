@@ -50,7 +50,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
                 language="shell",
                 show_label=False,
                 interactive=False,
-                lines=5,
+                lines=3,
                 wrap_lines=True,
                 elem_id="config-command",
             )

@@ -53,7 +53,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         unload = gr.Button("Unload", elem_id="models-unload", scale=1, min_width=110)
     progress = gr.HTML(views.empty(NOTHING), elem_id="models-progress", elem_classes="rb-flush")
     held = gr.HTML(now["memory"], elem_id="models-memory", elem_classes="rb-flush")
-    table = gr.HTML(now["table"], elem_id="models-table", elem_classes="rb-flush")
+    table = gr.HTML(now["table"], elem_id="models-table", elem_classes=["rb-flush", "rb-long"])
     draw_add(workbench, llms)
     askable = draw_ask(workbench)
     draw_index(workbench, retrievers)
@@ -73,7 +73,14 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
 def draw_list(label: str, part: str, now: Snapshot, ticked: Sequence[str]) -> gr.CheckboxGroup:
     """A check list of what can be loaded."""
     value = [name for name in now[part] if name in ticked]
-    return gr.CheckboxGroup(now[part], value=value, label=label, elem_id=f"models-{part}", min_width=320)
+    return gr.CheckboxGroup(
+        now[part],
+        value=value,
+        label=label,
+        elem_id=f"models-{part}",
+        elem_classes="rb-choices",
+        min_width=320,
+    )
 
 
 # what the screen shows
