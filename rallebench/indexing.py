@@ -20,7 +20,7 @@ from rallebench.corpora.tables import read_corpus, read_page_map
 from rallebench.encoders import ENCODERS, Encoder
 from rallebench.errors import BackendError, UsageError
 from rallebench.files import disk_error, write_json
-from rallebench.retrievers import bm25
+from rallebench.retrievers import RETRIEVERS, bm25
 from rallebench.types import digest
 from rallebench.vector_index import VECTOR_INDEXES
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ENCODE_PIECE = 64
+KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 MAX_NAME_BYTES = 200
 """File systems take 255 for a folder's name; a build in progress adds its own marks."""
 
@@ -59,7 +60,7 @@ def build_index(
     page_map: Path | None = None,
     chunking: Chunking | None = None,
     parameters: Mapping[str, Any] | None = None,
-) -> Iterator[Building | Manifest]:
+) -> Generator[Building | Manifest, None, None]:
     """Yield progress, the Manifest last. Nothing appears under ``indexes/name`` before the build is whole.
 
     Raises UsageError for a wrong name, kind or file, before anything is written, or if an index of
@@ -87,12 +88,14 @@ def build_index(
         yield Building("reading the corpus", count, count, time.perf_counter() - started)
         store = PassageStore(half)
         try:
-            built = yield from _build_kind(half, store, kind, encoder_name, encoder, settings, started)
+            encoder = None if kind == "bm25" else encoder or ENCODERS[encoder_name]()
+            built = yield from _build_kind(half, store, kind, encoder, settings, started)
             without_page = sum(not passage.page_id for passage in store) if pages is not None else 0
-            yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
         finally:
             store.close()
         manifest = _manifest(half, name, corpus, corpus_sha, count, kind, built, chunking, without_page)
+        yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
+        _search_known(half, manifest, encoder)
         manifest = manifest.model_copy(update={"seconds": round(time.perf_counter() - started, 3)})
         write_json(half / "manifest.json", manifest.model_dump())
         _move_in(half, target, manifest)
@@ -105,12 +108,12 @@ def build_index(
 
 
 def _build_kind(
-    half: Path, store: PassageStore, kind: str, encoder_name: str, encoder: Encoder | None, parameters: dict[str, Any], started: float
+    half: Path, store: PassageStore, kind: str, encoder: Encoder | None, parameters: dict[str, Any], started: float
 ) -> Generator[Building, None, dict[str, Any]]:
     if kind == "bm25":
         yield Building("indexing words", 0, len(store), time.perf_counter() - started)
         return {"retriever": "bm25", "parameters": bm25.build(half, store, **parameters)}
-    encoder = encoder or ENCODERS[encoder_name]()
+    assert encoder is not None
     vectors = yield from _encode(store, encoder, started)
     settings = VECTOR_INDEXES[kind]().build(half, vectors, **parameters)
     return {
@@ -143,6 +146,26 @@ def _forget_dead_builds(indexes: Path, name: str) -> None:
         pid = path.name[len(name) + 2 :].split(".")[0]
         if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> None:
+    """BackendError unless passages of the corpus are found by their own text: a broken index never appears."""
+    retriever = RETRIEVERS[manifest.retriever](manifest.name, half, manifest, encoder)
+    store = PassageStore(half)
+    try:
+        rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))
+        known = [p for p in (store[row] for row in rows) if p.text.strip()][:KNOWN_ITEMS]
+        found = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
+        missed = [p.doc_id for p, hits in zip(known, found) if hits and p not in [hit.passage for hit in hits]]
+        # Copies of one text may crowd each other out; an index that misses most is broken.
+        if len(missed) > len(known) / 2:
+            raise BackendError(
+                f"The finished index {manifest.name!r} did not find {len(missed)} of {len(known)} passages by their "
+                f"own text (for example {missed[0]!r}), so it was thrown away; please report this message."
+            )
+    finally:
+        retriever.close()
+        store.close()
 
 
 def _encode(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import builtins
 import contextlib
 import json
 import signal
@@ -89,7 +90,8 @@ def search(args: argparse.Namespace) -> Any:
 def render(args: argparse.Namespace) -> dict[str, str]:
     """Interpret one template."""
     documents = read_json(args.documents) if args.documents else []
-    if not isinstance(documents, type([])) or not all(isinstance(d, type([])) for d in documents):
+    lists = builtins.list
+    if not isinstance(documents, lists) or not all(isinstance(passages, lists) for passages in documents):
         raise BadFileError(f"{args.documents} should hold a JSON list with one list of passages per action.")
     variables = {
         "question": args.question,

@@ -6,10 +6,9 @@ screen and the memory cannot disagree; loading adds, unloading removes, nothing 
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench import benchmark, memory
+from rallebench.background import Followed
 from rallebench.bench.memo import Memo
 from rallebench.bench.perform import Backends
 from rallebench.bench.score import examples_of
@@ -26,13 +26,11 @@ from rallebench.catalog import LLMEntry, Manifest, chain_from_json, chain_to_jso
 from rallebench.chain import chain as chains
 from rallebench.corpora.chunking import Chunking
 from rallebench.datasets.kilt import read_questions
-from rallebench.errors import BackendError, NotFoundError, RalleError, UsageError
+from rallebench.errors import NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.indexing import Building, build_index
 from rallebench.loading import Encoders, close, open_llm, open_retriever
 from rallebench.types import Chain, Episode, Example, Generate, Gold, Message, Question, Request, Retrieve, Step
 from rallebench.workspace import Workspace
-
-log = logging.getLogger(__name__)
 
 HEAVY_BACKENDS = frozenset({"transformers"})
 """Backends that may take gigabytes: the page loads them only when asked to."""
@@ -78,38 +76,6 @@ def _read(path: Path, mtime: int, size: int) -> tuple[Example, ...]:
     return read_questions(path)
 
 
-class _Loading:
-    """A load in progress, which several sessions may follow."""
-
-    def __init__(self) -> None:
-        self.error: RalleError | None = None
-        self._said: list[str] = []
-        self._ended = False
-        self._news = threading.Condition()
-
-    def say(self, message: str | None) -> None:
-        """Tell all followers; None ends it."""
-        with self._news:
-            if message is None:
-                self._ended = True
-            else:
-                self._said.append(message)
-            self._news.notify_all()
-
-    def follow(self) -> Iterator[str]:
-        """Yield what is said, from the newest on; raise the error that ended it."""
-        told = 0
-        while True:
-            with self._news:
-                self._news.wait_for(lambda: self._ended or len(self._said) > told)
-                news, told, ended = self._said[told:], len(self._said), self._ended
-            yield from news
-            if ended:
-                if self.error is not None:
-                    raise self.error
-                return
-
-
 class Workbench:
     """See the module. Every verb is safe to call from several sessions at once."""
 
@@ -122,7 +88,8 @@ class Workbench:
         self._loaded: dict[str, Loaded] = {}
         self._encoders = Encoders()
         self._memo: Memo | None = None
-        self._loading: dict[str, _Loading] = {}
+        self._loading: dict[str, Followed] = {}
+        self._building: dict[str, Followed] = {}
         self._lock = threading.RLock()
         self._one_load = threading.Lock()
 
@@ -158,6 +125,11 @@ class Workbench:
         with self._lock:
             return list(self._loaded.values())
 
+    def loading(self) -> dict[str, str]:
+        """Name → newest sentence of every load that goes on now."""
+        with self._lock:
+            return {name: str(loading.newest) for name, loading in self._loading.items()}
+
     def is_loaded(self, name: str) -> bool:
         """Whether ``name`` is loaded."""
         return name in self._loaded
@@ -173,14 +145,14 @@ class Workbench:
             loading = self._loading.get(name)
             if loading is None:
                 entry = self.workspace.llm(name) if kind == "language model" else None
-                loading = self._loading[name] = _Loading()
-                threading.Thread(target=self._load, args=(name, kind, entry, loading), daemon=True).start()
+                loading = self._loading[name] = Followed(f"loading {name}")
+                loading.start(self._load, name, kind, entry, loading)
         yield from loading.follow()
 
-    def _load(self, name: str, kind: str, entry: LLMEntry | None, loading: _Loading) -> None:
+    def _load(self, name: str, kind: str, entry: LLMEntry | None, loading: Followed) -> None:
         """Load in a thread of its own: a page that goes away stops nothing, and loads come one by one."""
-        with self._one_load:
-            try:
+        try:
+            with self._one_load:
                 started, before = time.perf_counter(), memory.Memory.now()
                 backend, about = self._open(name, entry, loading)
                 took, seconds = memory.Memory.now() - before, time.perf_counter() - started
@@ -188,19 +160,14 @@ class Workbench:
                     (self._retrievers if entry is None else self._llms)[name] = backend
                     self._loaded[name] = Loaded(name, kind, about, took.ram, took.vram, seconds)
                 loading.say(f"loaded {name}: {took}, {seconds:.1f} s")
-            except RalleError as error:
-                loading.error = error
-                memory.release()
-            except Exception as error:
-                log.exception("loading %s failed", name)
-                loading.error = BackendError(f"{name} could not be loaded: {type(error).__name__}: {str(error)[:300]}")
-                memory.release()
-            finally:
-                with self._lock:
-                    del self._loading[name]
-                loading.say(None)
+        except BaseException:
+            memory.release()
+            raise
+        finally:
+            with self._lock:
+                del self._loading[name]
 
-    def _open(self, name: str, entry: LLMEntry | None, loading: _Loading) -> tuple[Any, str]:
+    def _open(self, name: str, entry: LLMEntry | None, loading: Followed) -> tuple[Any, str]:
         if entry is not None:
             loading.say(f"loading {name}")
             backend = open_llm(name, entry)
@@ -438,10 +405,38 @@ class Workbench:
         self, name: str, corpus: Path, kind: str, *, encoder: str = "minilm", page_map: Path | None = None,
         chunking: Chunking | None = None, parameters: dict[str, Any] | None = None,
     ) -> Iterator[Building | Manifest]:
-        """Build an index of the workspace, yielding progress, the Manifest last."""
-        return build_index(
-            self.workspace.indexes, name, corpus, kind, encoder_name=encoder, page_map=page_map, chunking=chunking, parameters=parameters
-        )
+        """Build an index of the workspace, yielding progress, the Manifest last.
+
+        It is built in a thread of its own: a page that goes away stops nothing, and whoever asks for
+        the same name again follows the build that goes on.
+        """
+        with self._lock:
+            building = self._building.get(name)
+            if building is None:
+                building = self._building[name] = Followed(f"building {name}")
+                pieces = build_index(
+                    self.workspace.indexes, name, corpus, kind, encoder_name=encoder, page_map=page_map, chunking=chunking,
+                    parameters=parameters,
+                )  # fmt: skip
+                building.start(self._build, name, pieces, building)
+        yield from building.follow()
+
+    def stop_builds(self) -> None:
+        """Ask all builds that go on to stop at their next step; their followers get a StoppedError."""
+        with self._lock:
+            for building in self._building.values():
+                building.stopping = True
+
+    def _build(self, name: str, pieces: Generator[Building | Manifest, None, None], building: Followed) -> None:
+        try:
+            for piece in pieces:
+                building.say(piece)
+                if building.stopping and not isinstance(piece, Manifest):
+                    raise StoppedError(f"The build of {name!r} was stopped; nothing of it was left.")
+        finally:
+            pieces.close()
+            with self._lock:
+                del self._building[name]
 
     def manifest(self, name: str) -> Manifest:
         """What an index says of itself."""

@@ -70,7 +70,9 @@ class Workspace:
     def dataset_paths(self) -> dict[str, Path]:
         """Name → file of every question set that is known here."""
         found = {p.stem: p for p in sorted((STARTER / "questions").glob("*.jsonl"))}
-        found |= {p.name.split(".jsonl")[0]: p for p in sorted((self.path / "datasets").glob("*.jsonl*"))}
+        for pattern in ("*.jsonl.gz", "*.jsonl"):
+            inside = sorted((self.path / "datasets").glob(pattern))
+            found |= {p.name.split(".jsonl")[0]: p for p in inside if not p.name.startswith(".")}
         if self.base:
             found |= {name: Path(path) for name, path in {**self.base.develop, **self.base.test}.items()}
         return found
@@ -94,7 +96,7 @@ class Workspace:
         found: dict[str, Path] = {}
         for folder in (prompts_folder() / "chains", self.path / "prompts" / "chains", self.path / "chains"):
             for pattern in ("*.json", "*.yaml", "*.yml"):
-                found |= {p.stem: p for p in sorted(folder.glob(pattern))}
+                found |= {p.stem: p for p in sorted(folder.glob(pattern)) if not p.name.startswith(".")}
         return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_CHAIN, item[0])))
 
     def chain(self, reference: str) -> Chain:

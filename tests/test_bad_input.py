@@ -282,7 +282,10 @@ TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "attribute": (generate("{question.__class__}"), "attributes are not allowed"),
     "wide": (generate("{question:>99999999}"), "a width of 99999999 is not allowed"),
-    "import": (generate("__import__('os').system('id')", dialect="eval"), "the attribute .system is not allowed"),
+    "import": (
+        generate("__import__('os').system('id')", dialect="eval"),
+        "the attribute .system is not allowed",
+    ),
     "dunder": (generate("().__class__.__bases__", dialect="eval"), "such as .__bases__, are not"),
     "lambda": (generate("(lambda: question)()", dialect="eval"), "only functions and methods can be"),
     "no expression": (generate("question +", dialect="eval"), "Template at line 1"),
@@ -493,7 +496,7 @@ def limited(size: int) -> Callable[[], None]:
 @pytest.mark.parametrize("size", [100, 5_000])
 def test_a_build_on_a_full_disk_leaves_nothing(kind: tuple[str, ...], size: int, workspace: Path) -> None:
     before = everything(workspace)
-    build = ("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", *kind)
+    build: list[str | Path] = ["index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", *kind]
     ran = in_a_process(*build, "--workspace", workspace, preexec_fn=limited(size))
     if ran.returncode == 0:
         pytest.skip("all of this index fits")

@@ -100,6 +100,20 @@ def test_list_prints_name_and_about_of_every_kind(rallebench: CommandLine) -> No
     assert {"em", "f1", "rougel", "Rprec", "recall@5"} <= names["metrics"]
 
 
+def test_list_leaves_out_backups_and_files_that_are_being_written(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    chains = workspace / "chains"
+    for name in ("tiny-qa.jsonl.bak", "tiny-qa.jsonl~", ".tiny-qa.jsonl.x1.part", ".hidden.jsonl"):
+        (workspace / "datasets" / name).write_text("{}")
+    (workspace / "datasets" / "zipped.jsonl.gz").write_bytes(b"")
+    (chains / ".read.json").write_text("{}")
+    found = {row["name"]: row["about"] for row in rallebench.json("list", "datasets")["datasets"]}
+    assert found["tiny-qa"].endswith("tiny-qa.jsonl")
+    assert "zipped" in found and not any(name.startswith(".") for name in found)
+    assert ".read" not in [row["name"] for row in rallebench.json("list", "chains")["chains"]]
+
+
 def test_list_of_one_kind_prints_that_kind(rallebench: CommandLine) -> None:
     assert rallebench.json("list", "encoders").keys() == {"encoders"}
 
@@ -527,6 +541,23 @@ def test_a_stopped_run_exits_130_and_is_continued_as_if_nothing_had_happened(
     assert (resumed["n"], resumed["n_errors"]) == (len(RECORDS), 0)
     qids = [line["qid"] for line in read_lines(workspace / "runs" / "x" / "episodes.jsonl")]
     assert len(qids) == len(set(qids)) == len(RECORDS), "no question was asked twice"
+
+
+def test_a_second_interrupt_does_not_wait_for_the_batch(workspace: Path) -> None:
+    models = json.loads((workspace / "llms.json").read_text())
+    models["slow"]["settings"]["delay"] = 60
+    (workspace / "llms.json").write_text(json.dumps(models))
+    words = ["run", "--workspace", workspace, "--chain", "closed", "--llm", "slow", *ON_TINY, "--name", "x"]
+    running = subprocess.Popen(command(*words), env=environment(), stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    for awaited in ("running", "Stopping after the current batch"):
+        while awaited not in running.stderr.readline():
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert err.splitlines()[-1] == "Stopped by you; what was finished is kept."
+    assert json.loads((workspace / "runs" / "x" / "state.json").read_text())["state"] == "stopped"
 
 
 def test_an_interrupt_while_a_model_loads_ends_at_once_and_starts_no_run(workspace: Path) -> None:

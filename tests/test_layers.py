@@ -20,7 +20,7 @@ LAYERS = [
     {"indexing", "chain"},
     {"ralle_settings", "bench"},
     {"workspace"},
-    {"loading", "listing", "tracking"},
+    {"loading", "listing", "tracking", "background"},
     {"benchmark"},
     {"workbench"},
     {"verbs"},

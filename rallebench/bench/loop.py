@@ -1,7 +1,7 @@
 """Many flows at once: batches by kind, one worker per resource, a window of open questions.
 
-While a model generates one batch, the retriever already searches for the next. Flows, the
-memory and the caller live on one thread; only backends run on workers, each on its own, so no
+While a model generates one batch, the retriever already searches for the next. Flows and
+the caller live on one thread; only backends run on workers, each on its own, so no
 backend needs to be thread-safe (one with ``concurrency`` n is asked by n workers, one request
 each: a sliding window).
 """
@@ -40,8 +40,10 @@ _Finished = tuple[list[_Open], list[Answered], float]
 class _Worker:
     """Threads that answer the requests of one resource, batch by batch."""
 
-    def __init__(self, backends: Backends, done: queue.SimpleQueue[_Finished], batch_size: int, threads: int) -> None:
-        self._backends, self._done, self._batch_size = backends, done, batch_size
+    def __init__(
+        self, backends: Backends, memo: Memo | None, done: queue.SimpleQueue[_Finished], batch_size: int, threads: int
+    ) -> None:
+        self._backends, self._memo, self._done, self._batch_size = backends, memo, done, batch_size
         self._waiting: deque[_Open] = deque()
         self._wake = threading.Condition()
         self._closed = False
@@ -80,7 +82,12 @@ class _Worker:
         while (batch := self._take()) is not None:
             started = time.perf_counter()
             answers = perform([asked.request for asked in batch], self._backends)
-            self._done.put((batch, answers, (time.perf_counter() - started) / len(batch)))
+            share = (time.perf_counter() - started) / len(batch)
+            # Remembered here and now: a killed process then loses at most the batch that is being answered.
+            if self._memo:
+                kept = [(o.request, a, share) for o, a in zip(batch, answers) if isinstance(a, Reply)]
+                self._memo.put(kept, self._backends)
+            self._done.put((batch, answers, share))
             with self._wake:
                 self.busy -= 1
 
@@ -198,7 +205,7 @@ class _Loop:
             threads = int(getattr(self._backends.of(request), "concurrency", 1))
         except RalleError:
             threads = 1
-        return _Worker(self._backends, self._done, 1 if threads > 1 else self._batch_size, threads)
+        return _Worker(self._backends, self._memo, self._done, 1 if threads > 1 else self._batch_size, threads)
 
     def _wait(self, seconds: float) -> None:
         """Take every batch that has ended, waiting for the first one at most ``seconds``."""
@@ -209,9 +216,6 @@ class _Loop:
         except queue.Empty:
             return
         for batch, answers, share in finished:
-            if self._memo:
-                kept = [(o.request, a, share) for o, a in zip(batch, answers) if isinstance(a, Reply)]
-                self._memo.put(kept, self._backends)
             for opened, answer in zip(batch, answers):
                 if isinstance(answer, Reply):
                     opened.steps.append(Step(opened.request, answer, share))

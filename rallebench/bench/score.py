@@ -45,7 +45,7 @@ def choose_metrics(asked: Sequence[str] | None, examples: Sequence[Example], dat
         for need in _needs(name):
             if not have[need]:
                 raise UsageError(f"{name} needs {need}; {dataset} has none. Drop that metric or choose another question set.")
-    return tuple(metric(name).name for name in asked)
+    return tuple(dict.fromkeys(metric(name).name for name in asked))
 
 
 def _needs(name: str) -> tuple[str, ...]:

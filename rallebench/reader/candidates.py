@@ -6,12 +6,11 @@ words long. A leading article is left out: answers are compared without it.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rallebench.reader.expect import Expected
+from rallebench.reader.expect import THING, Expected
 from rallebench.reader.text import (
     ADVERBS,
     AUXILIARIES,
@@ -29,18 +28,21 @@ _YEAR = re.compile(r"^(?:1\d|20)\d\d$")
 _QUOTES = frozenset("\"“”'‘’`«»")
 _BREAKS = frozenset(".;:!?()[]{}—|") | _QUOTES
 _NAME_LINKS = frozenset("of the de la le du von van der den da di al bin and for in".split())
-_VERB = re.compile(r"(?:ed|ized|ised)$")
 _PAST = frozenset(
     "was were had did wrote began won made took gave went came led became got held ran saw knew grew drew fell fought met "
     "sat stood broke chose rose sank left kept sent spent said found built brought bought taught sold told lost put set "
     "wore spoke sang born written taken given known shown seen done made called named".split()
 )
-UNITS = frozenset(
+_UNITS = frozenset(
     "percent per cent years year months month days day hours hour minutes seconds weeks centuries decades metres meters "
     "kilometres kilometers km miles feet ft inches cm mm m acres hectares people men women children members students "
     "times degrees celsius fahrenheit kg kilograms grams tons tonnes pounds dollars euros francs million billion trillion "
     "hundred thousand dozen square cubic mph nm hz".split()
 )
+# A place, a reason or a manner may open with its preposition: "after the war", "by bombarding boron".
+_OPENERS = frozenset("to by because about over under between nearly after during without from through".split())
+_PREPS = frozenset("of in at on by for with from to as near after during between into".split())
+_INNER = ("aux", "verb", "conj", "prep", "det", "punct", "pron")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,167 +54,172 @@ class Span:
     features: Mapping[str, float]
 
 
-def word_class(word: Word, *, initial: bool) -> str:
-    """A rough part of speech: what a closed list and a suffix can tell.
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a question makes of the words of a sentence, one entry per word.
 
-    ``initial``: the word opens its sentence, so that its capital says nothing by itself.
+    ``shared``: the word stands in the question. ``near``: how close the question's words are,
+    0..1. ``fit``: how much the word resembles the kind of thing asked for, −1..1, None for
+    function words.
     """
+
+    words: Sequence[Word]
+    classes: Sequence[str]
+    shared: Sequence[bool]
+    near: Sequence[float]
+    fit: Sequence[float | None]
+
+
+def word_classes(tokens: Sequence[Word]) -> tuple[str, ...]:
+    """A rough part of speech per word: what closed lists, capitals and suffixes can tell."""
+    return tuple(_word_class(word, initial=i == 0) for i, word in enumerate(tokens))
+
+
+def _word_class(word: Word, *, initial: bool) -> str:
     low = word.low
     if not word.is_word:
         return "quote" if low in _QUOTES else "punct"
-    if low in DETERMINERS:
-        return "det"
-    if low in AUXILIARIES:
-        return "aux"
-    if low in PREPOSITIONS:
-        return "prep"
-    if low in CONJUNCTIONS:
-        return "conj"
-    if low in PRONOUNS:
-        return "pron"
+    for group, name in (
+        (DETERMINERS, "det"),
+        (AUXILIARIES, "aux"),
+        (PREPOSITIONS, "prep"),
+        (CONJUNCTIONS, "conj"),
+        (PRONOUNS, "pron"),
+    ):
+        if low in group:
+            return name
     if word.is_number:
         return "num"
+    # The capital that opens a sentence says nothing about an adverb.
     if word.is_capital and not (initial and low in ADVERBS):
         return "cap"
     if low in ADVERBS or (low.endswith("ly") and len(low) > 4):
         return "adv"
-    if low in _PAST or (_VERB.search(low) and len(low) > 4):
+    if low in _PAST or (low.endswith("ed") and len(low) > 4):
         return "verb"
-    if low.endswith("ing") and len(low) > 5:
-        return "ing"
-    return "low"
+    return "ing" if low.endswith("ing") and len(low) > 5 else "low"
 
 
-def spans(
-    sentence: Sequence[Word], classes: Sequence[str], stems: Mapping[str, float], expected: Expected,
-    nearness: Sequence[float], fit: Sequence[float | None], title: frozenset[str] = frozenset(),
-) -> list[Span]:
-    """Every span of a sentence. ``stems``: stem of a question word → how much it tells."""
-    n = len(sentence)
-    matched = [stems.get(word.stem, 0.0) if word.is_word else 0.0 for word in sentence]
-    found: list[Span] = []
+def spans(at: Setting, expected: Expected) -> Iterator[Span]:
+    """Every span of a sentence that does not merely repeat the question."""
+    n = len(at.words)
     for first in range(n):
-        if not _may_begin(sentence[first], classes[first]):
+        if not _may_begin(at.words[first], at.classes[first]):
             continue
         for last in range(first, min(n, first + MAX_WORDS)):
-            word, kind = sentence[last], classes[last]
-            if word.low in _BREAKS or (word.low == "," and not _comma_joins(sentence, classes, last)):
+            word = at.words[last]
+            if word.low in _BREAKS or (word.low == "," and not _comma_joins(at.classes, last)):
                 break
-            if not _may_end(word, kind):
+            if not _may_end(word, at.classes[last]):
                 continue
-            features = _features(sentence, classes, first, last, matched, nearness, expected)
-            if features is not None:
-                kinds = [v for v in fit[first : last + 1] if v is not None]
-                if kinds:
-                    features["type fit"] = sum(kinds) / len(kinds)
-                    features["type fit best"] = max(kinds)
-                    if expected.kind == "thing": features["type fit thing"] = max(kinds)
-                telling = [w.stem for w in sentence[first : last + 1] if w.is_word and w.low not in FUNCTION_WORDS]
-                features["title inside"] = sum(w in title for w in telling) / len(telling)
-                found.append(Span(first, last, features))
-    return found
+            telling = [i for i in range(first, last + 1) if _tells(at.words[i])]
+            repeated = sum(at.shared[i] for i in telling)
+            if repeated < len(telling):
+                features = _features(at, first, last, expected)
+                features["question words inside"] = repeated / len(telling)
+                yield Span(first, last, features)
 
 
 def _may_begin(word: Word, kind: str) -> bool:
-    return word.is_word and kind not in ("det", "conj", "pron", "aux") and (kind != "prep" or word.low in _OPENERS)
-
-
-# "after the war", "by bombarding …": places, reasons and manners may open with their preposition.
-_OPENERS = frozenset("to by because about over under between nearly after during without from through".split())
+    return (
+        word.is_word
+        and kind not in ("det", "conj", "pron", "aux")
+        and (kind != "prep" or word.low in _OPENERS)
+    )
 
 
 def _may_end(word: Word, kind: str) -> bool:
-    return word.is_word and kind not in ("det", "conj", "prep", "aux") and word.low not in ("who", "that", "which")
+    return word.is_word and kind not in ("det", "conj", "prep", "aux") and word.low not in ("who", "which")
 
 
-def _comma_joins(sentence: Sequence[Word], classes: Sequence[str], at: int) -> bool:
-    """A comma inside a date, a place ('Tampa, Florida') or a list of names or things does not end a span."""
-    return 0 < at < len(sentence) - 1 and classes[at - 1] in ("cap", "num", "low") and classes[at + 1] in ("cap", "num", "low", "conj")
+def _tells(word: Word) -> bool:
+    return word.is_word and word.low not in FUNCTION_WORDS
 
 
-def _features(
-    sentence: Sequence[Word],
-    classes: Sequence[str],
-    first: int,
-    last: int,
-    matched: Sequence[float],
-    nearness: Sequence[float],
-    expected: Expected,
-) -> dict[str, float] | None:
-    content = [i for i in range(first, last + 1) if sentence[i].is_word and sentence[i].low not in FUNCTION_WORDS]
-    inside = sum(1 for i in content if matched[i] > 0)
-    if not content or (inside == len(content) and not _is_focus_only(sentence, content, expected)):
-        return None
-    kind = span_kind(sentence, classes, first, last)
-    want = expected.kind
-    length = last - first + 1
-    left = classes[first - 1] if first else "start"
-    right = classes[last + 1] if last + 1 < len(sentence) else "end"
-    left_word = sentence[first - 1].low if first else ""
-    group = "name" if kind in ("name", "person-like") else "num" if kind in ("date", "year", "number", "money", "percent") else "text"
-    f: dict[str, float] = {
-        f"want {want} is {kind}": 1.0,
-        f"{group} length {min(length, 7)}": 1.0,
+def _comma_joins(classes: Sequence[str], at: int) -> bool:
+    """A comma in a date, a place ('Tampa, Florida') or a list does not end a span."""
+    joined = ("cap", "num", "low")
+    return 0 < at < len(classes) - 1 and classes[at - 1] in joined and classes[at + 1] in (*joined, "conj")
+
+
+def _features(at: Setting, first: int, last: int, expected: Expected) -> dict[str, float]:
+    kind = span_kind(at.words, at.classes, first, last)
+    group = _GROUPS.get(kind, "num")
+    left = at.classes[first - 1] if first else "start"
+    right = at.classes[last + 1] if last + 1 < len(at.words) else "end"
+    f = {
+        f"want {expected.kind} is {kind}": 1.0,
+        f"{group} length {min(last - first + 1, 7)}": 1.0,
         f"{group} after {left}": 1.0,
         f"{group} before {right}": 1.0,
-        "near": nearness[first] if first else nearness[last],
-        "near end": nearness[last],
-        "question words inside": inside / len(content),
+        "begins " + at.classes[first]: 1.0,
+        "ends " + at.classes[last]: 1.0,
+        "near": at.near[first],
+        "near end": at.near[last],
     }
+    if first < 2 and left in ("start", "det"):
+        f[f"want {expected.kind} opens"] = 1.0
     if left == "prep":
-        f[f"want {want} after {left_word if left_word in _PREPS else 'other'}"] = 1.0
-    if left == "det" and first > 1 and classes[first - 2] == "prep":
-        f[f"want {want} after {sentence[first - 2].low if sentence[first - 2].low in _PREPS else 'other'} the"] = 1.0
-    inner = classes[first + 1 : last]
-    for what in ("aux", "verb", "conj", "prep", "det", "punct", "pron"):
-        if what in inner:
-            f[f"holds {what}"] = 1.0
-    f["begins " + classes[first]] = 1.0
-    f["ends " + classes[last]] = 1.0
-    if left == "quote" and right == "quote":
+        f[f"want {expected.kind} after {_preposition(at.words[first - 1])}"] = 1.0
+    elif left == "det" and first > 1 and at.classes[first - 2] == "prep":
+        f[f"want {expected.kind} after {_preposition(at.words[first - 2])} the"] = 1.0
+    inner = at.classes[first + 1 : last]
+    f.update((f"holds {name}", 1.0) for name in _INNER if name in inner)
+    if left == right == "quote":
         f["quoted"] = 1.0
     # A name or number that goes on to the left or right was cut in two.
-    if classes[first] in ("cap", "num") and left in ("cap", "num"):
+    if at.classes[first] in ("cap", "num") and left in ("cap", "num"):
         f["cut left"] = 1.0
-    if classes[last] in ("cap", "num") and right in ("cap", "num"):
+    if at.classes[last] in ("cap", "num") and right in ("cap", "num"):
         f["cut right"] = 1.0
-    f.update(_focus_features(sentence, first, last, expected))
-    if first and matched[first - 1] > 0:
+    if first and at.shared[first - 1]:
         f["match left"] = 1.0
-    if last + 1 < len(sentence) and matched[last + 1] > 0:
+    if last + 1 < len(at.words) and at.shared[last + 1]:
         f["match right"] = 1.0
-    if first <= 1 and left in ("start", "det"):
-        f[f"want {want} opens"] = 1.0
+    _add_focus(f, at.words, first, last, expected)
+    _add_fit(f, at.fit[first : last + 1], expected)
     return f
 
 
-_PREPS = frozenset("of in at on by for with from to as near after during between into".split())
+_GROUPS = {"name": "name", "person-like": "name", "mixed": "text", "plain": "text"} | {
+    "number unit": "text",
+    "number text": "text",
+}
 
 
-def _is_focus_only(sentence: Sequence[Word], content: Sequence[int], expected: Expected) -> bool:
-    return False
+def _preposition(word: Word) -> str:
+    return word.low if word.low in _PREPS else "other"
 
 
-def _focus_features(sentence: Sequence[Word], first: int, last: int, expected: Expected) -> dict[str, float]:
+def _add_focus(
+    f: dict[str, float], words: Sequence[Word], first: int, last: int, expected: Expected
+) -> None:
+    """Where the noun that the question asks for stands: 'Matagorda Bay' for 'which bay'."""
     if not expected.focus:
-        return {}
+        return
     head = expected.focus[-1]
-    f: dict[str, float] = {}
-    if sentence[last].stem == head:
+    if words[last].stem == head:
         f["focus ends"] = 1.0
-    elif any(sentence[i].stem == head for i in range(first, last)):
-        f["focus inside"] = 1.0
-    if last + 1 < len(sentence) and sentence[last + 1].stem == head:
+    if last + 1 < len(words) and words[last + 1].stem == head:
         f["focus right"] = 1.0
     for back in (1, 2, 3):
-        if first - back >= 0 and sentence[first - back].stem == head:
+        if first >= back and words[first - back].stem == head:
             f[f"focus left {back}"] = 1.0
-    return f
 
 
-def span_kind(sentence: Sequence[Word], classes: Sequence[str], first: int, last: int) -> str:
-    """What a span looks like: date, year, number, money, percent, person-like, name, mixed, plain."""
-    part = sentence[first : last + 1]
+def _add_fit(f: dict[str, float], fits: Sequence[float | None], expected: Expected) -> None:
+    known = [value for value in fits if value is not None]
+    if known:
+        f["type fit"] = sum(known) / len(known)
+        f["type fit best"] = max(known)
+        if expected.kind == THING:
+            f["type fit thing"] = max(known)
+
+
+def span_kind(words: Sequence[Word], classes: Sequence[str], first: int, last: int) -> str:
+    """What a span looks like: date, year, number, number unit, number text, money, percent,
+    person-like (two or three capitals), name, mixed, plain."""
+    part = words[first : last + 1]
     lows = [w.low for w in part]
     if len(part) == 1 and _YEAR.match(lows[0]):
         return "year"
@@ -222,12 +229,11 @@ def span_kind(sentence: Sequence[Word], classes: Sequence[str], first: int, last
         return "money"
     if any(low.endswith("%") or low in ("percent", "per") for low in lows):
         return "percent"
-    if classes[first] == "num" or (lows[0] in ("about", "nearly", "over", "between", "under") and any(w.is_number for w in part)):
-        return "number" if len(part) == 1 else "number unit" if lows[-1] in UNITS else "number text"
-    telling = [i for i in range(first, last + 1) if part[i - first].is_word and lows[i - first] not in _NAME_LINKS]
-    capitals = [i for i in telling if classes[i] == "cap"]
-    if telling and len(capitals) == len(telling):
-        if 2 <= len(part) <= 3 and len(capitals) == len(part):
-            return "person-like"
-        return "name"
+    hedged = lows[0] in ("about", "nearly", "over", "between", "under") and any(w.is_number for w in part)
+    if classes[first] == "num" or hedged:
+        return "number" if len(part) == 1 else "number unit" if lows[-1] in _UNITS else "number text"
+    telling = [i for i, w in enumerate(part) if w.is_word and w.low not in _NAME_LINKS]
+    capitals = sum(classes[first + i] == "cap" for i in telling)
+    if telling and capitals == len(telling):
+        return "person-like" if 2 <= len(part) <= 3 and capitals == len(part) else "name"
     return "mixed" if capitals else "plain"

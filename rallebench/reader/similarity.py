@@ -119,19 +119,38 @@ def _read(text: str) -> tuple[tuple[str, tuple[Word, ...], tuple[str, ...], froz
     return tuple(found)
 
 
+def lead_name(passage: Passage) -> str:
+    """What a passage is about, where its title is not shown: the first name of its first sentence.
+
+    >>> lead_name(Passage("1", "In 1843 Ada Lovelace wrote notes. She was a countess."))
+    'Ada Lovelace'
+    """
+    if passage.title:
+        return passage.title
+    for text, tokens, classes, _ in _read(passage.text)[:1]:
+        names = [i for i, kind in enumerate(classes[:20]) if kind == "cap"]
+        if names:
+            last = names[0]
+            while last + 1 < len(classes) and classes[last + 1] == "cap":
+                last += 1
+            return text[tokens[names[0]].start : tokens[last].end]
+    return ""
+
+
 def candidates_of(passages: Sequence[Passage], weights: Mapping[str, float], limit: int = ENCODED) -> list[Sentence]:
     """The ``limit`` sentences that share most with the question, best first."""
     total = sum(weights.values()) or 1.0
     found: list[tuple[float, Sentence]] = []
     for number, passage in enumerate(passages):
-        titled = {w.stem for w in words(passage.title)}
+        title = lead_name(passage)
+        titled = {w.stem for w in words(title)}
         before: frozenset[str] = frozenset()
         for place, (text, tokens, classes, stems) in enumerate(_read(passage.text)):
             own = sum(v for s, v in weights.items() if s in stems) / total
             around = sum(v for s, v in weights.items() if s in stems or s in titled or s in before) / total
             # Earlier passages and sentences win ties: the retriever ranked them, and leads define.
             key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
-            found.append((key, Sentence(number, text, passage.title, tokens, classes, own, around)))
+            found.append((key, Sentence(number, text, title, tokens, classes, own, around)))
             before = stems
     found.sort(key=lambda pair: -pair[0])
     return [sentence for _, sentence in found[:limit]]

@@ -42,7 +42,7 @@ GOLD = [
     ("q2", "Texas", "p3"),
     ("q3", "Danube", "p4"),
 ]
-RECORDS = [
+RECORDS: list[dict[str, Any]] = [
     {"id": qid, "input": f"{qid}?", "output": [{"answer": answer, "provenance": [{"wikipedia_id": page}]}]}
     for qid, answer, page in GOLD
 ]
@@ -177,7 +177,7 @@ def test_the_last_line_of_a_question_is_the_one_that_is_scored(tmp_path: Path) -
 
 
 def test_a_question_without_gold_says_so(tmp_path: Path) -> None:
-    records = [*RECORDS[:1], {"id": "q1", "input": "?", "output": []}]
+    records: list[dict[str, Any]] = [*RECORDS[:1], {"id": "q1", "input": "?", "output": []}]
     _, rows = scored(make(tmp_path, [RIGHT, NO_PAGE], records), ["em", "Rprec"])
     assert rows["q1", "em"] == {"qid": "q1", "metric": "em", "value": None, "note": "no gold answers"}
     assert rows["q1", "Rprec"]["note"] == "no gold provenance"
@@ -230,6 +230,8 @@ def test_a_metric_whose_gold_is_absent_is_refused() -> None:
 def test_ralles_names_of_metrics_are_understood_and_unknown_ones_are_not() -> None:
     have = examples(answers=("x",), provenance=(frozenset("p"),))
     assert choose_metrics(["recall_at_5", "em"], have, "d") == ("recall@5", "em")
+    twice = choose_metrics(["recall@5", "em", "recall_at_5", "em"], have, "d")
+    assert twice == ("recall@5", "em"), "a metric that is asked for twice is computed once"
     with pytest.raises(NotFoundError, match=r"There is no metric 'rouge'\. Did you mean 'rougel'"):
         choose_metrics(["rouge"], have, "d")
 

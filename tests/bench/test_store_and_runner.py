@@ -126,7 +126,8 @@ def test_a_run_of_that_name_is_never_made_twice(folder: RunFolder, runs: Path) -
 
 
 def test_of_many_threads_that_make_one_run_exactly_one_does(runs: Path) -> None:
-    together, made = threading.Barrier(8), []
+    together = threading.Barrier(8)
+    made: list[RunFolder | UsageError] = []
 
     def make() -> None:
         together.wait()

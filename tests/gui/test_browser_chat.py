@@ -1,4 +1,4 @@
-"""A person talks to a chain, stops it, looks into its steps, and carries a chain in and out, in a real browser."""
+"""A person talks to a chain, stops it, unfolds its steps, and carries chains in and out, in a real browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOW = " ".join(f"word{number}" for number in range(400))
 
 @pytest.fixture(scope="module")
 def stocked(served: tuple[str, Path]) -> str:
-    """The address of the page, whose workspace has chains that need no weights and a model that takes its time."""
+    """The address of the page, whose workspace has chains that need no weights, and a slow model."""
     address, folder = served
     Workspace(folder).save_llm("slow", LLMEntry(backend="scripted", settings={"default": SLOW, "delay": 60}))
     answers = {"MARKUP": '<img src=x onerror="document.title=1"> ![i](http://example.invalid/i.png) **bold**'}
@@ -129,6 +129,9 @@ def test_a_follow_up_sees_the_turns_before_it_and_clear_forgets_them(chatting: A
 def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again(chatting: Any) -> None:
     choose(chatting, "chat-answers")
     chatting.click("#tab-develop-button")
+    retriever = chatting.locator("#develop-retriever-1 input")
+    retriever.fill("starter-bm25")
+    retriever.press("Enter")
     chatting.fill("#develop-template-2 textarea", "{nothing}")
     chatting.click("#tab-chat-button")
     box = chatting.locator("#chat-chain input")

@@ -15,7 +15,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.encoders import ENCODERS
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_models
-from rallebench.gui.session import guard_stream
+from rallebench.gui.session import guard, guard_stream
 from rallebench.gui.tabs._models_add import line, offer
 from rallebench.indexing import Building, kinds
 from rallebench.workbench import Workbench
@@ -23,8 +23,8 @@ from rallebench.workbench import Workbench
 ABOUT = (
     "A corpus is a TSV file with the columns `id`, `text` and `title` (a header row may name them), or JSONL "
     "with `id`, `text`, `title` and `page_id`. The page map (JSON, passage id → page id) says which page "
-    "each passage belongs to; without one a passage is its own page. Leaving this page stops the build; "
-    "for a big corpus use `rallebench index` on the command line."
+    "each passage belongs to; without one a passage is its own page. The build goes on if you leave "
+    "this page; press Build again with the same name to follow it."
 )
 PACE = 0.25
 """Seconds between two redraws of a build's progress."""
@@ -64,10 +64,8 @@ def draw_index(workbench: Workbench, retrievers: gr.CheckboxGroup) -> None:
     kind.change(on_kind, [kind], [encoder], show_progress="hidden")
     asked = [retrievers, corpus, pages, name, kind, encoder, length, overlap, unit]
     handler = partial(guard_stream, on_build, workbench)
-    running = start.click(handler, asked, [news, retrievers], show_progress="hidden")
-    stopped = stop.click(on_stopping, None, [news], cancels=[running], show_progress="hidden")
-    # Progress that was on its way when Stop was pressed may be shown after the first answer.
-    stopped.then(on_stopped, None, [news], show_progress="hidden")
+    start.click(handler, asked, [news, retrievers], show_progress="hidden")
+    stop.click(partial(guard, on_stop, workbench), None, [news], show_progress="hidden")
 
 
 def draw_path(label: str, info: str, part: str) -> gr.Textbox:
@@ -147,11 +145,7 @@ def paced(build: Iterator[Building | Manifest]) -> Iterator[Building | Manifest]
             yield news
 
 
-def on_stopping() -> str:
-    """The build is cancelled."""
+def on_stop(workbench: Workbench) -> str:
+    """Stop the builds that go on; whoever follows one is told when it ended."""
+    workbench.stop_builds()
     return views.note("Stopping …")
-
-
-def on_stopped() -> str:
-    """The build is gone."""
-    return views.note("Stopped. Nothing is kept of the unfinished index.")

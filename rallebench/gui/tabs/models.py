@@ -115,7 +115,7 @@ def snapshot(workbench: Workbench) -> Snapshot:
 
 def loading_now(workbench: Workbench) -> frozenset[str]:
     """The names that are being loaded, by whomever."""
-    return frozenset(list(workbench._loading))
+    return frozenset(workbench.loading())
 
 
 def changes(seen: Snapshot | None, now: Snapshot, chosen: Sequence[Any]) -> list[Any]:
