@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import contextlib
 import platform
 import re
 import time
@@ -33,7 +34,18 @@ from rallebench.workspace import Workspace
 HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 """The metrics that are shown while a run goes on."""
 
-PACKAGES = ("torch", "transformers", "bitsandbytes", "faiss-cpu", "bm25s", "numpy", "openai", "mlflow", "gradio", "rouge")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "bitsandbytes",
+    "faiss-cpu",
+    "bm25s",
+    "numpy",
+    "openai",
+    "mlflow",
+    "gradio",
+    "rouge",
+)
 
 
 _PER_ACTION = ("prompt", "response", "wiki_id_title", "documents")
@@ -111,12 +123,25 @@ def prepare(
     chosen = choose_metrics(metrics, examples, dataset_name)
     name = checked_run_name(name or fresh_name(workspace, chain.name, dataset_name))
     plan = Plan(
-        chain, dataset_name, examples, sha256_file(path), str(path) if dataset_name != dataset else "", chosen, name, limit,
-        batch_size, seed, max_errors, resume, track,
+        chain,
+        dataset_name,
+        examples,
+        sha256_file(path),
+        str(path) if dataset_name != dataset else "",
+        chosen,
+        name,
+        limit,
+        batch_size,
+        seed,
+        max_errors,
+        resume,
+        track,
     )
     exists = (workspace.runs / name).exists()
     if exists and not resume:
-        raise UsageError(f"The run {name!r} exists already in {workspace.runs}; choose another --run name, or add --resume.")
+        raise UsageError(
+            f"The run {name!r} exists already in {workspace.runs}; choose another --run name, or add --resume."
+        )
     if resume:
         RunFolder.open(workspace.runs, name).spec()
     return plan
@@ -283,7 +308,9 @@ def finish(folder: RunFolder, metrics: tuple[str, ...]) -> dict[str, Any]:
     report = score_run(folder, metrics)
     spec = folder.spec()
     chain = chain_from_json(spec["spec"]["settings"]["chain"])
-    config = experiment_to_json(chain, spec["spec"]["dataset"], spec["spec"]["limit"] or -1, spec["batch_size"])
+    config = experiment_to_json(
+        chain, spec["spec"]["dataset"], spec["spec"]["limit"] or -1, spec["batch_size"]
+    )
     write_ralle_files(folder.path, folder.records(), folder.episodes(), report, chain, config)
     return report
 
@@ -291,7 +318,11 @@ def finish(folder: RunFolder, metrics: tuple[str, ...]) -> dict[str, Any]:
 def _warnings(plan: Plan, backends: Backends) -> tuple[str, ...]:
     found = []
     for action in plan.chain.actions:
-        if action.kind == "retrieve" and action.template and hasattr(backends.retrievers[action.target], "page_ids"):
+        if (
+            action.kind == "retrieve"
+            and action.template
+            and hasattr(backends.retrievers[action.target], "page_ids")
+        ):
             gold = (page for example in plan.examples for page in example.gold.provenance)
             found.append(check_pages(backends.retrievers[action.target].page_ids(), gold))
     return tuple(dict.fromkeys(filter(None, found)))
@@ -311,10 +342,8 @@ def _end(folder: RunFolder, report: Mapping[str, Any], state: str, warnings: tup
 def _ended_early(folder: RunFolder, plan: Plan, state: str, message: str) -> None:
     """Whatever was answered is scored, so that a stopped night still has its numbers."""
     report: Mapping[str, Any] = {"n_done": 0, "n": len(plan.examples), "n_errors": 0, "seconds": 0.0}
-    try:
+    with contextlib.suppress(RalleError):
         report = finish(folder, plan.metrics)
-    except RalleError:
-        pass
     _end(folder, report, state, (message,))
 
 
@@ -331,7 +360,9 @@ def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool =
                 raise UsageError(f"--set {key}: the chain has {len(chain.actions)} actions.")
             chain = _set(chain, int(number) - 1, name, value, key)
             continue
-        fits = [i for i, a in enumerate(chain.actions) if a.kind == ("retrieve" if key == "k" else "generate")]
+        fits = [
+            i for i, a in enumerate(chain.actions) if a.kind == ("retrieve" if key == "k" else "generate")
+        ]
         if not fits and all_fit:
             raise UsageError(f"--set {key}: no action of this chain has it.")
         for index in fits:

@@ -92,7 +92,14 @@ def chain_from_json(value: Any, what: str = "the chain") -> Chain:
     except ValidationError as error:
         raise BadFileError(problem(error, what)) from None
     actions = tuple(
-        Action(a.kind, a.template, a.dialect, a.target, a.k, checked_generation(a.generation, f"{what}, action {i}"))
+        Action(
+            a.kind,
+            a.template,
+            a.dialect,
+            a.target,
+            a.k,
+            checked_generation(a.generation, f"{what}, action {i}"),
+        )
         for i, a in enumerate(saved.actions, 1)
     )
     return Chain(saved.name, actions, saved.about)
@@ -155,7 +162,9 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of an index folder; BadFileError if the folder holds no whole index."""
     path = Path(folder) / "manifest.json"
     if not path.exists():
-        raise BadFileError(f"{folder} holds no index (manifest.json is missing); build it with 'rallebench index'.")
+        raise BadFileError(
+            f"{folder} holds no index (manifest.json is missing); build it with 'rallebench index'."
+        )
     try:
         return Manifest.model_validate(read_json(path))
     except ValidationError as error:

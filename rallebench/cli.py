@@ -26,8 +26,14 @@ VERBS: dict[str, tuple[str, str]] = {
         "rallebench render --template '{question}?' --dialect fstring --question 'Who'",
     ),
     "ask": ("run one chain once", 'rallebench ask --chain starter --question "Who discovered Titan?"'),
-    "run": ("benchmark a chain, or a folder of chains", "rallebench run --chain starter --dataset starter-qa --limit 50"),
-    "score": ("score a file of predictions", "rallebench score --suite kilt --gold gold.jsonl --guess output_reduced.jsonl"),
+    "run": (
+        "benchmark a chain, or a folder of chains",
+        "rallebench run --chain starter --dataset starter-qa --limit 50",
+    ),
+    "score": (
+        "score a file of predictions",
+        "rallebench score --suite kilt --gold gold.jsonl --guess output_reduced.jsonl",
+    ),
     "pick": (
         "keep the questions that a corpus can answer",
         "rallebench pick --dataset nq.jsonl --index mine --number 100 --output picked.jsonl",
@@ -49,7 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _own_stdout() as out, nothing_left(args.workspace), contextlib.ExitStack() as args.ending:
             value = verb(args)
             if value is not None:
-                text = json.dumps(value, ensure_ascii=False, indent=2) if args.json else verbs.plain(args.verb, value)
+                text = (
+                    json.dumps(value, ensure_ascii=False, indent=2)
+                    if args.json
+                    else verbs.plain(args.verb, value)
+                )
                 print(text, file=out)
         return 0
     except RalleError as error:
@@ -66,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return RalleError.exit_code
 
 
-class _own_stdout:  # noqa: N801 - reads as a verb where it is used
+class _own_stdout:
     """Keep stdout for the result: whatever a library prints meanwhile, also from C++, goes to stderr."""
 
     def __enter__(self) -> Any:
@@ -98,20 +108,41 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    top = _Parser(prog="rallebench", description="Develop, prove, track and chat with retrieval-augmented chains.")
+    top = _Parser(
+        prog="rallebench", description="Develop, prove, track and chat with retrieval-augmented chains."
+    )
     top.add_argument("--version", action="version", version=__version__)
     add = top.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)
     verbs = {}
     for name, (about, example) in VERBS.items():
         verb = add.add_parser(
-            name, help=about, description=f"{about[:1].upper()}{about[1:]}.", epilog=f"example: {example}",
+            name,
+            help=about,
+            description=f"{about[:1].upper()}{about[1:]}.",
+            epilog=f"example: {example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        verb.add_argument("--workspace", type=Path, default=Path("."), metavar="DIR", help="holds indexes/, runs/, … (default: .)")
+        verb.add_argument(
+            "--workspace",
+            type=Path,
+            default=Path("."),
+            metavar="DIR",
+            help="holds indexes/, runs/, … (default: .)",
+        )
         verb.add_argument("--json", action="store_true", help="print exactly one JSON document on stdout")
-        verb.add_argument("--base-settings", type=Path, metavar="DIR", help="folder with RaLLe's base settings (llms.json, …)")
+        verb.add_argument(
+            "--base-settings",
+            type=Path,
+            metavar="DIR",
+            help="folder with RaLLe's base settings (llms.json, …)",
+        )
         verbs[name] = verb
-    verbs["list"].add_argument("kind", nargs="?", metavar="KIND", help="retrievers, encoders, indexes, llms, datasets, metrics, chains, …")
+    verbs["list"].add_argument(
+        "kind",
+        nargs="?",
+        metavar="KIND",
+        help="retrievers, encoders, indexes, llms, datasets, metrics, chains, …",
+    )
     _index(verbs["index"])
     search = verbs["search"]
     search.add_argument("query", nargs="*", metavar="QUERY")
@@ -123,7 +154,9 @@ def _parser() -> argparse.ArgumentParser:
     render.add_argument("--dialect", choices=("fstring", "eval"), default="fstring")
     render.add_argument("--question", default="", metavar="Q")
     for flag in ("prompt", "response", "wiki-id-title"):
-        render.add_argument(f"--{flag}", action="append", default=[], metavar=flag[0].upper(), help="once per earlier action")
+        render.add_argument(
+            f"--{flag}", action="append", default=[], metavar=flag[0].upper(), help="once per earlier action"
+        )
     render.add_argument("--documents", type=Path, metavar="FILE", help="JSON: per action a list of passages")
     ask = verbs["ask"]
     ask.add_argument("--chain", required=True, metavar="FILE|NAME")
@@ -152,7 +185,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _index(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--corpus", type=Path, required=True, metavar="FILE", help="TSV id<TAB>text<TAB>title, or JSONL")
+    verb.add_argument(
+        "--corpus", type=Path, required=True, metavar="FILE", help="TSV id<TAB>text<TAB>title, or JSONL"
+    )
     verb.add_argument("--name", required=True, metavar="N")
     verb.add_argument("--kind", required=True, metavar="bm25|flat")
     verb.add_argument("--encoder", default="minilm", metavar="E")
@@ -166,12 +201,22 @@ def _index(verb: argparse.ArgumentParser) -> None:
 def _overrides(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--llm", metavar="L", help="use this model in every generate action")
     verb.add_argument("--retriever", metavar="R", help="use this retriever in every retrieve action")
-    verb.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="k=10, temperature=0.2, 2.max_tokens=32 …")
+    verb.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="k=10, temperature=0.2, 2.max_tokens=32 …",
+    )
 
 
 def _run(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--chain", required=True, metavar="FILE|NAME", help="a chain, or a folder of chains to run each")
-    verb.add_argument("--dataset", metavar="FILE|NAME", help="default: what RaLLe's file names, else starter-qa")
+    verb.add_argument(
+        "--chain", required=True, metavar="FILE|NAME", help="a chain, or a folder of chains to run each"
+    )
+    verb.add_argument(
+        "--dataset", metavar="FILE|NAME", help="default: what RaLLe's file names, else starter-qa"
+    )
     verb.add_argument("--limit", type=int, metavar="N")
     verb.add_argument("--batch-size", type=int, metavar="B")
     verb.add_argument("--name", default="", metavar="RUN")
@@ -182,4 +227,3 @@ def _run(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--no-mlflow", action="store_true")
     verb.add_argument("--tracking-uri", metavar="URI")
     _overrides(verb)
-

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rallebench.errors import BadFileError, BackendError
+from rallebench.errors import BackendError, BadFileError
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is refused: no record of any dataset here comes near it."""
@@ -105,7 +105,9 @@ def read_lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
                         "is this really a file with one record per line?"
                     )
                 if b"\0" in raw:
-                    raise BadFileError(f"{path}, line {number} holds binary data; a UTF-8 text file is needed.")
+                    raise BadFileError(
+                        f"{path}, line {number} holds binary data; a UTF-8 text file is needed."
+                    )
                 if number == 1:
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 try:
@@ -165,7 +167,7 @@ class Appender:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._cut_torn_line()
-            self._handle = open(self.path, "ab")
+            self._handle = open(self.path, "ab")  # noqa: SIM115 - closed by its owner
         except OSError as error:
             raise disk_error(self.path, error) from error
 

@@ -7,7 +7,7 @@ import glob
 import os
 import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -68,7 +68,9 @@ def build_index(
     """
     forbidden = name.startswith(".") or any(c in name for c in '/\\:*?"<>|') or not name.isprintable()
     if not name.strip() or forbidden or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
-        raise UsageError(f"The index name {name!r} cannot be a folder name; use letters, digits, '-' and '_'.")
+        raise UsageError(
+            f"The index name {name!r} cannot be a folder name; use letters, digits, '-' and '_'."
+        )
     if kind not in kinds():
         raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
     settings = _checked(kind, dict(parameters or {}))
@@ -108,7 +110,12 @@ def build_index(
 
 
 def _build_kind(
-    half: Path, store: PassageStore, kind: str, encoder: Encoder | None, parameters: dict[str, Any], started: float
+    half: Path,
+    store: PassageStore,
+    kind: str,
+    encoder: Encoder | None,
+    parameters: dict[str, Any],
+    started: float,
 ) -> Generator[Building, None, dict[str, Any]]:
     if kind == "bm25":
         yield Building("indexing words", 0, len(store), time.perf_counter() - started)
@@ -156,7 +163,9 @@ def _search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> No
         rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))
         known = [p for p in (store[row] for row in rows) if p.text.strip()][:KNOWN_ITEMS]
         found = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
-        missed = [p.doc_id for p, hits in zip(known, found) if hits and p not in [hit.passage for hit in hits]]
+        missed = [
+            p.doc_id for p, hits in zip(known, found) if hits and p not in [hit.passage for hit in hits]
+        ]
         # Copies of one text may crowd each other out; an index that misses most is broken.
         if len(missed) > len(known) / 2:
             raise BackendError(
@@ -177,13 +186,23 @@ def _encode(
     for start in range(0, len(store), ENCODE_PIECE):
         yield Building("encoding passages", start, len(store), time.perf_counter() - started)
         piece = [store[row] for row in range(start, min(start + ENCODE_PIECE, len(store)))]
-        vectors[start : start + len(piece)] = encoder.encode([f"{p.title}, {p.text}" for p in piece], role="passage")
+        vectors[start : start + len(piece)] = encoder.encode(
+            [f"{p.title}, {p.text}" for p in piece], role="passage"
+        )
     yield Building("encoding passages", len(store), len(store), time.perf_counter() - started)
     return vectors
 
 
 def _manifest(
-    half: Path, name: str, corpus: Path, corpus_sha: str, count: int, kind: str, settings: dict[str, Any], chunking: Chunking | None, without_page: int
+    half: Path,
+    name: str,
+    corpus: Path,
+    corpus_sha: str,
+    count: int,
+    kind: str,
+    settings: dict[str, Any],
+    chunking: Chunking | None,
+    without_page: int,
 ) -> Manifest:
     sizes = {str(p.relative_to(half)): p.stat().st_size for p in sorted(half.rglob("*")) if p.is_file()}
     fingerprint = digest([corpus_sha, kind, settings])[:12]
@@ -232,6 +251,6 @@ def check_index(folder: Path, manifest: Manifest) -> None:
     for name, size in manifest.files.items():
         path = folder / name
         if not path.exists() or path.stat().st_size != size:
-            raise BackendError(f"{path} is missing or was changed after the index was built; build {manifest.name!r} again.")
-
-
+            raise BackendError(
+                f"{path} is missing or was changed after the index was built; build {manifest.name!r} again."
+            )

@@ -49,7 +49,9 @@ KINDS: dict[str, Callable[[Workspace], Rows]] = {
     "retrievers": lambda workspace: _rows(workspace.retrievers()),
     "encoders": lambda workspace: _registry(ENCODERS),
     "indexes": _kinds,
-    "llms": lambda workspace: _rows({n: e.about or f"{e.backend} {e.settings.get('model', '')}" for n, e in workspace.llms().items()}),
+    "llms": lambda workspace: _rows(
+        {n: e.about or f"{e.backend} {e.settings.get('model', '')}" for n, e in workspace.llms().items()}
+    ),
     "backends": lambda workspace: _registry(LLMS),
     "datasets": _datasets,
     "metrics": lambda workspace: _registry(METRICS),

@@ -79,11 +79,15 @@ def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> I
 def open_llm(name: str, entry: LLMEntry) -> Any:
     """Make the language model of an entry; loads weights where the backend has any."""
     if entry.backend not in LLMS:
-        raise NotFoundError(f"The model {name!r}: " + unknown("language model backend", entry.backend, LLMS.names()))
+        raise NotFoundError(
+            f"The model {name!r}: " + unknown("language model backend", entry.backend, LLMS.names())
+        )
     try:
         return LLMS[entry.backend](name, **with_environment(entry).settings)
     except TypeError as error:
-        raise UsageError(f"The model {name!r} has a setting that {entry.backend} does not take: {error}.") from None
+        raise UsageError(
+            f"The model {name!r} has a setting that {entry.backend} does not take: {error}."
+        ) from None
 
 
 def check_pages(page_ids: frozenset[str], gold: Iterator[frozenset[str]]) -> str:
@@ -99,5 +103,3 @@ def close(backend: Any) -> None:
     """Let a backend give back what it holds."""
     with contextlib.suppress(Exception):
         getattr(backend, "close", lambda: None)()
-
-

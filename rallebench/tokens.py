@@ -10,7 +10,7 @@ _IS_CJK = re.compile(rf"[{_CJK}]")
 
 # The 33 English stop words of Lucene's default analyser.
 STOPWORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with".split()
+    ["a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with"]
 )
 
 FINGERPRINT = "words-lower+cjk-bigrams/stopwords-lucene33/no-stemming/1"

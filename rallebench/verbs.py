@@ -41,7 +41,7 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def list(args: argparse.Namespace) -> dict[str, Any]:  # noqa: A001 - the verb's name
+def list(args: argparse.Namespace) -> dict[str, Any]:
     """What can be named."""
     from rallebench.listing import listing
 
@@ -52,12 +52,19 @@ def index(args: argparse.Namespace) -> dict[str, Any]:
     """Build an index."""
     from rallebench.corpora.chunking import Chunking
 
-    chunking = None if args.chunk_size is None else Chunking(args.chunk_size, args.chunk_overlap, args.chunk_unit)
+    chunking = (
+        None if args.chunk_size is None else Chunking(args.chunk_size, args.chunk_overlap, args.chunk_unit)
+    )
     if chunking is None and args.chunk_overlap:
         raise UsageError("--chunk-overlap needs --chunk-size.")
     manifest = None
     for progress in _workbench(args).build_index(
-        args.name, args.corpus, args.kind, encoder=args.encoder, page_map=args.page_map, chunking=chunking,
+        args.name,
+        args.corpus,
+        args.kind,
+        encoder=args.encoder,
+        page_map=args.page_map,
+        chunking=chunking,
         parameters=parse_settings(args.set),
     ):
         if isinstance(progress, Manifest):
@@ -67,7 +74,9 @@ def index(args: argparse.Namespace) -> dict[str, Any]:
             say(f"{progress.stage}{far} ({progress.seconds:.1f} s)")
     assert manifest is not None
     if manifest.passages_without_page:
-        say(f"Warning: {manifest.passages_without_page} of {manifest.passages} passages are not in {args.page_map}.")
+        say(
+            f"Warning: {manifest.passages_without_page} of {manifest.passages} passages are not in {args.page_map}."
+        )
     return manifest.model_dump()
 
 
@@ -123,9 +132,22 @@ def ask(args: argparse.Namespace) -> dict[str, Any]:
 def step_json(step: Step) -> dict[str, Any]:
     """A step for people and programs: kind, target, prompt, response, hits, cost."""
     request = step.request
-    kind = {"note": "identity", "tool": "tool"}.get(request_to_json(request)["ask"], request_to_json(request)["ask"])
-    target = request.retriever if isinstance(request, Retrieve) else request.llm if isinstance(request, Generate) else ""
-    value: dict[str, Any] = {"kind": kind, "target": target, "prompt": prompt_of(request), "response": step.reply.text}
+    kind = {"note": "identity", "tool": "tool"}.get(
+        request_to_json(request)["ask"], request_to_json(request)["ask"]
+    )
+    target = (
+        request.retriever
+        if isinstance(request, Retrieve)
+        else request.llm
+        if isinstance(request, Generate)
+        else ""
+    )
+    value: dict[str, Any] = {
+        "kind": kind,
+        "target": target,
+        "prompt": prompt_of(request),
+        "response": step.reply.text,
+    }
     if isinstance(request, Retrieve):
         value["hits"] = [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(step.reply.hits, 1)]
     value |= {"seconds": step.seconds, "cached": step.cached}
@@ -159,7 +181,9 @@ def run(args: argparse.Namespace) -> Any:
     return results
 
 
-def _prepare_in_folder(workbench: Workbench, name: str, path: Path, args: argparse.Namespace) -> benchmark.Plan:
+def _prepare_in_folder(
+    workbench: Workbench, name: str, path: Path, args: argparse.Namespace
+) -> benchmark.Plan:
     run = f"{args.name}-{name}" if args.name else ""
     resume = args.resume and (workbench.workspace.runs / run).exists()
     try:
@@ -203,7 +227,9 @@ def _run_one(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
     for message, count in report["errors"].items():
         say(f"{count} failed: {message}")
     if finished.state == "stopped":
-        raise StoppedError(f"Stopped after {report['n_done']} of {report['n']} questions; continue with --name {plan.name} --resume.")
+        raise StoppedError(
+            f"Stopped after {report['n_done']} of {report['n']} questions; continue with --name {plan.name} --resume."
+        )
     return {
         "run": finished.folder.name,
         "n": report["n"],
@@ -223,7 +249,9 @@ def _follow(stages: Iterator[Any], stoppable: _stoppable) -> Any:
     for stage in stages:
         if isinstance(stage, benchmark.Phase):
             stoppable.running = stage.name == "running"
-            say(stage.message or stage.name) if stage.name == "loading" else say(f"{stage.name} {stage.message}".strip())
+            say(stage.message or stage.name) if stage.name == "loading" else say(
+                f"{stage.name} {stage.message}".strip()
+            )
         elif isinstance(stage, Progress) and (time.monotonic() - told > 2 or stage.done == stage.total):
             told = time.monotonic()
             errors = f", {stage.errors} failed" if stage.errors else ""
@@ -231,7 +259,7 @@ def _follow(stages: Iterator[Any], stoppable: _stoppable) -> Any:
     return stage
 
 
-class _stoppable:  # noqa: N801 - reads as a clause where it is used
+class _stoppable:
     """The first Ctrl-C or SIGTERM stops after the current batch, the second at once; while nothing is
     being answered (``running`` is false) the first one stops at once."""
 
@@ -292,7 +320,12 @@ def track(args: argparse.Namespace) -> dict[str, Any]:
 
     workbench = _workbench(args)
     folder = workbench.open_run(args.run)
-    return {"run": args.run, "mlflow_run_id": log_run(folder.path, workspace=workbench.workspace.path, tracking_uri=args.tracking_uri)}
+    return {
+        "run": args.run,
+        "mlflow_run_id": log_run(
+            folder.path, workspace=workbench.workspace.path, tracking_uri=args.tracking_uri
+        ),
+    }
 
 
 def ui(args: argparse.Namespace) -> None:
@@ -325,15 +358,21 @@ def _drain(progress: Iterator[str]) -> None:
 def plain(verb: str, value: Any) -> str:
     """A verb's value as a person reads it."""
     if verb == "list":
-        return "\n\n".join(f"{kind}:\n" + "\n".join(_row(row) for row in rows) for kind, rows in value.items())
+        return "\n\n".join(
+            f"{kind}:\n" + "\n".join(_row(row) for row in rows) for kind, rows in value.items()
+        )
     if verb == "search":
         return "\n\n".join(_search_lines(found) for found in value)
     if verb == "render":
         return str(value["prompt"])
     if verb == "ask":
-        return "\n\n".join([*(_step_lines(n, s) for n, s in enumerate(value["steps"], 1)), f"Answer: {value['answer']}"])
+        return "\n\n".join(
+            [*(_step_lines(n, s) for n, s in enumerate(value["steps"], 1)), f"Answer: {value['answer']}"]
+        )
     if verb == "run":
-        return "\n\n".join(_run_lines(result) for result in (value if not isinstance(value, dict) else [value]))
+        return "\n\n".join(
+            _run_lines(result) for result in (value if not isinstance(value, dict) else [value])
+        )
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
@@ -342,7 +381,10 @@ def _row(row: Mapping[str, Any]) -> str:
 
 
 def _search_lines(found: Mapping[str, Any]) -> str:
-    lines = [f"{hit['rank']:>3}. [{hit['score']:.3f}] {hit['title']} (page {hit['page_id']})\n     {hit['text']}" for hit in found["hits"]]
+    lines = [
+        f"{hit['rank']:>3}. [{hit['score']:.3f}] {hit['title']} (page {hit['page_id']})\n     {hit['text']}"
+        for hit in found["hits"]
+    ]
     return "\n".join([found["query"], *(lines or ["  nothing found"])])
 
 
@@ -352,12 +394,16 @@ def _step_lines(number: int, step: Mapping[str, Any]) -> str:
 
 
 def _run_lines(result: Mapping[str, Any]) -> str:
-    lines = [f"{result['run']}: {result['n']} questions, {result['n_errors']} failed, {result['seconds']:.1f} s"]
+    lines = [
+        f"{result['run']}: {result['n']} questions, {result['n_errors']} failed, {result['seconds']:.1f} s"
+    ]
     for name, m in result["metrics"].items():
         if "_at_" in name:
             continue
-        shown = "not scored" if m["value"] is None else f"{m['value']:.4f}  [{m['low']:.4f}, {m['high']:.4f}]  n = {m['n']}"
+        shown = (
+            "not scored"
+            if m["value"] is None
+            else f"{m['value']:.4f}  [{m['low']:.4f}, {m['high']:.4f}]  n = {m['n']}"
+        )
         lines.append(f"  {name:<22} {shown}")
     return "\n".join(lines)
-
-

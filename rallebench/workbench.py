@@ -29,7 +29,18 @@ from rallebench.datasets.kilt import read_questions
 from rallebench.errors import NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.indexing import Building, build_index
 from rallebench.loading import Encoders, close, open_llm, open_retriever
-from rallebench.types import Chain, Episode, Example, Generate, Gold, Message, Question, Request, Retrieve, Step
+from rallebench.types import (
+    Chain,
+    Episode,
+    Example,
+    Generate,
+    Gold,
+    Message,
+    Question,
+    Request,
+    Retrieve,
+    Step,
+)
 from rallebench.workspace import Workspace
 
 HEAVY_BACKENDS = frozenset({"transformers"})
@@ -79,7 +90,9 @@ def _read(path: Path, mtime: int, size: int) -> tuple[Example, ...]:
 class Workbench:
     """See the module. Every verb is safe to call from several sessions at once."""
 
-    def __init__(self, workspace: Path, *, base_settings: Path | None = None, tracking_uri: str | None = None) -> None:
+    def __init__(
+        self, workspace: Path, *, base_settings: Path | None = None, tracking_uri: str | None = None
+    ) -> None:
         self.workspace = Workspace(workspace, base_settings)
         self.tracking_uri = tracking_uri
         self.jobs: dict[str, Job] = {}
@@ -190,7 +203,9 @@ class Workbench:
             del self._loaded[name]
             close(backend)
             del backend
-            self._encoders.keep({m.encoder_name for n, m in self.workspace.manifests().items() if n in self._retrievers})
+            self._encoders.keep(
+                {m.encoder_name for n, m in self.workspace.manifests().items() if n in self._retrievers}
+            )
             memory.release()
             return f"Unloaded {name}: {before - memory.Memory.now()} given back."
 
@@ -205,7 +220,9 @@ class Workbench:
                 continue
             if action.kind == "generate":
                 if not heavy and self.workspace.llm(action.target).backend in HEAVY_BACKENDS:
-                    raise NotFoundError(f"The language model {action.target!r} is not loaded. Load it in the Models tab.")
+                    raise NotFoundError(
+                        f"The language model {action.target!r} is not loaded. Load it in the Models tab."
+                    )
                 yield from self.load(action.target, "language model")
             else:
                 yield from self.load(action.target, "retriever")
@@ -273,7 +290,9 @@ class Workbench:
     def save_chain(self, chain: Chain, name: str) -> Path:
         """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""
         if not name.strip() or any(c in name for c in '/\\:*?"<>|\0') or name.startswith("."):
-            raise UsageError(f"The chain name {name!r} cannot be a file name; use letters, digits, '-' and '_'.")
+            raise UsageError(
+                f"The chain name {name!r} cannot be a file name; use letters, digits, '-' and '_'."
+            )
         named = chain_from_json(chain_to_json(replace(chain, name=name.strip())), "The chain")
         path = self.workspace.path / "chains" / f"{name.strip()}.json"
         save_chain(named, path)
@@ -292,7 +311,12 @@ class Workbench:
                     folder.ask_to_stop()
 
         return benchmark.execute(
-            self.workspace, plan, lambda chain: self.load_for(chain, heavy=heavy), lambda: self.memo, self.track_run, opened
+            self.workspace,
+            plan,
+            lambda chain: self.load_for(chain, heavy=heavy),
+            lambda: self.memo,
+            self.track_run,
+            opened,
         )
 
     def start_run(self, plan: benchmark.Plan) -> Job:
@@ -315,7 +339,10 @@ class Workbench:
         except RalleError as error:
             job.phase, job.error = "failed", str(error)
         except Exception as error:
-            job.phase, job.error = "failed", f"Internal error, please report it: {type(error).__name__}: {error}"
+            job.phase, job.error = (
+                "failed",
+                f"Internal error, please report it: {type(error).__name__}: {error}",
+            )
             raise
         finally:
             job.done = True
@@ -387,7 +414,9 @@ class Workbench:
         """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""
         from rallebench.tracking.live import trace_later
 
-        trace_later(episode, question, workspace=self.workspace.path, tracking_uri=self.tracking_uri, source=source)
+        trace_later(
+            episode, question, workspace=self.workspace.path, tracking_uri=self.tracking_uri, source=source
+        )
 
     def start_mlflow(self) -> Iterator[str]:
         """Start MLflow's own page on loopback, yielding what goes on, its address last. Raises BackendError."""
@@ -402,8 +431,15 @@ class Workbench:
     # indexes
 
     def build_index(
-        self, name: str, corpus: Path, kind: str, *, encoder: str = "minilm", page_map: Path | None = None,
-        chunking: Chunking | None = None, parameters: dict[str, Any] | None = None,
+        self,
+        name: str,
+        corpus: Path,
+        kind: str,
+        *,
+        encoder: str = "minilm",
+        page_map: Path | None = None,
+        chunking: Chunking | None = None,
+        parameters: dict[str, Any] | None = None,
     ) -> Iterator[Building | Manifest]:
         """Build an index of the workspace, yielding progress, the Manifest last.
 
@@ -427,7 +463,9 @@ class Workbench:
             for building in self._building.values():
                 building.stopping = True
 
-    def _build(self, name: str, pieces: Generator[Building | Manifest, None, None], building: Followed) -> None:
+    def _build(
+        self, name: str, pieces: Generator[Building | Manifest, None, None], building: Followed
+    ) -> None:
         try:
             for piece in pieces:
                 building.say(piece)

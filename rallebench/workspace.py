@@ -86,7 +86,9 @@ class Workspace:
         if os.path.isfile(path):
             return path.name.split(".json")[0], path.resolve()
         if path.suffix or "/" in reference or os.path.isdir(path):
-            raise NotFoundError(f"{reference} is no file of questions. Known question sets: {', '.join(known)}.")
+            raise NotFoundError(
+                f"{reference} is no file of questions. Known question sets: {', '.join(known)}."
+            )
         raise NotFoundError(unknown("question set", reference, list(known)))
 
     # chains
@@ -134,7 +136,9 @@ class Workspace:
 
     def retrievers(self) -> dict[str, str]:
         """Name → one line about it: built indexes, the starter's, and those of RaLLe's settings."""
-        found = {name: f"starter corpus, {kind}, built on first use" for name, kind in STARTER_INDEXES.items()}
+        found = {
+            name: f"starter corpus, {kind}, built on first use" for name, kind in STARTER_INDEXES.items()
+        }
         if self.base:
             found |= {name: f"RaLLe settings: {entry.type}" for name, entry in self.base.retrievers.items()}
         for name, manifest in self.manifests().items():

@@ -30,7 +30,17 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # verbs.ui opens the page; it is the one name that the command line takes from above.
 ALLOWED = {("verbs", "gui"), ("__main__", "cli")}
-HEAVY = {"torch", "transformers", "faiss", "mlflow", "gradio", "bm25s", "openai", "bitsandbytes", "sentence_transformers"}
+HEAVY = {
+    "torch",
+    "transformers",
+    "faiss",
+    "mlflow",
+    "gradio",
+    "bm25s",
+    "openai",
+    "bitsandbytes",
+    "sentence_transformers",
+}
 
 
 def modules() -> list[Path]:
@@ -66,11 +76,21 @@ def test_a_module_imports_only_its_own_package_and_lower_layers(path: Path) -> N
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_heavy_packages_are_imported_only_inside_functions(path: Path) -> None:
-    inner = any(part.startswith("_") and not part.startswith("__") for part in path.relative_to(ROOT).parts[:-1])
+    inner = any(
+        part.startswith("_") and not part.startswith("__") for part in path.relative_to(ROOT).parts[:-1]
+    )
     if layer_of(path) == "gui" or inner:
         pytest.skip("the page and a backend's own folder are imported when they are used")
-    top = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    names = {(n.module or "") if isinstance(n, ast.ImportFrom) else a.name for n in top for a in getattr(n, "names", [])}
+    top = [
+        node
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
+    names = {
+        (n.module or "") if isinstance(n, ast.ImportFrom) else a.name
+        for n in top
+        for a in getattr(n, "names", [])
+    }
     assert not {name.split(".")[0] for name in names} & HEAVY
 
 

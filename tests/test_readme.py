@@ -24,7 +24,9 @@ def test_the_first_screen_has_exactly_the_two_commands_and_each_does_all_set_up(
     commands = [block.strip() for block in blocks(first_screen)]
     assert len(commands) == 2
     for command in commands:
-        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/python ")
+        assert command.startswith(
+            "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/python "
+        )
     assert commands[0].endswith("app.py") and commands[1].endswith("-m pytest")
 
 
@@ -52,9 +54,13 @@ def test_every_picture_and_file_that_is_named_exists() -> None:
         assert (PROJECT / name).exists() or (PROJECT / "rallebench" / name).exists(), name
 
 
-def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("corpus.tsv").write_text("id\ttext\ttitle\n1\tTitan is a moon of Saturn.\tTitan\n2\tRome is a city.\tRome\n")
+    Path("corpus.tsv").write_text(
+        "id\ttext\ttitle\n1\tTitan is a moon of Saturn.\tTitan\n2\tRome is a city.\tRome\n"
+    )
     Path("map.json").write_text('{"1": "10", "2": "20"}')
     section = README.split("## Your own corpus")[1].split("\n## ")[0]
     lines = [line for block in blocks(section) for line in block.strip().split("\n")]

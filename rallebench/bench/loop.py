@@ -41,7 +41,12 @@ class _Worker:
     """Threads that answer the requests of one resource, batch by batch."""
 
     def __init__(
-        self, backends: Backends, memo: Memo | None, done: queue.SimpleQueue[_Finished], batch_size: int, threads: int
+        self,
+        backends: Backends,
+        memo: Memo | None,
+        done: queue.SimpleQueue[_Finished],
+        batch_size: int,
+        threads: int,
     ) -> None:
         self._backends, self._memo, self._done, self._batch_size = backends, memo, done, batch_size
         self._waiting: deque[_Open] = deque()
@@ -118,7 +123,12 @@ def run(
 
 class _Loop:
     def __init__(
-        self, make_flow: Callable[[Question], Flow], backends: Backends, workflow: str, memo: Memo | None, batch_size: int
+        self,
+        make_flow: Callable[[Question], Flow],
+        backends: Backends,
+        workflow: str,
+        memo: Memo | None,
+        batch_size: int,
     ) -> None:
         self._make_flow, self._backends, self._workflow, self._memo = make_flow, backends, workflow, memo
         self._batch_size = batch_size
@@ -152,7 +162,11 @@ class _Loop:
         for worker in self._workers.values():
             worker.close()
         deadline = time.monotonic() + STOP_PATIENCE
-        while self._open and any(worker.busy for worker in self._workers.values()) and time.monotonic() < deadline:
+        while (
+            self._open
+            and any(worker.busy for worker in self._workers.values())
+            and time.monotonic() < deadline
+        ):
             self._wait(0.1)
         yield from self._ended
 
@@ -205,7 +219,9 @@ class _Loop:
             threads = int(getattr(self._backends.of(request), "concurrency", 1))
         except RalleError:
             threads = 1
-        return _Worker(self._backends, self._memo, self._done, 1 if threads > 1 else self._batch_size, threads)
+        return _Worker(
+            self._backends, self._memo, self._done, 1 if threads > 1 else self._batch_size, threads
+        )
 
     def _wait(self, seconds: float) -> None:
         """Take every batch that has ended, waiting for the first one at most ``seconds``."""

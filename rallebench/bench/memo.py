@@ -44,7 +44,9 @@ class Memo:
             self._db.execute(_SCHEMA)
             self._db.commit()
         except (sqlite3.Error, OSError) as error:
-            damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+            damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
+                error, sqlite3.OperationalError
+            )
             mend = "delete it" if damaged else "free space"
             raise BackendError(
                 f"The memory {path} cannot be opened ({error}); {mend} or choose another --workspace."

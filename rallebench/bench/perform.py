@@ -55,7 +55,13 @@ def batch_key(request: Request) -> str:
     if isinstance(request, Retrieve):
         return f"{request.retriever}\0{request.k}"
     if isinstance(request, Generate):
-        settings = [request.max_tokens, request.temperature, request.seed, list(request.stop), dict(request.options)]
+        settings = [
+            request.max_tokens,
+            request.temperature,
+            request.seed,
+            list(request.stop),
+            dict(request.options),
+        ]
         return f"{request.llm}\0{digest(settings)}\0{bool(request.tools)}"
     return resource(request)[1]
 
@@ -119,7 +125,9 @@ def flow_error(error: Exception) -> RalleError:
 
 def trim(reply: Reply, k: int, titled: bool) -> Reply:
     """The reply to the same query with a smaller k."""
-    return reply if len(reply.hits) <= k else replace(reply, **_fields(retrieval_reply(reply.hits[:k], titled)))
+    return (
+        reply if len(reply.hits) <= k else replace(reply, **_fields(retrieval_reply(reply.hits[:k], titled)))
+    )
 
 
 def _fields(reply: Reply) -> dict[str, Any]:

@@ -16,14 +16,21 @@ _DOWNSTREAM = ("accuracy", "em", "f1", "rougel", "has_answer")
 
 def output_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
     """RaLLe's line of ``output.jsonl``: per action its prompt and provenance or answer."""
-    row: dict[str, Any] = {"id": record.get("id"), "input": record.get("input"), "output": [_action_row(s) for s in episode.steps]}
+    row: dict[str, Any] = {
+        "id": record.get("id"),
+        "input": record.get("input"),
+        "output": [_action_row(s) for s in episode.steps],
+    }
     return {**row, "error": episode.error} if episode.error else row
 
 
 def _action_row(step: Step) -> dict[str, Any]:
     prompt = prompt_of(step.request)
     if isinstance(step.request, Retrieve):
-        return {"prompt": prompt, "provenance": [_provenance(hit.passage, full=True) for hit in step.reply.hits]}
+        return {
+            "prompt": prompt,
+            "provenance": [_provenance(hit.passage, full=True) for hit in step.reply.hits],
+        }
     return {"prompt": prompt, "answer": step.reply.text}
 
 
@@ -45,7 +52,9 @@ def results(report: Mapping[str, Any]) -> dict[str, Any]:
         "kilt": {f"KILT-{m}": value[f"KILT-{m}"] for m in _DOWNSTREAM if f"KILT-{m}" in value},
         "downstream": {m: value[m] for m in _DOWNSTREAM if m in value},
         "retrieval": {
-            key: value[name] for key, name in (("Rprec", "Rprec"), ("recall_at_5", "recall@5")) if name in value
+            key: value[name]
+            for key, name in (("Rprec", "Rprec"), ("recall_at_5", "recall@5"))
+            if name in value
         },
         "n": report["n"],
         "n_errors": report["n_errors"],
@@ -64,12 +73,20 @@ def prompts_text(chain: Chain) -> str:
 
 
 def write_ralle_files(
-    folder: Path, records: Sequence[Mapping[str, Any]], episodes: Mapping[str, Episode], report: Mapping[str, Any],
-    chain: Chain | None, config: Mapping[str, Any] | None,
+    folder: Path,
+    records: Sequence[Mapping[str, Any]],
+    episodes: Mapping[str, Episode],
+    report: Mapping[str, Any],
+    chain: Chain | None,
+    config: Mapping[str, Any] | None,
 ) -> None:
     """Write RaLLe's files into a run folder, each whole. A failed question stands in ``output.jsonl`` with its
     error and is left out of ``output_reduced.jsonl``, so that nobody scores it as an empty answer."""
-    pairs = [(record, episodes[str(record["id"]).strip()]) for record in records if str(record["id"]).strip() in episodes]
+    pairs = [
+        (record, episodes[str(record["id"]).strip()])
+        for record in records
+        if str(record["id"]).strip() in episodes
+    ]
     write_text(folder / "output.jsonl", _lines(output_row(r, e) for r, e in pairs))
     write_text(folder / "output_reduced.jsonl", _lines(reduced_row(r, e) for r, e in pairs if not e.error))
     write_json(folder / "results.json", results(report), indent=4)

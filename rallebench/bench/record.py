@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.types import Episode, Generate, Hit, Message, Note, Outcome, Passage, Reply, Request, Retrieve, Step
-from rallebench.types import ToolCall, ToolSpec, UseTool
+from rallebench.types import (
+    Episode,
+    Generate,
+    Hit,
+    Message,
+    Note,
+    Outcome,
+    Passage,
+    Reply,
+    Request,
+    Retrieve,
+    Step,
+    ToolCall,
+    ToolSpec,
+    UseTool,
+)
 
 
 def request_to_json(request: Request) -> dict[str, Any]:
@@ -23,7 +37,10 @@ def request_to_json(request: Request) -> dict[str, Any]:
         "messages": [{"role": m.role, "content": m.content} for m in request.messages],
     }
     optional = {
-        "tools": [{"name": t.name, "description": t.description, "parameters": dict(t.parameters)} for t in request.tools],
+        "tools": [
+            {"name": t.name, "description": t.description, "parameters": dict(t.parameters)}
+            for t in request.tools
+        ],
         "max_tokens": request.max_tokens,
         "stop": list(request.stop),
         "temperature": request.temperature,
@@ -94,7 +111,8 @@ def reply_from_json(value: Mapping[str, Any]) -> Reply:
     return Reply(
         value["text"],
         tuple(
-            Hit(Passage(h["doc_id"], h["text"], h["title"], h["page_id"]), h["score"]) for h in value.get("hits", ())
+            Hit(Passage(h["doc_id"], h["text"], h["title"], h["page_id"]), h["score"])
+            for h in value.get("hits", ())
         ),
         tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in value.get("tool_calls", ())),
         value.get("prompt_tokens", 0),

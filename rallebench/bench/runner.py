@@ -75,7 +75,11 @@ def work(
 
 class _Counter:
     def __init__(
-        self, folder: RunFolder, total: int, already: int, observe: Callable[[Episode], Mapping[str, float | None]]
+        self,
+        folder: RunFolder,
+        total: int,
+        already: int,
+        observe: Callable[[Episode], Mapping[str, float | None]],
     ) -> None:
         self.folder, self.total, self.already, self.observe = folder, total, already, observe
         self.sums: dict[str, list[float]] = {}
@@ -117,7 +121,9 @@ class _Counter:
 
     def check(self, max_errors: int | None) -> None:
         if self.errors == self.new >= min(FIRST_FAILURES, self.total) and not self.already:
-            raise BackendError(f"The first {self.new} questions all failed, so the run was stopped: {self.first_message}")
+            raise BackendError(
+                f"The first {self.new} questions all failed, so the run was stopped: {self.first_message}"
+            )
         if max_errors is not None and self.errors > max_errors:
             raise BackendError(
                 f"{self.errors} questions failed, more than --max-errors {max_errors}, so the run was stopped. "

@@ -44,7 +44,9 @@ def choose_metrics(asked: Sequence[str] | None, examples: Sequence[Example], dat
     for name in asked:
         for need in _needs(name):
             if not have[need]:
-                raise UsageError(f"{name} needs {need}; {dataset} has none. Drop that metric or choose another question set.")
+                raise UsageError(
+                    f"{name} needs {need}; {dataset} has none. Drop that metric or choose another question set."
+                )
     return tuple(dict.fromkeys(metric(name).name for name in asked))
 
 
@@ -68,7 +70,9 @@ def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> l
 def examples_of(folder: RunFolder) -> list[Example]:
     """The questions of a run with their gold, in order."""
     where = f"{folder.path}/questions.jsonl"
-    return [Example(Question(record_id(r, where), r["input"]), read_gold(r, where), r) for r in folder.records()]
+    return [
+        Example(Question(record_id(r, where), r["input"]), read_gold(r, where), r) for r in folder.records()
+    ]
 
 
 def report_of(
@@ -115,7 +119,10 @@ def score_run(folder: RunFolder, names: Sequence[str]) -> dict[str, Any]:
     report, scores = report_of(folder, examples, folder.episodes(), names)
     write_text(
         folder.path / SCORES,
-        "".join(json.dumps({k: v for k, v in asdict(s).items() if v != ""}, ensure_ascii=False) + "\n" for s in scores),
+        "".join(
+            json.dumps({k: v for k, v in asdict(s).items() if v != ""}, ensure_ascii=False) + "\n"
+            for s in scores
+        ),
     )
     write_json(folder.path / REPORT, report)
     return report

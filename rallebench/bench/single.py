@@ -42,7 +42,13 @@ Event = Union[StepStarted, Delta, StepDone, Episode]
 
 
 def run_one(
-    flow: Flow, backends: Backends, *, qid: str = "", workflow: str = "chain", memo: Memo | None = None, stream: bool = False
+    flow: Flow,
+    backends: Backends,
+    *,
+    qid: str = "",
+    workflow: str = "chain",
+    memo: Memo | None = None,
+    stream: bool = False,
 ) -> Iterator[Event]:
     """Yield events, the Episode last. Errors end in the Episode, never in an exception.
 

@@ -18,7 +18,9 @@ class Mean:
     n: int
 
 
-def means(columns: Mapping[str, Sequence[float | None]], *, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Mean]:
+def means(
+    columns: Mapping[str, Sequence[float | None]], *, resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Mean]:
     """Metric → Mean. Columns have equal length, one entry per question, None = not scored.
 
     Questions are resampled with replacement, the same resamples for every metric; a resample in

@@ -33,7 +33,9 @@ def checked_run_name(name: str) -> str:
     """A name that is one plain folder name; UsageError otherwise."""
     too_long = len(name.encode("utf-8", "replace")) > 200
     if not _NAME.fullmatch(name) or too_long or name.startswith(".") or name.endswith((" ", ".")):
-        raise UsageError(f"The run name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'.")
+        raise UsageError(
+            f"The run name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
+        )
     return name
 
 
@@ -49,7 +51,9 @@ class RunFolder:
         return self.path.name
 
     @staticmethod
-    def create(runs: Path, name: str, spec: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> RunFolder:
+    def create(
+        runs: Path, name: str, spec: Mapping[str, Any], records: Iterable[Mapping[str, Any]]
+    ) -> RunFolder:
         """Make ``runs/name`` with ``run.json`` and ``questions.jsonl``, whole or not at all.
 
         Raises UsageError if a run of that name exists.
@@ -89,8 +93,10 @@ class RunFolder:
         """``run.json``. Raises BadFileError if it is not what a run writes."""
         value = read_json(self.path / RUN)
         spec = value.get("spec") if isinstance(value, dict) else None
-        if not isinstance(spec, dict) or not _SPEC <= spec.keys() or not _RUN <= value.keys():
-            raise BadFileError(f"{self.path / RUN} was damaged by another program; start a run with another name.")
+        if not isinstance(spec, dict) or not spec.keys() >= _SPEC or not value.keys() >= _RUN:
+            raise BadFileError(
+                f"{self.path / RUN} was damaged by another program; start a run with another name."
+            )
         made: dict[str, Any] = value
         return made
 
@@ -107,7 +113,9 @@ class RunFolder:
         path = self.path / QUESTIONS
         records = list(read_own_jsonl(path))
         if not records or not all(isinstance(r, dict) and {"id", "input"} <= r.keys() for r in records):
-            raise BadFileError(f"{path} is missing or damaged, so nothing can be scored; start a run with another name.")
+            raise BadFileError(
+                f"{path} is missing or damaged, so nothing can be scored; start a run with another name."
+            )
         return records
 
     def lines(self) -> dict[str, dict[str, Any]]:
@@ -184,7 +192,9 @@ class RunFolder:
     def set_state(self, state: str, **values: Any) -> None:
         """Write ``state.json``; a full disk here must not end a run."""
         with contextlib.suppress(Exception):
-            write_json(self.path / STATE, {"state": state, "updated": time.time(), "pid": os.getpid(), **values})
+            write_json(
+                self.path / STATE, {"state": state, "updated": time.time(), "pid": os.getpid(), **values}
+            )
 
     def lock(self) -> Any:
         """A lock that the operating system frees when its process dies. Raises UsageError if held."""
@@ -194,7 +204,9 @@ class RunFolder:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise UsageError(f"The run {self.name!r} is being worked on by another process; wait for it or stop it.") from None
+            raise UsageError(
+                f"The run {self.name!r} is being worked on by another process; wait for it or stop it."
+            ) from None
         except OSError as error:
             raise disk_error(self.path, error) from error
         return lock

@@ -12,8 +12,21 @@ from typing import Any
 
 from rallebench.chain.template import render
 from rallebench.errors import TemplateError, UsageError
-from rallebench.types import Action, Chain, Evidence, Flow, Generate, Message, Note, Outcome, Passage, Question, Request
-from rallebench.types import Retrieve, Step
+from rallebench.types import (
+    Action,
+    Chain,
+    Evidence,
+    Flow,
+    Generate,
+    Message,
+    Note,
+    Outcome,
+    Passage,
+    Question,
+    Request,
+    Retrieve,
+    Step,
+)
 
 _OWN = ("max_tokens", "temperature", "seed", "stop", "system")
 

@@ -28,12 +28,16 @@ class Chunking:
         if self.size < 1:
             raise UsageError(f"The chunk size is {self.size}; it must be at least 1.")
         if not 0 <= self.overlap < self.size:
-            raise UsageError(f"The chunk overlap is {self.overlap}; it must lie between 0 and {self.size - 1}.")
+            raise UsageError(
+                f"The chunk overlap is {self.overlap}; it must lie between 0 and {self.size - 1}."
+            )
 
 
 _PIECES = {
     "words": re.compile(r"\S+"),
-    "tokens": re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"),
+    "tokens": re.compile(
+        r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
+    ),
     "characters": re.compile(r".", re.DOTALL),
 }
 

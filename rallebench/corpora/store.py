@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rallebench.errors import BadFileError, BackendError
+from rallebench.errors import BackendError, BadFileError
 from rallebench.types import Passage
 
 PASSAGES, OFFSETS = "passages.jsonl", "offsets.npy"
@@ -32,7 +32,9 @@ class PassageStore:
                 f"{folder} is not a whole index ({error}); build it again with 'rallebench index'."
             ) from None
         if len(self._map) != int(self._offsets[-1]):
-            raise BadFileError(f"{folder / PASSAGES} was changed after the index was built; build the index again.")
+            raise BadFileError(
+                f"{folder / PASSAGES} was changed after the index was built; build the index again."
+            )
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -76,5 +78,7 @@ def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
             os.fsync(handle.fileno())
         np.save(folder / OFFSETS, np.frombuffer(offsets, dtype=np.uint64))
     except OSError as error:
-        raise BackendError(f"Could not write {folder}: {error.strerror or error}; free space and build again.") from error
+        raise BackendError(
+            f"Could not write {folder}: {error.strerror or error}; free space and build again."
+        ) from error
     return len(offsets) - 1, total.hexdigest()

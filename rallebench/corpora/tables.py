@@ -51,7 +51,9 @@ def read_page_map(path: Path) -> dict[str, str]:
         raise BadFileError(f"{path} should hold a JSON object that maps passage ids to page ids.")
     for key, page in value.items():
         if not isinstance(page, (str, int)):
-            raise BadFileError(f"{path} maps {key!r} to {type(page).__name__}; a page id is a string or a number.")
+            raise BadFileError(
+                f"{path} maps {key!r} to {type(page).__name__}; a page id is a string or a number."
+            )
     return {str(key).strip(): str(page).strip() for key, page in value.items()}
 
 
@@ -83,9 +85,17 @@ def _tsv_rows(path: Path) -> Iterator[tuple[int, str, str, str, str]]:
             )
         at_id, at_text, at_title = columns
         if max(at_id, at_text) >= len(fields):
-            raise BadFileError(f"{path}, line {number} has {len(fields)} columns, fewer than its header names.")
+            raise BadFileError(
+                f"{path}, line {number} has {len(fields)} columns, fewer than its header names."
+            )
         title = fields[at_title] if at_title is not None and at_title < len(fields) else ""
-        yield number, unquote(fields[at_id].strip()), unquote(fields[at_text].strip()), unquote(title.strip()), ""
+        yield (
+            number,
+            unquote(fields[at_id].strip()),
+            unquote(fields[at_text].strip()),
+            unquote(title.strip()),
+            "",
+        )
 
 
 def _header(path: Path, fields: list[str]) -> tuple[int, int, int | None] | None:

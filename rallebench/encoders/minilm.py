@@ -65,7 +65,11 @@ class MiniLM:
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             batch = self.tokenizer(
-                [texts[i] for i in rows], padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
+                [texts[i] for i in rows],
+                padding=True,
+                truncation=True,
+                max_length=MAX_TOKENS,
+                return_tensors="pt",
             )
             with torch.inference_mode():
                 hidden = self.model(**batch).last_hidden_state

@@ -100,4 +100,6 @@ def serve(args: argparse.Namespace) -> None:
             show_error=True,
         )
     except (OSError, ValueError) as error:
-        raise UsageError(f"The page could not be opened on {args.host}:{args.port} ({error}); choose another --port.") from None
+        raise UsageError(
+            f"The page could not be opened on {args.host}:{args.port} ({error}); choose another --port."
+        ) from None

@@ -59,7 +59,11 @@ def _generation(row: dict[str, Any], where: str) -> dict[str, Any]:
             settings[name] = number
     if row["system"]:
         settings["system"] = row["system"]
-    stop = [line.encode().decode("unicode_escape") if "\\" in line else line for line in (row["stop"] or "").split("\n") if line]
+    stop = [
+        line.encode().decode("unicode_escape") if "\\" in line else line
+        for line in (row["stop"] or "").split("\n")
+        if line
+    ]
     if stop:
         settings["stop"] = stop
     return checked_generation(settings, where)
@@ -87,7 +91,11 @@ def shown_number(value: Any) -> str:
 
 def action_values(action: Action) -> dict[str, Any]:
     """An action → the values of its row."""
-    other = {k: v for k, v in action.generation.items() if k not in ("max_tokens", "temperature", "seed", "stop", "system")}
+    other = {
+        k: v
+        for k, v in action.generation.items()
+        if k not in ("max_tokens", "temperature", "seed", "stop", "system")
+    }
     return {
         "kind": action.kind,
         "template": action.template,

@@ -55,7 +55,9 @@ def prompt(text: str, gold: Gold, mark: bool, waiting: bool = False) -> str:
     """An interpreted prompt with the gold answers marked."""
     found = len({start for start, _, _ in find_answers(text, gold.answers)}) if mark and gold.answers else 0
     extra = badge(f"gold answer ×{found}", "good") if found else ""
-    return text_box("Prompt" + (", not executed yet" if waiting else ""), marked(text, gold.answers, mark), extra)
+    return text_box(
+        "Prompt" + (", not executed yet" if waiting else ""), marked(text, gold.answers, mark), extra
+    )
 
 
 def step_prompt(step: Step, gold: Gold, mark: bool) -> str:
@@ -63,7 +65,8 @@ def step_prompt(step: Step, gold: Gold, mark: bool) -> str:
     shown = prompt(prompt_of(step.request), gold, mark)
     if isinstance(step.request, Generate):
         system = "".join(
-            text_box(message.role.capitalize(), escape(message.content)) for message in step.request.messages[:-1]
+            text_box(message.role.capitalize(), escape(message.content))
+            for message in step.request.messages[:-1]
         )
         return system + shown
     return shown
@@ -142,9 +145,13 @@ def gold_line(example: Example) -> str:
     gold = example.gold
     if not gold.answers and not gold.pages:
         return note("This question has no gold: nothing can be marked or scored.")
-    answers = " ".join(f'<mark class="rb-answer">{escape(a)}</mark>' for a in gold.answers[:8]) or "none given"
+    answers = (
+        " ".join(f'<mark class="rb-answer">{escape(a)}</mark>' for a in gold.answers[:8]) or "none given"
+    )
     more = f" and {len(gold.answers) - 8} more" if len(gold.answers) > 8 else ""
-    pages = " ".join(f'<mark class="rb-page">{escape(gold.titles.get(p) or p)}</mark>' for p in _in_order(gold.pages, gold))
+    pages = " ".join(
+        f'<mark class="rb-page">{escape(gold.titles.get(p) or p)}</mark>' for p in _in_order(gold.pages, gold)
+    )
     return f'<div class="rb-label"><span>Gold answers:</span> {answers}{more} <span>Gold pages:</span> {pages or "none given"}</div>'
 
 

@@ -13,12 +13,51 @@ from rallebench.gui.views import badge, duration, empty, error, note, progress_b
 from rallebench.metrics import card
 from rallebench.types import Episode, Example
 
-RUN_COLUMNS = ("run", "state", "questions", "failed", "EM", "F1", "KILT-EM", "R-precision", "Recall@5", "s/question", "question set", "made")
-QUESTION_COLUMNS = ("#", "question", "answer", "gold answer", "EM", "F1", "R-prec", "gold rank", "from memory", "error")
-FILTERS = ("all", "wrong", "right", "gold page not retrieved", "gold page retrieved, answer wrong", "refused or empty", "failed")
+RUN_COLUMNS = (
+    "run",
+    "state",
+    "questions",
+    "failed",
+    "EM",
+    "F1",
+    "KILT-EM",
+    "R-precision",
+    "Recall@5",
+    "s/question",
+    "question set",
+    "made",
+)
+QUESTION_COLUMNS = (
+    "#",
+    "question",
+    "answer",
+    "gold answer",
+    "EM",
+    "F1",
+    "R-prec",
+    "gold rank",
+    "from memory",
+    "error",
+)
+FILTERS = (
+    "all",
+    "wrong",
+    "right",
+    "gold page not retrieved",
+    "gold page retrieved, answer wrong",
+    "refused or empty",
+    "failed",
+)
 REFUSAL = "can not answer"
 
-_STATES = {"done": "good", "running": "page", "loading": "page", "scoring": "page", "tracking": "page", "failed": "bad"}
+_STATES = {
+    "done": "good",
+    "running": "page",
+    "loading": "page",
+    "scoring": "page",
+    "tracking": "page",
+    "failed": "bad",
+}
 
 
 def state_badge(state: str) -> str:
@@ -41,11 +80,17 @@ def live(name: str, state: Mapping[str, Any], phase: str = "", message: str = ""
         parts += [f"{rate:.1f} questions/s", f"about {duration((total - done) / rate)} left"]
     head = f'<div class="rb-label">{" ".join(f"<span>{p}</span>" for p in parts)}</div>'
     means = "".join(
-        badge(f"{card(metric)['label']} {mean:.3f} (n = {n})") for metric, (mean, n) in (state.get("means") or {}).items()
+        badge(f"{card(metric)['label']} {mean:.3f} (n = {n})")
+        for metric, (mean, n) in (state.get("means") or {}).items()
     )
     said = message or str(state.get("message") or "")
     bad = state.get("state") == "failed"
-    return head + progress_bar(done, total) + f'<div class="rb-label">{means}</div>' + ((error(said) if bad else note(said)) if said else "")
+    return (
+        head
+        + progress_bar(done, total)
+        + f'<div class="rb-label">{means}</div>'
+        + ((error(said) if bad else note(said)) if said else "")
+    )
 
 
 def report_table(report: Mapping[str, Any] | None) -> str:
@@ -69,7 +114,11 @@ def _summary(report: Mapping[str, Any]) -> str:
         f"{report['steps_from_memory']} of {report['steps']} steps from memory",
         f"{report['prompt_tokens']} + {report['completion_tokens']} tokens",
     ]
-    badges = "".join(badge(fact, "bad" if fact.endswith("failed") and not fact.startswith("0") else "") for fact in facts if fact)
+    badges = "".join(
+        badge(fact, "bad" if fact.endswith("failed") and not fact.startswith("0") else "")
+        for fact in facts
+        if fact
+    )
     return f'<div class="rb-label"><b>{escape(str(report["run"]))}</b> on {escape(str(report["dataset"]))} {badges}</div>'
 
 
@@ -77,7 +126,11 @@ def _metric_row(name: str, value: Mapping[str, Any]) -> str:
     about = card(name)
     traps = f" Beware: {about['traps']}" if about.get("traps") else ""
     mean = "not scored" if value["value"] is None else number(value["value"], about.get("unit", ""))
-    interval = "" if value["low"] is None else f"{number(value['low'], about.get('unit', ''))} – {number(value['high'], about.get('unit', ''))}"
+    interval = (
+        ""
+        if value["low"] is None
+        else f"{number(value['low'], about.get('unit', ''))} – {number(value['high'], about.get('unit', ''))}"
+    )
     return (
         f'<tr title="{escape(traps.strip(), quote=True)}"><td><b>{escape(about["label"])}</b><br><code>{escape(name)}</code></td>'
         f'<td class="num">{mean}</td><td class="num">{interval}</td><td class="num">{value["n"]}</td>'
@@ -146,7 +199,9 @@ def fits(chosen: str, episode: Episode, example: Example, scores: Mapping[str, f
     }[chosen]
 
 
-def _question_row(position: int, example: Example, episode: Episode, scores: Mapping[str, float | None]) -> list[Any]:
+def _question_row(
+    position: int, example: Example, episode: Episode, scores: Mapping[str, float | None]
+) -> list[Any]:
     pages = [hit.passage.page_id for hit in episode.hits]
     rank = next((i for i, page in enumerate(pages, 1) if page in example.gold.pages), None)
 

@@ -27,37 +27,22 @@ PERSON, PLACE, DATE, NUMBER, NAME, THING, REASON, MANNER, YESNO, CHOICE = (
 KINDS = (PERSON, PLACE, DATE, NUMBER, NAME, THING, REASON, MANNER, YESNO, CHOICE)
 
 _PERSON_NOUNS = frozenset(
-    "person man woman king queen emperor pope president minister chancellor mayor governor general admiral captain "
-    "author poet painter artist architect philosopher scientist physicist chemist astronomer mathematician doctor "
-    "physician surgeon nurse father mother son daughter brother sister wife husband spouse uncle aunt child children "
-    "grandfather grandmother grandson friend pupil student teacher soldier saint bishop monk priest nobleman duke "
-    "prince princess tsar leader founder composer inventor explorer engineer farmer singer actor actress director "
-    "player quarterback coach librettist parent sibling lawyer judge prophet god goddess botanist".split()
+    ["person", "man", "woman", "king", "queen", "emperor", "pope", "president", "minister", "chancellor", "mayor", "governor", "general", "admiral", "captain", "author", "poet", "painter", "artist", "architect", "philosopher", "scientist", "physicist", "chemist", "astronomer", "mathematician", "doctor", "physician", "surgeon", "nurse", "father", "mother", "son", "daughter", "brother", "sister", "wife", "husband", "spouse", "uncle", "aunt", "child", "children", "grandfather", "grandmother", "grandson", "friend", "pupil", "student", "teacher", "soldier", "saint", "bishop", "monk", "priest", "nobleman", "duke", "prince", "princess", "tsar", "leader", "founder", "composer", "inventor", "explorer", "engineer", "farmer", "singer", "actor", "actress", "director", "player", "quarterback", "coach", "librettist", "parent", "sibling", "lawyer", "judge", "prophet", "god", "goddess", "botanist"]
 )
 _PLACE_NOUNS = frozenset(
-    "city town village country state nation county province region district island islands continent river lake sea "
-    "ocean bay strait mountain mountains peak desert place location capital area neighborhood neighbourhood street "
-    "church cathedral cemetery castle palace house university school college museum theatre theater hospital hotel "
-    "building stadium airport port birthplace planet kingdom empire republic colony border headquarters suburb "
-    "inlet gulf peninsula valley park garden".split()
+    ["city", "town", "village", "country", "state", "nation", "county", "province", "region", "district", "island", "islands", "continent", "river", "lake", "sea", "ocean", "bay", "strait", "mountain", "mountains", "peak", "desert", "place", "location", "capital", "area", "neighborhood", "neighbourhood", "street", "church", "cathedral", "cemetery", "castle", "palace", "house", "university", "school", "college", "museum", "theatre", "theater", "hospital", "hotel", "building", "stadium", "airport", "port", "birthplace", "planet", "kingdom", "empire", "republic", "colony", "border", "headquarters", "suburb", "inlet", "gulf", "peninsula", "valley", "park", "garden"]
 )
-_DATE_NOUNS = frozenset("year date day month century decade period era time season years birthday".split())
+_DATE_NOUNS = frozenset(["year", "date", "day", "month", "century", "decade", "period", "era", "time", "season", "years", "birthday"])
 _NUMBER_NOUNS = frozenset(
-    "number percentage percent percentile proportion population amount height length size temperature age cost price "
-    "distance weight speed rate total depth area width sum score diameter elevation altitude wavelength mass".split()
+    ["number", "percentage", "percent", "percentile", "proportion", "population", "amount", "height", "length", "size", "temperature", "age", "cost", "price", "distance", "weight", "speed", "rate", "total", "depth", "area", "width", "sum", "score", "diameter", "elevation", "altitude", "wavelength", "mass"]
 )
 _HOW_NUMBER = frozenset(
-    "many much long far old tall high big large deep wide fast heavy often hot cold few thick".split()
+    ["many", "much", "long", "far", "old", "tall", "high", "big", "large", "deep", "wide", "fast", "heavy", "often", "hot", "cold", "few", "thick"]
 )
 _YESNO_STARTS = AUXILIARIES - {"been", "being", "be", "having", "done", "doing"}
-_LIGHT = frozenset("kind type sort form name title term word nickname branch class species variety example".split())
+_LIGHT = frozenset(["kind", "type", "sort", "form", "name", "title", "term", "word", "nickname", "branch", "class", "species", "variety", "example"])
 _VERBS = frozenset(
-    "lies lie plays play makes make takes take holds hold flows flow runs run stands stand bears bear contains contain "
-    "connects connect includes include borders border covers cover means mean comes come shows show serves serve begins "
-    "begin ends end gives give goes go lives live links link causes cause uses use can raises owns own controls needs "
-    "wrote began won gave went came led became got held ran saw knew grew drew fell fought met sat stood broke chose "
-    "rose sank left kept sent spent said found built brought bought taught sold told put set wore spoke sang born "
-    "written taken given known seen done made called named took lost hit paid swam fled".split()
+    ["lies", "lie", "plays", "play", "makes", "make", "takes", "take", "holds", "hold", "flows", "flow", "runs", "run", "stands", "stand", "bears", "bear", "contains", "contain", "connects", "connect", "includes", "include", "borders", "border", "covers", "cover", "means", "mean", "comes", "come", "shows", "show", "serves", "serve", "begins", "begin", "ends", "end", "gives", "give", "goes", "go", "lives", "live", "links", "link", "causes", "cause", "uses", "use", "can", "raises", "owns", "own", "controls", "needs", "wrote", "began", "won", "gave", "went", "came", "led", "became", "got", "held", "ran", "saw", "knew", "grew", "drew", "fell", "fought", "met", "sat", "stood", "broke", "chose", "rose", "sank", "left", "kept", "sent", "spent", "said", "found", "built", "brought", "bought", "taught", "sold", "told", "put", "set", "wore", "spoke", "sang", "born", "written", "taken", "given", "known", "seen", "done", "made", "called", "named", "took", "lost", "hit", "paid", "swam", "fled"]
 )
 
 

@@ -17,8 +17,7 @@ from rallebench.reader.similarity import Ranked
 from rallebench.reader.text import Word
 
 _NEGATIONS = frozenset(
-    "not never no none nobody nothing neither nor without incapable unable failed refused fails barely hardly cannot "
-    "isn't wasn't didn't doesn't won't couldn't only".split()
+    ["not", "never", "no", "none", "nobody", "nothing", "neither", "nor", "without", "incapable", "unable", "failed", "refused", "fails", "barely", "hardly", "cannot", "isn't", "wasn't", "didn't", "doesn't", "won't", "couldn't", "only"]
 )
 _OPPOSITES = tuple(
     (frozenset(a.split()), frozenset(b.split()))
@@ -43,7 +42,7 @@ _OPPOSITES = tuple(
 )
 _WORDS_AS_NUMBERS = {
     w: str(i)
-    for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+    for i, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])
 } | {"thirteen": "13", "fourteen": "14", "fifteen": "15", "twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "hundred": "100"}  # fmt: skip
 
 

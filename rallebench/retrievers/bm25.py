@@ -33,12 +33,22 @@ def build(folder: Path, passages: Iterable[Passage], *, k1: float = K1, b: float
     for passage in passages:
         # Four bytes a token: the text itself is never held.
         documents.append(
-            array("i", (vocabulary.setdefault(t, len(vocabulary)) for t in tokenize(f"{passage.title}, {passage.text}")))
+            array(
+                "i",
+                (
+                    vocabulary.setdefault(t, len(vocabulary))
+                    for t in tokenize(f"{passage.title}, {passage.text}")
+                ),
+            )
         )
     if not vocabulary:
         vocabulary["\0"] = 0
     model = bm25s.BM25(method="lucene", k1=k1, b=b, backend="numpy")
-    model.index(bm25s.tokenization.Tokenized(ids=documents, vocab=vocabulary), show_progress=False, create_empty_token=False)
+    model.index(
+        bm25s.tokenization.Tokenized(ids=documents, vocab=vocabulary),
+        show_progress=False,
+        create_empty_token=False,
+    )
     model.save(str(folder / FOLDER), show_progress=False)
     return {"k1": k1, "b": b, "tokens": FINGERPRINT}
 

@@ -19,7 +19,9 @@ class Dense:
 
     titled = False
 
-    def __init__(self, name: str, store: PassageStore, index: VectorIndex, encoder: Encoder, fingerprint: str) -> None:
+    def __init__(
+        self, name: str, store: PassageStore, index: VectorIndex, encoder: Encoder, fingerprint: str
+    ) -> None:
         self.name = name
         self.fingerprint = fingerprint
         self.prefix_stable = index.exact
@@ -36,7 +38,9 @@ class Dense:
         scores, rows = self._index.search(vectors, min(k, len(self._store)))
         for i, row_scores, row_ids in zip(asked, scores, rows):
             found[i] = tuple(
-                Hit(self._store[int(row)], float(score)) for score, row in zip(row_scores, row_ids) if row >= 0
+                Hit(self._store[int(row)], float(score))
+                for score, row in zip(row_scores, row_ids)
+                if row >= 0
             )
         return found
 

@@ -45,7 +45,9 @@ class FaissFlat:
         rows = np.full((len(vectors), k), -1, dtype=np.int64)
         for query, candidates in enumerate(found):
             candidates = np.sort(candidates[candidates >= 0])
-            exact = (self._index.reconstruct_batch(candidates).astype(np.float64) * vectors[query]).sum(axis=1)
+            exact = (self._index.reconstruct_batch(candidates).astype(np.float64) * vectors[query]).sum(
+                axis=1
+            )
             best = np.argsort(-exact, kind="stable")[:k]
             scores[query, : len(best)] = exact[best]
             rows[query, : len(best)] = candidates[best]

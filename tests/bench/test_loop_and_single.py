@@ -16,14 +16,30 @@ from rallebench.bench.single import Delta, StepDone, run_one
 from rallebench.chain.chain import as_flow
 from rallebench.errors import BackendError, BackendMemoryError
 from rallebench.retrievers.in_memory import InMemory
-from rallebench.types import Action, Chain, Episode, Flow, Generate, Message, Note, Outcome, Passage, Question, Reply, Retrieve
+from rallebench.types import (
+    Action,
+    Chain,
+    Episode,
+    Flow,
+    Generate,
+    Message,
+    Note,
+    Outcome,
+    Passage,
+    Question,
+    Reply,
+    Retrieve,
+)
 
 PASSAGES = [
     Passage("1", "Titan is the largest moon of Saturn.", "Titan", "p1"),
     Passage("2", "Triton is the largest moon of Neptune.", "Triton", "p2"),
     Passage("3", "Paris, Texas is a city in Lamar County.", "Paris, Texas", "p3"),
 ]
-QUESTIONS = [Question(f"q{i}", text) for i, text in enumerate(["Titan?", "Triton?", "Where is Paris, Texas?", "", "nothing at all"] * 8)]
+QUESTIONS = [
+    Question(f"q{i}", text)
+    for i, text in enumerate(["Titan?", "Triton?", "Where is Paris, Texas?", "", "nothing at all"] * 8)
+]
 
 
 class Upper:
@@ -108,14 +124,18 @@ def told(episode: Episode) -> Any:
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
 @pytest.mark.parametrize("window", [1, 5, 256])
 def test_the_loop_gives_the_outcomes_of_one_by_one(make: Any, batch_size: int, window: int) -> None:
-    many = {e.qid: told(e) for e in loop.run(make, QUESTIONS, backends(), batch_size=batch_size, window=window)}
+    many = {
+        e.qid: told(e) for e in loop.run(make, QUESTIONS, backends(), batch_size=batch_size, window=window)
+    }
     assert many == {q.qid: told(single(make, q, backends())) for q in QUESTIONS}
 
 
 @pytest.mark.parametrize("make", FLOWS)
 def test_streaming_gives_the_outcome_of_not_streaming(make: Any) -> None:
     for question in QUESTIONS[:5]:
-        assert told(single(make, question, backends(), stream=True)) == told(single(make, question, backends()))
+        assert told(single(make, question, backends(), stream=True)) == told(
+            single(make, question, backends())
+        )
 
 
 def test_streamed_pieces_join_to_the_reply() -> None:
@@ -187,7 +207,9 @@ def test_one_bad_question_never_costs_its_neighbours_and_memory_errors_halve_the
 def test_a_name_that_is_not_loaded_fails_each_question_with_the_mend() -> None:
     using = Backends({"mem": InMemory(PASSAGES, "mem")}, {})
     episodes = list(loop.run(chain_flow, QUESTIONS[:3], using))
-    assert {e.error for e in episodes} == {"The language model 'upper' is not loaded (loaded: none). Load it in the Models tab."}
+    assert {e.error for e in episodes} == {
+        "The language model 'upper' is not loaded (loaded: none). Load it in the Models tab."
+    }
 
 
 def test_a_model_that_takes_several_requests_at_once_is_asked_in_a_sliding_window() -> None:
@@ -217,7 +239,14 @@ def test_a_model_that_takes_several_requests_at_once_is_asked_in_a_sliding_windo
 
 def test_a_stopped_loop_ends_soon_and_keeps_what_is_answered() -> None:
     seen: list[Episode] = []
-    running = loop.run(chain_flow, QUESTIONS, backends(Upper(seconds=0.01)), batch_size=2, window=4, stop=lambda: len(seen) >= 6)
+    running = loop.run(
+        chain_flow,
+        QUESTIONS,
+        backends(Upper(seconds=0.01)),
+        batch_size=2,
+        window=4,
+        stop=lambda: len(seen) >= 6,
+    )
     seen.extend(running_into(running, seen))
     assert 6 <= len(seen) < len(QUESTIONS)
     assert all(e.outcome for e in seen)

@@ -30,12 +30,16 @@ TEXTS = [
 PASSAGES = [Passage(f"d{i}", text, title, f"p{i}") for i, (title, text) in enumerate(TEXTS)]
 
 
-def build(folder: Path, kind: str, passages: list[Passage] = PASSAGES, name: str = "x", **options: Any) -> Any:
+def build(
+    folder: Path, kind: str, passages: list[Passage] = PASSAGES, name: str = "x", **options: Any
+) -> Any:
     corpus = folder / f"{name}.tsv"
     corpus.write_text("".join(f"{p.doc_id}\t{p.text}\t{p.title}\n" for p in passages), encoding="utf-8")
     pages = folder / f"{name}.json"
     pages.write_text(__import__("json").dumps({p.doc_id: p.page_id for p in passages}))
-    *_, manifest = build_index(folder / "indexes", name, corpus, kind, encoder=Hashing(), page_map=pages, **options)
+    *_, manifest = build_index(
+        folder / "indexes", name, corpus, kind, encoder=Hashing(), page_map=pages, **options
+    )
     assert isinstance(manifest, Manifest)
     return RETRIEVERS[manifest.retriever](name, folder / "indexes" / name, manifest, Hashing())
 
@@ -83,7 +87,9 @@ def test_a_smaller_k_is_a_prefix_where_the_retriever_says_so(retriever: Any) -> 
         assert retriever.search(["largest moon city"], k)[0] == deep[:k]
 
 
-@pytest.mark.parametrize("query", ["\x00", "((((", '"', "'; DROP TABLE", "a" * 20_000, "\ud7ff\U0001f600", "%s %d {0}"])
+@pytest.mark.parametrize(
+    "query", ["\x00", "((((", '"', "'; DROP TABLE", "a" * 20_000, "\ud7ff\U0001f600", "%s %d {0}"]
+)
 def test_odd_queries_are_only_text(retriever: Any, query: str) -> None:
     assert len(retriever.search([query], 3)) == 1
 
@@ -176,7 +182,9 @@ def test_another_encoder_than_the_indexs_own_is_refused_naming_both(tmp_path: Pa
         fingerprint = "other/512"
         dim = 512
 
-    with pytest.raises(MismatchError, match=r"'hashing/256/1' \(256 dimensions\), you chose 'other/512' \(512\)"):
+    with pytest.raises(
+        MismatchError, match=r"'hashing/256/1' \(256 dimensions\), you chose 'other/512' \(512\)"
+    ):
         RETRIEVERS["dense"]("x", tmp_path / "indexes" / "x", manifest, Other())
 
 

@@ -45,7 +45,9 @@ def test_rows_are_read_as_they_were_meant(tmp_path: Path, content: str, expected
     assert list(read_corpus(file(tmp_path, content))) == [expected]
 
 
-def test_without_a_map_the_passage_id_is_the_page_id_and_a_map_that_lacks_it_gives_none(tmp_path: Path) -> None:
+def test_without_a_map_the_passage_id_is_the_page_id_and_a_map_that_lacks_it_gives_none(
+    tmp_path: Path,
+) -> None:
     path = file(tmp_path, "1\ta\tA\n2\tb\tB\n")
     assert [p.page_id for p in read_corpus(path)] == ["1", "2"]
     assert [p.page_id for p in read_corpus(path, {"1": "x"})] == ["x", ""]
@@ -137,11 +139,16 @@ def test_neighbouring_chunks_share_exactly_the_overlap() -> None:
 
 def test_a_cut_document_keeps_title_and_page_and_numbers_its_chunks() -> None:
     document = Passage("d", "one two three", "T", "p")
-    assert list(chunk([document], Chunking(2))) == [Passage("d#0", "one two", "T", "p"), Passage("d#1", "three", "T", "p")]
+    assert list(chunk([document], Chunking(2))) == [
+        Passage("d#0", "one two", "T", "p"),
+        Passage("d#1", "three", "T", "p"),
+    ]
     assert list(chunk([document], Chunking(3))) == [document]
 
 
-@pytest.mark.parametrize(("size", "overlap", "unit"), [(0, 0, "words"), (3, 3, "words"), (3, -1, "words"), (3, 0, "pages")])
+@pytest.mark.parametrize(
+    ("size", "overlap", "unit"), [(0, 0, "words"), (3, 3, "words"), (3, -1, "words"), (3, 0, "pages")]
+)
 def test_impossible_chunking_is_refused(size: int, overlap: int, unit: str) -> None:
     with pytest.raises(UsageError, match="chunk"):
         Chunking(size, overlap, unit)  # type: ignore[arg-type]

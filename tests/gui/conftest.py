@@ -34,9 +34,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     workspace = tmp_path_factory.mktemp("workspace")
     (workspace / "llms.json").write_text(json.dumps(SCRIPTED))
     port = free_port()
-    log = open(workspace / "app.log", "w")
+    log = open(workspace / "app.log", "w")  # noqa: SIM115 - closed by its owner
     app = subprocess.Popen(
-        [sys.executable, str(PROJECT / "app.py"), "--workspace", str(workspace), "--port", str(port), "--no-browser"],
+        [
+            sys.executable,
+            str(PROJECT / "app.py"),
+            "--workspace",
+            str(workspace),
+            "--port",
+            str(port),
+            "--no-browser",
+        ],
         stdout=log,
         stderr=subprocess.STDOUT,
     )

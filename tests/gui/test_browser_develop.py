@@ -37,7 +37,9 @@ def develop(page: Any) -> Any:
 
 def wait_for_text(page: Any, control: str, text: str) -> None:
     page.wait_for_function(
-        "([id, text]) => document.getElementById(id)?.innerText.includes(text)", arg=[control, text], timeout=PATIENCE
+        "([id, text]) => document.getElementById(id)?.innerText.includes(text)",
+        arg=[control, text],
+        timeout=PATIENCE,
     )
 
 
@@ -50,7 +52,9 @@ def test_executing_the_chain_shows_every_prompt_and_marks_the_gold(develop: Any)
     assert develop.locator("#develop-prompt-2 mark.rb-answer").count() >= 1
     assert develop.inner_text("#develop-prompt-2").count("Answer:") == 1
     develop.uncheck("#develop-mark input")
-    develop.wait_for_function("document.querySelectorAll('#develop-response-1 mark').length === 0", timeout=PATIENCE)
+    develop.wait_for_function(
+        "document.querySelectorAll('#develop-response-1 mark').length === 0", timeout=PATIENCE
+    )
 
 
 def test_a_template_that_is_wrong_is_one_sentence_where_it_stands(develop: Any) -> None:
@@ -68,7 +72,8 @@ def test_actions_are_added_moved_and_removed_without_losing_their_text(develop: 
     develop.fill("#develop-template-3 textarea", "third: {question}")
     develop.click("#develop-up-3")
     develop.wait_for_function(
-        "document.querySelector('#develop-template-2 textarea').value === 'third: {question}'", timeout=PATIENCE
+        "document.querySelector('#develop-template-2 textarea').value === 'third: {question}'",
+        timeout=PATIENCE,
     )
     assert "{response[0]}" in develop.input_value("#develop-template-3 textarea")
     develop.click("#develop-remove-2")
@@ -76,7 +81,9 @@ def test_actions_are_added_moved_and_removed_without_losing_their_text(develop: 
     assert "{response[0]}" in develop.input_value("#develop-template-2 textarea")
 
 
-def test_two_visitors_never_see_each_others_chain(develop: Any, browser: Any, served: tuple[str, Path]) -> None:
+def test_two_visitors_never_see_each_others_chain(
+    develop: Any, browser: Any, served: tuple[str, Path]
+) -> None:
     develop.fill("#develop-template-1 textarea", "my secret query")
     context = browser.new_context()
     other = context.new_page()
@@ -87,7 +94,9 @@ def test_two_visitors_never_see_each_others_chain(develop: Any, browser: Any, se
     context.close()
 
 
-def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(develop: Any, served: tuple[str, Path]) -> None:
+def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(
+    develop: Any, served: tuple[str, Path]
+) -> None:
     open_tab(develop, "Benchmark")
     develop.fill("#benchmark-limit input, #benchmark-limit textarea", "12")
     develop.fill("#benchmark-name input, #benchmark-name textarea", "browser-run")

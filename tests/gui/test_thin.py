@@ -53,7 +53,9 @@ def test_every_handler_is_short(drawn: gr.Blocks) -> None:
 def test_every_control_has_a_name_that_scripts_can_rely_on(drawn: gr.Blocks) -> None:
     kinds = (gr.Button, gr.Textbox, gr.Dropdown, gr.Radio, gr.Number, gr.Checkbox, gr.Dataframe, gr.Chatbot)
     nameless = [b for b in drawn.blocks.values() if isinstance(b, kinds) and not b.elem_id]
-    assert not nameless, [(type(b).__name__, getattr(b, "label", "") or getattr(b, "value", "")) for b in nameless]
+    assert not nameless, [
+        (type(b).__name__, getattr(b, "label", "") or getattr(b, "value", "")) for b in nameless
+    ]
     names = [b.elem_id for b in drawn.blocks.values() if getattr(b, "elem_id", None)]
     assert len(names) == len(set(names)), {n for n in names if names.count(n) > 1}
 
@@ -72,12 +74,22 @@ def test_drawing_the_page_loads_nothing_heavy(tmp_path: Path) -> None:
         "from rallebench.workbench import Workbench; build_app(Workbench(Path(sys.argv[1]))); "
         "print([m for m in ('torch', 'transformers', 'faiss', 'mlflow', 'bm25s') if m in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, cwd=Path(app.__file__).parents[2])
+    said = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(app.__file__).parents[2],
+    )
     assert said.stdout.strip().endswith("[]"), said.stdout
 
 
-@pytest.mark.parametrize(("host", "auth", "expected"), [("127.0.0.1", None, None), ("0.0.0.0", "me:secret", ("me", "secret"))])
-def test_a_login_is_demanded_for_any_other_address(host: str, auth: str | None, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("host", "auth", "expected"), [("127.0.0.1", None, None), ("0.0.0.0", "me:secret", ("me", "secret"))]
+)
+def test_a_login_is_demanded_for_any_other_address(
+    host: str, auth: str | None, expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import argparse
 
     from rallebench.errors import UsageError

@@ -25,32 +25,69 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     """Benchmark the chain with one click."""
     followed, shown = session.followed, gr.State("")
     with gr.Row(equal_height=True):
-        dataset = gr.Dropdown(list(workbench.workspace.dataset_paths()), value=DEFAULT_DATASET, label="Question set", elem_id="benchmark-dataset", scale=3)
-        limit = gr.Textbox(label="Number of questions", placeholder="all", max_lines=1, elem_id="benchmark-limit", scale=2, min_width=130)
-        batch_size = gr.Number(20, label="Batch size", precision=0, elem_id="benchmark-batch-size", scale=1, min_width=100)
-        name = gr.Textbox(label="Run name", placeholder="made for you", elem_id="benchmark-name", scale=3, max_lines=1)
+        dataset = gr.Dropdown(
+            list(workbench.workspace.dataset_paths()),
+            value=DEFAULT_DATASET,
+            label="Question set",
+            elem_id="benchmark-dataset",
+            scale=3,
+        )
+        limit = gr.Textbox(
+            label="Number of questions",
+            placeholder="all",
+            max_lines=1,
+            elem_id="benchmark-limit",
+            scale=2,
+            min_width=130,
+        )
+        batch_size = gr.Number(
+            20, label="Batch size", precision=0, elem_id="benchmark-batch-size", scale=1, min_width=100
+        )
+        name = gr.Textbox(
+            label="Run name", placeholder="made for you", elem_id="benchmark-name", scale=3, max_lines=1
+        )
         metrics = gr.Dropdown(
-            list(METRICS.names()), multiselect=True, label="Metrics (none chosen = all that the gold allows)", elem_id="benchmark-metrics", scale=4,
+            list(METRICS.names()),
+            multiselect=True,
+            label="Metrics (none chosen = all that the gold allows)",
+            elem_id="benchmark-metrics",
+            scale=4,
         )
     with gr.Row(elem_classes="rb-tools"):
         run = gr.Button("Run benchmark", variant="primary", elem_id="benchmark-run", scale=2)
         stop = gr.Button("Stop", elem_id="benchmark-stop", scale=1)
         resume = gr.Button("Resume", elem_id="benchmark-resume", scale=1)
-        track = gr.Checkbox(True, label="Log to MLflow", elem_id="benchmark-track", scale=1, min_width=150, container=False)
+        track = gr.Checkbox(
+            True, label="Log to MLflow", elem_id="benchmark-track", scale=1, min_width=150, container=False
+        )
     progress = gr.HTML(views.empty(NOTHING), elem_id="benchmark-progress")
     report = gr.HTML(elem_id="benchmark-report")
     with gr.Row(equal_height=True):
-        which = gr.Dropdown(list(views_runs.FILTERS), value="all", label="Questions", elem_id="benchmark-filter", scale=2)
+        which = gr.Dropdown(
+            list(views_runs.FILTERS), value="all", label="Questions", elem_id="benchmark-filter", scale=2
+        )
         counted = gr.HTML(elem_id="benchmark-counted")
     questions = gr.Dataframe(
-        headers=list(views_runs.QUESTION_COLUMNS), interactive=False, wrap=True, elem_id="benchmark-questions", show_label=False, max_height=520,
+        headers=list(views_runs.QUESTION_COLUMNS),
+        interactive=False,
+        wrap=True,
+        elem_id="benchmark-questions",
+        show_label=False,
+        max_height=520,
         column_widths=["4%", "27%", "17%", "15%", "6%", "6%", "6%", "7%", "6%", "10%"],
     )
     results = [report, questions, counted]
     timer = gr.Timer(1.0)
-    timer.tick(partial(guard, on_tick, workbench), [followed, shown, which], [followed, shown, progress, *results], show_progress="hidden")
+    timer.tick(
+        partial(guard, on_tick, workbench),
+        [followed, shown, which],
+        [followed, shown, progress, *results],
+        show_progress="hidden",
+    )
     run.click(
-        partial(guard, on_run, workbench), [dataset, limit, batch_size, name, metrics, track, *session.form], [followed, shown, progress, *results]
+        partial(guard, on_run, workbench),
+        [dataset, limit, batch_size, name, metrics, track, *session.form],
+        [followed, shown, progress, *results],
     )
     stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
     resume.click(partial(guard, on_resume, workbench), [followed], [shown, progress])
@@ -60,7 +97,14 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
 
 
 def on_run(
-    workbench: Workbench, dataset: str, limit: str, batch_size: float, name: str, metrics: list[str], track: bool, *values: Any
+    workbench: Workbench,
+    dataset: str,
+    limit: str,
+    batch_size: float,
+    name: str,
+    metrics: list[str],
+    track: bool,
+    *values: Any,
 ) -> list[Any]:
     """Check the plan, then run it in the background."""
     chain = form.read_chain(values)
@@ -108,9 +152,13 @@ def now(workbench: Workbench, name: str) -> tuple[str, str]:
     active = job is not None and not job.done
     phase = job.phase if job is not None and active and job.phase != "running" else ""
     if phase == "tracking":
-        return views_runs.live(name, state, phase, "The report is ready; it is being logged to MLflow."), "tracking"
+        return views_runs.live(
+            name, state, phase, "The report is ready; it is being logged to MLflow."
+        ), "tracking"
     running = active or state["state"] in ("running", "scoring")
-    return views_runs.live(name, state, phase), "" if running else f"{state['state']} {state.get('updated', '')}"
+    return views_runs.live(
+        name, state, phase
+    ), "" if running else f"{state['state']} {state.get('updated', '')}"
 
 
 def result(workbench: Workbench, name: str, which: str) -> list[Any]:
@@ -125,7 +173,11 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
 
 def counted(rows: list[Any]) -> str:
     """How many questions the table shows, and what a click does."""
-    text = f"{len(rows)} questions. Click one to open it in Develop." if rows else "No question fits this filter."
+    text = (
+        f"{len(rows)} questions. Click one to open it in Develop."
+        if rows
+        else "No question fits this filter."
+    )
     return f'<div class="rb-label">{text}</div>'
 
 

@@ -30,20 +30,51 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     examples = workbench.questions(DEFAULT_DATASET)
     steps = gr.State({})
     with gr.Row(equal_height=True):
-        dataset = gr.Dropdown(list(workbench.workspace.dataset_paths()), value=DEFAULT_DATASET, label="Question set", elem_id="develop-dataset", scale=2)
-        find = gr.Textbox(label="Search in the set", placeholder="words of a question", elem_id="develop-find", scale=2, max_lines=1)
+        dataset = gr.Dropdown(
+            list(workbench.workspace.dataset_paths()),
+            value=DEFAULT_DATASET,
+            label="Question set",
+            elem_id="develop-dataset",
+            scale=2,
+        )
+        find = gr.Textbox(
+            label="Search in the set",
+            placeholder="words of a question",
+            elem_id="develop-find",
+            scale=2,
+            max_lines=1,
+        )
         question = gr.Dropdown(
-            choices(examples, ""), value=examples[0].question.qid, label="Question (choose one, or type your own)",
-            allow_custom_value=True, elem_id="develop-question", scale=6,
+            choices(examples, ""),
+            value=examples[0].question.qid,
+            label="Question (choose one, or type your own)",
+            allow_custom_value=True,
+            elem_id="develop-question",
+            scale=6,
         )
     gold = gr.HTML(views.gold_line(examples[0]), elem_id="develop-gold")
     with gr.Row(elem_classes="rb-tools"):
-        saved = gr.Dropdown(list(workbench.workspace.chain_paths()), value=DEFAULT_CHAIN, label="Saved chain", elem_id="develop-chain", scale=3)
+        saved = gr.Dropdown(
+            list(workbench.workspace.chain_paths()),
+            value=DEFAULT_CHAIN,
+            label="Saved chain",
+            elem_id="develop-chain",
+            scale=3,
+        )
         load = gr.Button("Load chain", elem_id="develop-load-chain", scale=0, min_width=130, size="md")
         name = gr.Textbox(chain.name, label="Name", elem_id="develop-chain-name", scale=2, max_lines=1)
         save = gr.Button("Save chain", elem_id="develop-save-chain", scale=0, min_width=130, size="md")
-        mark = gr.Checkbox(True, label="Mark gold", elem_id="develop-mark", scale=0, min_width=130, container=False)
-        execute = gr.Button("Execute chain", variant="primary", elem_id="develop-execute-chain", scale=1, min_width=160, size="md")
+        mark = gr.Checkbox(
+            True, label="Mark gold", elem_id="develop-mark", scale=0, min_width=130, container=False
+        )
+        execute = gr.Button(
+            "Execute chain",
+            variant="primary",
+            elem_id="develop-execute-chain",
+            scale=1,
+            min_width=160,
+            size="md",
+        )
         stop = gr.Button("Stop", elem_id="develop-stop", scale=0, min_width=90, size="md")
     status = gr.HTML(elem_id="develop-status")
     count = gr.State(len(chain.actions))
@@ -66,36 +97,58 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     shown = [steps, status, *outputs]
     cleared = [gold, record, *shown]
     dataset.input(partial(guard, on_dataset, workbench), [dataset], [find, question, *cleared])
-    find.input(partial(guard, on_find, workbench), [dataset, find], [question], show_progress="hidden", trigger_mode="always_last")
+    find.input(
+        partial(guard, on_find, workbench),
+        [dataset, find],
+        [question],
+        show_progress="hidden",
+        trigger_mode="always_last",
+    )
     question.input(partial(guard, on_question, workbench), asked, cleared)
     load.click(partial(guard, on_load_chain, workbench), [saved], [*whole_form, *shown])
     save.click(partial(guard, on_save_chain, workbench), session.form, [saved, status])
     mark.input(partial(guard, on_mark, workbench), [*asked, mark, steps], outputs, show_progress="hidden")
     add.click(partial(guard, on_edit, "add", 0), [steps, *session.form], [*whole_form, *shown])
     running = execute.click(
-        partial(guard_stream, on_execute_chain, workbench), [*asked, mark, *session.form], shown, show_progress="hidden"
+        partial(guard_stream, on_execute_chain, workbench),
+        [*asked, mark, *session.form],
+        shown,
+        show_progress="hidden",
     )
     stop.click(partial(guard, on_stop), None, [status], cancels=[running])
     for index, row in enumerate(rows):
-        row["kind"].change(on_kind, [row["kind"]], [row["retriever"], row["k"], row["llm"], row["settings"]], show_progress="hidden")
+        row["kind"].change(
+            on_kind,
+            [row["kind"]],
+            [row["retriever"], row["k"], row["llm"], row["settings"]],
+            show_progress="hidden",
+        )
         row["dialect"].change(on_dialect, [row["dialect"]], [row["template"]], show_progress="hidden")
         one = [row["prompt"], row["response"]]
         row["interpret"].click(
-            partial(guard, on_interpret, workbench, index), [*asked, mark, steps, *session.form], [row["prompt"], status]
+            partial(guard, on_interpret, workbench, index),
+            [*asked, mark, steps, *session.form],
+            [row["prompt"], status],
         )
         row["execute"].click(
-            partial(guard_stream, on_execute_action, workbench, index), [*asked, mark, steps, *session.form], [steps, status, *one],
+            partial(guard_stream, on_execute_action, workbench, index),
+            [*asked, mark, steps, *session.form],
+            [steps, status, *one],
             show_progress="hidden",
         )
         for verb in ("up", "down", "remove"):
-            row[verb].click(partial(guard, on_edit, verb, index), [steps, *session.form], [*whole_form, *shown])
+            row[verb].click(
+                partial(guard, on_edit, verb, index), [steps, *session.form], [*whole_form, *shown]
+            )
     targets = [row[field] for row in rows for field in ("retriever", "llm")]
     names = [dataset, saved, *targets]
     tab.select(partial(guard, on_names, workbench), names, names, show_progress="hidden")
     page.load(partial(guard, on_names, workbench), names, names, show_progress="hidden")
     session.open_in_develop.change(
-        partial(guard, on_open, workbench), [session.open_in_develop, mark],
-        [session.tabs, dataset, question, gold, record, *whole_form, *shown], show_progress="hidden",
+        partial(guard, on_open, workbench),
+        [session.open_in_develop, mark],
+        [session.tabs, dataset, question, gold, record, *whole_form, *shown],
+        show_progress="hidden",
     )
 
 
@@ -112,37 +165,112 @@ def draw_action(workbench: Workbench, chain: Chain, index: int) -> dict[str, Any
     with gr.Column(visible=shown, elem_classes="rb-action", elem_id=elem("action")) as row["group"]:
         with gr.Row(elem_classes="rb-tools"):
             gr.Markdown(f"### Action {index + 1}", elem_classes="rb-action-title")
-            row["interpret"] = gr.Button("Interpret prompt only", size="sm", elem_id=elem("interpret"), scale=0, min_width=170)
-            row["execute"] = gr.Button("Execute this action", size="sm", elem_id=elem("execute"), scale=0, min_width=160, variant="secondary")
+            row["interpret"] = gr.Button(
+                "Interpret prompt only", size="sm", elem_id=elem("interpret"), scale=0, min_width=170
+            )
+            row["execute"] = gr.Button(
+                "Execute this action",
+                size="sm",
+                elem_id=elem("execute"),
+                scale=0,
+                min_width=160,
+                variant="secondary",
+            )
             row["up"] = gr.Button("Move up", size="sm", elem_id=elem("up"), scale=0, min_width=90)
             row["down"] = gr.Button("Move down", size="sm", elem_id=elem("down"), scale=0, min_width=100)
             row["remove"] = gr.Button("Remove", size="sm", elem_id=elem("remove"), scale=0, min_width=80)
         with gr.Row():
             with gr.Column(scale=4, min_width=320):
-                row["kind"] = gr.Radio(form.KINDS, value=value["kind"], label="Function", elem_id=elem("kind"))
+                row["kind"] = gr.Radio(
+                    form.KINDS, value=value["kind"], label="Function", elem_id=elem("kind")
+                )
                 row["template"] = gr.Textbox(
-                    value["template"], label="Prompt template", lines=5, max_lines=16, elem_id=elem("template"),
+                    value["template"],
+                    label="Prompt template",
+                    lines=5,
+                    max_lines=16,
+                    elem_id=elem("template"),
                     info=form.EXAMPLES[value["dialect"]],
                 )
-                row["dialect"] = gr.Radio(form.DIALECTS, value=value["dialect"], label="Dialect", elem_id=elem("dialect"))
+                row["dialect"] = gr.Radio(
+                    form.DIALECTS, value=value["dialect"], label="Dialect", elem_id=elem("dialect")
+                )
                 with gr.Row():
                     row["retriever"] = gr.Dropdown(
-                        list(workbench.workspace.retrievers()), value=value["retriever"], label="Retriever", allow_custom_value=True,
-                        visible=action.kind == "retrieve", elem_id=elem("retriever"), scale=3,
+                        list(workbench.workspace.retrievers()),
+                        value=value["retriever"],
+                        label="Retriever",
+                        allow_custom_value=True,
+                        visible=action.kind == "retrieve",
+                        elem_id=elem("retriever"),
+                        scale=3,
                     )
-                    row["k"] = gr.Number(value["k"], label="k (passages)", precision=0, minimum=1, visible=action.kind == "retrieve", elem_id=elem("k"), scale=1, min_width=90)
+                    row["k"] = gr.Number(
+                        value["k"],
+                        label="k (passages)",
+                        precision=0,
+                        minimum=1,
+                        visible=action.kind == "retrieve",
+                        elem_id=elem("k"),
+                        scale=1,
+                        min_width=90,
+                    )
                     row["llm"] = gr.Dropdown(
-                        list(workbench.workspace.llms()), value=value["llm"], label="Language model", allow_custom_value=True,
-                        visible=action.kind == "generate", elem_id=elem("llm"), scale=3,
+                        list(workbench.workspace.llms()),
+                        value=value["llm"],
+                        label="Language model",
+                        allow_custom_value=True,
+                        visible=action.kind == "generate",
+                        elem_id=elem("llm"),
+                        scale=3,
                     )
-                with gr.Accordion("Generation settings (empty = the model's own)", open=False, visible=action.kind == "generate") as row["settings"]:
+                with gr.Accordion(
+                    "Generation settings (empty = the model's own)",
+                    open=False,
+                    visible=action.kind == "generate",
+                ) as row["settings"]:
                     with gr.Row():
-                        row["max_tokens"] = gr.Textbox(value["max_tokens"], label="Max tokens", placeholder="model's own", max_lines=1, elem_id=elem("max-tokens"), min_width=90)
-                        row["temperature"] = gr.Textbox(value["temperature"], label="Temperature", placeholder="model's own", max_lines=1, elem_id=elem("temperature"), min_width=90)
-                        row["seed"] = gr.Textbox(value["seed"], label="Seed", placeholder="model's own", max_lines=1, elem_id=elem("seed"), min_width=90)
-                    row["system"] = gr.Textbox(value["system"], label="System prompt", lines=1, max_lines=6, elem_id=elem("system"))
-                    row["stop"] = gr.Textbox(value["stop"], label="Stop strings, one a line (\\n for a line end)", lines=1, max_lines=4, elem_id=elem("stop"))
-                    row["options"] = gr.Textbox(value["options"], label="Other settings as JSON", placeholder='{"top_p": 0.9}', lines=1, elem_id=elem("options"))
+                        row["max_tokens"] = gr.Textbox(
+                            value["max_tokens"],
+                            label="Max tokens",
+                            placeholder="model's own",
+                            max_lines=1,
+                            elem_id=elem("max-tokens"),
+                            min_width=90,
+                        )
+                        row["temperature"] = gr.Textbox(
+                            value["temperature"],
+                            label="Temperature",
+                            placeholder="model's own",
+                            max_lines=1,
+                            elem_id=elem("temperature"),
+                            min_width=90,
+                        )
+                        row["seed"] = gr.Textbox(
+                            value["seed"],
+                            label="Seed",
+                            placeholder="model's own",
+                            max_lines=1,
+                            elem_id=elem("seed"),
+                            min_width=90,
+                        )
+                    row["system"] = gr.Textbox(
+                        value["system"], label="System prompt", lines=1, max_lines=6, elem_id=elem("system")
+                    )
+                    row["stop"] = gr.Textbox(
+                        value["stop"],
+                        label="Stop strings, one a line (\\n for a line end)",
+                        lines=1,
+                        max_lines=4,
+                        elem_id=elem("stop"),
+                    )
+                    row["options"] = gr.Textbox(
+                        value["options"],
+                        label="Other settings as JSON",
+                        placeholder='{"top_p": 0.9}',
+                        lines=1,
+                        elem_id=elem("options"),
+                    )
             with gr.Column(scale=4, min_width=320):
                 row["prompt"] = gr.HTML(views.empty(views.EMPTY_PROMPT), elem_id=elem("prompt"))
             with gr.Column(scale=5, min_width=320):
@@ -191,7 +319,10 @@ def on_save_chain(workbench: Workbench, *values: Any) -> list[Any]:
     """Save the form as a chain of the workspace."""
     chain = form.read_chain(values)
     path = workbench.save_chain(chain, chain.name)
-    return [gr.update(choices=list(workbench.workspace.chain_paths()), value=path.stem), views.note(f"Saved as {path}.", "good")]
+    return [
+        gr.update(choices=list(workbench.workspace.chain_paths()), value=path.stem),
+        views.note(f"Saved as {path}.", "good"),
+    ]
 
 
 def on_edit(verb: str, index: int, steps: Steps, *values: Any) -> list[Any]:
@@ -199,7 +330,11 @@ def on_edit(verb: str, index: int, steps: Steps, *values: Any) -> list[Any]:
     chain = form.read_chain(values)
     if verb == "add":
         return [*form.write_chain(form.added(chain)), *[gr.skip()] * (2 + 2 * MAX_ACTIONS)]
-    changed = form.removed(chain, index) if verb == "remove" else form.moved(chain, index, -1 if verb == "up" else 1)
+    changed = (
+        form.removed(chain, index)
+        if verb == "remove"
+        else form.moved(chain, index, -1 if verb == "up" else 1)
+    )
     return [*form.write_chain(changed), *blank()]
 
 
@@ -214,7 +349,9 @@ def on_dialect(dialect: str) -> Any:
     return gr.update(info=form.EXAMPLES[dialect])
 
 
-def on_interpret(workbench: Workbench, index: int, dataset: str, chosen: str, mark: bool, steps: Steps, *values: Any) -> list[Any]:
+def on_interpret(
+    workbench: Workbench, index: int, dataset: str, chosen: str, mark: bool, steps: Steps, *values: Any
+) -> list[Any]:
     """Fill in the template of one action; nothing is run."""
     example = workbench.example(dataset, chosen)
     try:
@@ -231,7 +368,9 @@ def on_execute_action(
     example = workbench.example(dataset, chosen)
     yield [gr.skip(), views.note(f"Running action {index + 1} …"), gr.skip(), views.empty("…")]
     try:
-        step = workbench.execute_action(form.read_chain(values), index, example.question, prefix(steps, index))
+        step = workbench.execute_action(
+            form.read_chain(values), index, example.question, prefix(steps, index)
+        )
     except RalleError as error:
         yield [gr.skip(), "", gr.skip(), views.error(str(error))]
         return
@@ -239,7 +378,9 @@ def on_execute_action(
     yield [kept, "", *show_step(workbench, step, example, mark)]
 
 
-def on_execute_chain(workbench: Workbench, dataset: str, chosen: str, mark: bool, *values: Any) -> Iterator[list[Any]]:
+def on_execute_chain(
+    workbench: Workbench, dataset: str, chosen: str, mark: bool, *values: Any
+) -> Iterator[list[Any]]:
     """Run every action up to the last, each shown as it starts, streams and ends."""
     example = workbench.example(dataset, chosen)
     chain = form.read_chain(values)
@@ -257,11 +398,15 @@ def on_execute_chain(workbench: Workbench, dataset: str, chosen: str, mark: bool
             screen[3 + 2 * event.index] = views.empty("…")
         elif isinstance(event, Delta):
             written += event.text
-            screen[3 + 2 * event.index] = views.text_box("Response", views.marked(written, example.gold.answers, mark))
+            screen[3 + 2 * event.index] = views.text_box(
+                "Response", views.marked(written, example.gold.answers, mark)
+            )
         elif isinstance(event, StepDone):
             steps = {**steps, event.index: event.step}
             screen[0] = steps
-            screen[2 + 2 * event.index : 4 + 2 * event.index] = show_step(workbench, event.step, example, mark)
+            screen[2 + 2 * event.index : 4 + 2 * event.index] = show_step(
+                workbench, event.step, example, mark
+            )
         else:
             workbench.trace(event, example.question.text, "develop")
             screen = end_of_chain(event, screen)
@@ -318,7 +463,13 @@ def on_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> 
     for index, step in steps.items():
         screen[2 + 2 * index : 4 + 2 * index] = show_step(workbench, step, example, mark)
     question = gr.update(choices=choices((example,), ""), value=example.question.qid)
-    shown = [gr.Tabs(selected="develop"), opened.dataset, question, views.gold_line(example), dict(example.record)]
+    shown = [
+        gr.Tabs(selected="develop"),
+        opened.dataset,
+        question,
+        views.gold_line(example),
+        dict(example.record),
+    ]
     return [*shown, *form.write_chain(opened.chain), *screen]
 
 
@@ -339,5 +490,3 @@ def show_step(workbench: Workbench, step: Step, example: Example, mark: bool) ->
         except RalleError:
             rank = None
     return [views.step_prompt(step, example.gold, mark), views.response(step, example.gold, mark, rank)]
-
-
