@@ -18,8 +18,9 @@ class Followed:
     ``stopping`` asks the work to end; it looks when it next says something.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, failure: str) -> None:
+        """``failure``: how the sentence begins if the work fails unexpectedly, as in "x could not be loaded"."""
+        self._failure = failure
         self._error: RalleError | None = None
         self._said: list[Any] = []
         self._ended = False
@@ -33,7 +34,7 @@ class Followed:
 
     def start(self, work: Callable[..., None], *args: Any) -> None:
         """Do ``work`` in a daemon thread; its end or error ends the following."""
-        threading.Thread(target=self._do, args=(work, args), name=self._name, daemon=True).start()
+        threading.Thread(target=self._do, args=(work, args), daemon=True).start()
 
     def _do(self, work: Callable[..., None], args: tuple[Any, ...]) -> None:
         try:
@@ -41,8 +42,8 @@ class Followed:
         except RalleError as error:
             self._error = error
         except Exception as error:
-            log.exception("%s failed", self._name)
-            self._error = BackendError(f"{self._name} failed: {type(error).__name__}: {str(error)[:300]}")
+            log.exception("%s", self._failure)
+            self._error = BackendError(f"{self._failure}: {type(error).__name__}: {str(error)[:300]}")
         finally:
             with self._news:
                 self._ended = True

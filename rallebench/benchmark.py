@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import contextlib
+import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -241,7 +241,7 @@ def execute(
     memo: Callable[[], Memo | None],
     track: Callable[[RunFolder], str],
     opened: Callable[[RunFolder], None] = lambda folder: None,
-) -> Iterator[Stage]:
+) -> Generator[Stage, None, None]:
     """Run a plan, yielding phases and progress; Finished is last. Raises RalleError; what was answered is kept.
 
     ``memo`` is opened only when all is loaded: a request that is refused before writes nothing.
@@ -284,9 +284,7 @@ def execute(
         state = "stopped" if stopped else "done"
         _end(folder, report, state, warnings)
         yield Finished(folder, report, state, warnings)
-    except GeneratorExit:
-        raise
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, GeneratorExit):
         _ended_early(folder, plan, "stopped", "Stopped by you.")
         raise
     except BaseException as error:

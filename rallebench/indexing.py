@@ -103,6 +103,12 @@ def build_index(
         _move_in(half, target, manifest)
     except OSError as error:
         raise disk_error(target, error) from error
+    except RuntimeError as error:  # what Faiss raises, also where a full disk cut its file
+        reason = " ".join(str(error).split())[-200:]
+        raise BackendError(
+            f"The index {target} could not be built ({reason}). Nothing was left of it; "
+            "if the disk is full, free space or choose another --workspace."
+        ) from error
     finally:
         if half.exists():
             shutil.rmtree(half, ignore_errors=True)

@@ -219,8 +219,8 @@ def _prepare(
 
 
 def _run_one(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
-    with _stoppable(workbench, plan.name) as stoppable:
-        finished = _follow(workbench.run(plan), stoppable)
+    with _stoppable(workbench, plan.name) as stoppable, contextlib.closing(workbench.run(plan)) as stages:
+        finished = _follow(stages, stoppable)
     report = finished.report
     for warning in finished.warnings:
         say(f"Warning: {warning}")

@@ -43,6 +43,9 @@ from rallebench.types import (
 )
 from rallebench.workspace import Workspace
 
+BUILD_PATIENCE = 3.0
+"""Seconds that ``close`` waits for a build to end."""
+
 HEAVY_BACKENDS = frozenset({"transformers"})
 """Backends that may take gigabytes: the page loads them only when asked to."""
 
@@ -107,7 +110,14 @@ class Workbench:
         self._one_load = threading.Lock()
 
     def close(self) -> None:
-        """Let go of everything: for a process that ends, or a workbench that nobody needs any more."""
+        """Let go of everything: for a process that ends, or a workbench that nobody needs any more.
+
+        A build that goes on is stopped and has a moment to take away what it has written.
+        """
+        self.stop_builds()
+        deadline = time.monotonic() + BUILD_PATIENCE
+        while self._building and time.monotonic() < deadline:
+            time.sleep(0.05)
         with self._lock:
             backends = [*self._llms.values(), *self._retrievers.values()]
             self._llms, self._retrievers, self._loaded = {}, {}, {}
@@ -158,7 +168,7 @@ class Workbench:
             loading = self._loading.get(name)
             if loading is None:
                 entry = self.workspace.llm(name) if kind == "language model" else None
-                loading = self._loading[name] = Followed(f"loading {name}")
+                loading = self._loading[name] = Followed(f"{name} could not be loaded")
                 loading.start(self._load, name, kind, entry, loading)
         yield from loading.follow()
 
@@ -300,7 +310,7 @@ class Workbench:
 
     # benchmarks
 
-    def run(self, plan: benchmark.Plan, job: Job | None = None) -> Iterator[benchmark.Stage]:
+    def run(self, plan: benchmark.Plan, job: Job | None = None) -> Generator[benchmark.Stage, None, None]:
         """Run a plan in the calling thread, yielding its stages."""
         heavy = job is None
 
@@ -449,7 +459,7 @@ class Workbench:
         with self._lock:
             building = self._building.get(name)
             if building is None:
-                building = self._building[name] = Followed(f"building {name}")
+                building = self._building[name] = Followed(f"{name} could not be built")
                 pieces = build_index(
                     self.workspace.indexes, name, corpus, kind, encoder_name=encoder, page_map=page_map, chunking=chunking,
                     parameters=parameters,

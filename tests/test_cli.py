@@ -547,8 +547,9 @@ def test_a_second_interrupt_does_not_wait_for_the_batch(workspace: Path) -> None
     models = json.loads((workspace / "llms.json").read_text())
     models["slow"]["settings"]["delay"] = 60
     (workspace / "llms.json").write_text(json.dumps(models))
-    words = ["run", "--workspace", workspace, "--chain", "closed", "--llm", "slow", *ON_TINY, "--name", "x"]
-    running = subprocess.Popen(command(*words), env=environment(), stderr=subprocess.PIPE, text=True)
+    run = ("--chain", "closed", "--llm", "slow", *ON_TINY, "--name", "x")
+    words = command("run", "--workspace", workspace, *run)
+    running = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for awaited in ("running", "Stopping after the current batch"):
         while awaited not in running.stderr.readline():
@@ -910,3 +911,27 @@ def test_a_run_of_that_name_is_never_overwritten(rallebench: CommandLine, worksp
     assert ran.code == 2
     assert "The run 'x' exists already" in ran.last and "add --resume" in ran.last
     assert everything(workspace) == before
+
+
+def test_an_interrupted_build_leaves_nothing_and_is_started_again(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    corpus = workspace / "long.tsv"
+    corpus.write_text("".join(f"{n}\tpassage number {n}\tt\n" for n in range(40_000)))
+    words = ("--corpus", corpus, "--name", "x", "--kind", "flat", "--encoder", "hashing")
+    building = subprocess.Popen(
+        command("index", "--workspace", workspace, *words),
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert building.stderr is not None
+    while "encoding passages 640/" not in building.stderr.readline():
+        assert building.poll() is None
+    building.send_signal(signal.SIGINT)
+    _, err = building.communicate(timeout=20)
+    assert building.returncode == 130, err
+    assert "Traceback" not in err
+    assert [path.name for path in (workspace / "indexes").iterdir()] == ["tiny"]
+    corpus.write_text("1\tshort now\tt\n")
+    assert rallebench.json("index", *words)["passages"] == 1

@@ -152,7 +152,7 @@ def test_a_page_that_goes_away_does_not_stop_a_load(workbench: Workbench) -> Non
             "broken",
             "language model",
             BackendError,
-            "broken could not be loaded: RuntimeError: the weights are broken",
+            "RuntimeError: the weights are broken",
         ),
     ],
 )
@@ -385,6 +385,14 @@ def test_a_stop_that_is_asked_while_the_models_load_is_not_lost(workbench: Workb
     workbench.stop_run("x")
     assert ended(job).phase == "stopped"
     assert workbench.open_run("x").lines() == {}
+
+
+def test_a_wish_to_stop_that_came_too_late_does_not_stop_the_next_session(workbench: Workbench) -> None:
+    job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
+    workbench.stop_run("x")
+    ended(job)
+    workbench.open_run("x").ask_to_stop()
+    assert ended(workbench.start_run(replace(workbench.resume_plan("x"), track=False))).phase == "done"
 
 
 def test_a_run_may_be_resumed_from_another_folder(

@@ -1,51 +1,123 @@
-"""The embedded reader (placeholder, being replaced): the best-matching sentence's first fitting span."""
+"""The embedded reader as a language model: extractive, offline, nothing to download.
+
+It finds question and passages in whatever prompt it is sent, copies a span or whole sentences
+from them, and declines in RGB's words where nothing fits. It never writes a sentence of its own.
+"""
 
 from __future__ import annotations
 
-import re
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from rallebench.errors import RalleError
-from rallebench.llms import LLMS
-from rallebench.tokens import tokenize
+from rallebench.errors import BackendError, RalleError
+from rallebench.llms import LLMS, settings_from
+from rallebench.reader import REFUSAL, Found, Reader, Task
+from rallebench.reader.prompt import read_prompt
 from rallebench.types import Generate, Reply
 
-REFUSAL = "I can not answer the question because of the insufficient information in documents."
+ABOUT = (
+    "Built-in extractive reader (MiniLM, English): copies a short span from the retrieved passages or declines. "
+    "It does not write, reason or know facts. Use a real LLM for anything you publish."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """There is nothing to set."""
 
 
 class ExtractiveReader:
-    """Copies a short span from the retrieved passages or declines; it does not write, reason or know facts."""
+    """Answers from the passages that a prompt shows, with a :class:`~rallebench.reader.Reader`.
 
-    fingerprint = "extractive-reader/0"
-    about = "extractive: copies a short span from the retrieved passages or declines"
+    A reply's ``confidence`` is the estimated chance that the best span is right, also where that
+    was too low and the reply declines; ``note`` names the passage and sentence. Sampling settings
+    have no effect: the same request always gets the same reply, alone or in a batch.
+    """
+
     temperature = 0.0
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, reader: Reader) -> None:
         self.name = name
+        self.about = ABOUT
+        self.fingerprint = f"extractive-reader/{reader.fingerprint}"
+        self._reader: Reader | None = reader
+        self._lock = threading.Lock()  # the tokenizer's settings are not safe to change in two threads
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """One Reply per request."""
-        return [self._read(request) for request in batch]
+        """One reply per request, in order; after ``close`` an error in each place."""
+        with self._lock:
+            reader = self._reader
+            if reader is None:
+                return [self._closed() for _ in batch]
+            tasks = [read_prompt(request) for request in batch]
+            found = reader.read(tasks)
+            prompts = reader.count_tokens(["\n".join(m.content for m in r.messages) for r in batch])
+            replies = [
+                _fitted(_reply(task, one), request, reader) for request, task, one in zip(batch, tasks, found)
+            ]
+            said = reader.count_tokens([reply.text for reply in replies])
+        return [
+            replace(reply, prompt_tokens=before, completion_tokens=after)
+            for reply, before, after in zip(replies, prompts, said)
+        ]
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
-        """The answer, then the Reply."""
-        reply = self._read(request)
-        yield reply.text
-        yield reply
+        """The whole answer as one piece (it is copied, not written), then the Reply."""
+        start = time.monotonic()
+        (reply,) = self.generate([request])
+        if isinstance(reply, RalleError):
+            raise reply
+        if reply.text:
+            yield reply.text
+        yield replace(reply, first_token_seconds=time.monotonic() - start)
 
-    def _read(self, request: Generate) -> Reply:
-        found = request.evidence
-        if found is None or not found.passages or not found.question:
-            return Reply(REFUSAL)
-        wanted = set(tokenize(found.question))
-        sentences = [s for p in found.passages for s in re.split(r"(?<=[.!?]) ", p.text)]
-        best = max(sentences, key=lambda s: len(wanted & set(tokenize(s))))
-        pattern = r"\b1\d{3}|20\d\d\b" if re.search(r"\b(when|year)\b", found.question.lower()) else r"[A-Z]\w+(?: [A-Z]\w+)*"
-        spans = [s for s in re.findall(pattern, best) if not set(tokenize(s)) & wanted]
-        return Reply(spans[-1] if spans else REFUSAL)
+    def close(self) -> None:
+        """Let go of the model."""
+        with self._lock:
+            self._reader = None
+
+    def _closed(self) -> RalleError:
+        return BackendError(f"The extractive reader {self.name!r} was unloaded; load it again.")
 
 
-@LLMS.register("extractive-reader")
-def extractive_reader(name: str) -> ExtractiveReader:
-    """Extractive mini reader: copies a short span from the retrieved passages or declines."""
-    return ExtractiveReader(name)
+def _reply(task: Task, found: Found) -> Reply:
+    text = found.text or REFUSAL
+    return Reply(text, confidence=round(min(1.0, max(0.0, found.confidence)), 4), note=_note(task, found))
+
+
+def _note(task: Task, found: Found) -> str:
+    if task.kind == "say":
+        return "Extractive reader: no passage was read."
+    if not 0 <= found.passage < len(task.passages):
+        return "Extractive reader: nothing in the prompt fits."
+    title = task.passages[found.passage].title
+    where = f"passage {found.passage + 1}" + (f" ({title})" if title else "")
+    if not found.text:
+        return f"Extractive reader: declined; the nearest sentence is in {where}: {found.sentence}"
+    return f"Extractive reader: taken from {where}: {found.sentence}"
+
+
+def _fitted(reply: Reply, request: Generate, reader: Reader) -> Reply:
+    """Cut at the first stop sequence, then at a word so that at most ``max_tokens`` tokens stay."""
+    text = reply.text
+    ends = [at for stop in request.stop if stop and (at := text.find(stop)) >= 0]
+    text = text[: min(ends)] if ends else text
+    limit = request.max_tokens
+    if limit is None or reader.count_tokens([text])[0] <= limit:
+        return replace(reply, text=text)
+    words = text.split(" ")
+    counts = reader.count_tokens([" ".join(words[:n]) for n in range(len(words))])
+    fits = max((n for n, count in enumerate(counts) if count <= limit), default=0)
+    return replace(reply, text=" ".join(words[:fits]), finish_reason="length")
+
+
+@LLMS.register("extractive-reader", about=ABOUT)
+def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
+    """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
+    from rallebench.reader.spans import load
+
+    settings_from(Settings, name, settings)
+    return ExtractiveReader(name, load())

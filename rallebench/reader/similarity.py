@@ -6,7 +6,6 @@ encodes each sentence once.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rallebench.encoders import Encoder
 from rallebench.reader.candidates import word_classes
-from rallebench.reader.text import Rarity, Word, sentences, words
+from rallebench.reader.text import FUNCTION_WORDS, Rarity, Word, clean, sentences, words
 from rallebench.types import Passage
 
 if TYPE_CHECKING:
@@ -38,13 +37,15 @@ ROUNDING = 4
 
 
 class Vectors:
-    """Text → unit vector, computed once while it is remembered (least recently used go first)."""
+    """Text → unit vector, computed once while it is remembered (least recently used go first).
+
+    Not for two threads at once.
+    """
 
     def __init__(self, encoder: Encoder, capacity: int = CAPACITY) -> None:
         self._encoder = encoder
         self._capacity = capacity
         self._known: OrderedDict[str, Vector] = OrderedDict()
-        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -52,19 +53,19 @@ class Vectors:
     def of(self, texts: Iterable[str]) -> dict[str, Vector]:
         """The vectors of all different texts; what is not remembered is encoded in one call."""
         wanted = list(dict.fromkeys(texts))
-        with self._lock:
-            found = {}
-            for text in wanted:
-                if text in self._known:
-                    self._known.move_to_end(text)
-                    found[text] = self._known[text]
-            missing = [text for text in wanted if text not in found]
-            if missing:
-                # Copies: a row of the batch would keep the whole batch alive.
-                for text, vector in zip(missing, self._encoder.encode(missing, role="passage")):
-                    found[text] = self._known[text] = vector.copy()
-            while len(self._known) > self._capacity:
-                self._known.popitem(last=False)
+        found = {}
+        for text in wanted:
+            if text in self._known:
+                self._known.move_to_end(text)
+                found[text] = self._known[text]
+        missing = [text for text in wanted if text not in found]
+        if missing:
+            encoded = self._encoder.encode([clean(text) for text in missing], role="passage")
+            for text, vector in zip(missing, encoded):
+                # A copy: a row of the batch would keep the whole batch alive.
+                found[text] = self._known[text] = vector.copy()
+        while len(self._known) > self._capacity:
+            self._known.popitem(last=False)
         return found
 
 
@@ -115,7 +116,9 @@ def _read(text: str) -> tuple[tuple[str, tuple[Word, ...], tuple[str, ...], froz
     for start, end in sentences(text):
         part = text[start:end]
         tokens = words(part)
-        found.append((part, tokens, word_classes(tokens), frozenset(w.stem for w in tokens)))
+        # 'and' must not meet the Andes, whose stem it is.
+        stems = frozenset(w.stem for w in tokens if w.low not in FUNCTION_WORDS)
+        found.append((part, tokens, word_classes(tokens), stems))
     return tuple(found)
 
 

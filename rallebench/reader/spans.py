@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rallebench.encoders import Encoder
-from rallebench.reader import REFUSAL, Found, Task
-from rallebench.reader import verdict as verdicts
+from rallebench.reader import REFUSAL, Found, Task, verdict
 from rallebench.reader.candidates import Setting, spans
 from rallebench.reader.expect import DATE, NUMBER, PERSON, PLACE, YESNO, Expected, expect
 from rallebench.reader.similarity import Ranked, Sentence, Vectors, candidates_of, rank, telling_words
-from rallebench.reader.text import Rarity, words
+from rallebench.reader.text import FUNCTION_WORDS, Rarity, clean, words
 from rallebench.reader.weights import WEIGHTS
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ class _Prepared:
     query: str
     expected: Expected
     weights: Mapping[str, float]
+    asked: Mapping[str, str]  # stem → word, lower case
     sentences: Sequence[Sentence]
 
 
@@ -84,7 +84,7 @@ class SpanReader:
         """WordPiece tokens per text, without [CLS] and [SEP]."""
         if not texts:
             return []
-        encoded = self._tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
+        encoded = self._tokenizer([clean(text) for text in texts], add_special_tokens=False, truncation=False, verbose=False)
         return [len(ids) for ids in encoded["input_ids"]]
 
     def _prepare(self, task: Task) -> _Prepared | None:
@@ -94,7 +94,9 @@ class SpanReader:
         if task.kind == "title":
             query = task.context or task.question
         weights = telling_words(query, self._rarity)
-        return _Prepared(task, query, expect(task.question), weights, candidates_of(task.passages, weights))
+        asked = {w.stem: w.low for w in words(query) if w.is_word and self._rarity(w.low) > 0}
+        found = candidates_of(task.passages, weights)
+        return _Prepared(task, query, expect(task.question), weights, asked, found)
 
     def _words_of(self, p: _Prepared, ranked: Sequence[Ranked]) -> list[str]:
         found = [w.low for w in words(p.query) if self._rarity(w.low) > 0]
@@ -110,11 +112,11 @@ class SpanReader:
         if p.task.kind == "long":
             return _long(p.task, ranked)
         if p.task.kind == "verdict" or p.expected.kind == YESNO:
-            return self._verdict(p, ranked, lexicon)
+            return _verdict(p, ranked)
         return self._short(p, ranked, lexicon)
 
     def _short(self, p: _Prepared, ranked: Sequence[Ranked], lexicon: Mapping[str, Vector]) -> Found:
-        scored = self.score(p.task, p.expected, p.weights, ranked, lexicon)
+        scored = _scored(p, ranked, lexicon)
         if not scored:
             return Found("", 0.0)
         best = scored[0]
@@ -122,57 +124,6 @@ class SpanReader:
         sentence = best.ranked.sentence
         text = best.text if sure >= REFUSE_BELOW else ""
         return Found(text, sure, sentence.passage, sentence.text)
-
-    def score(
-        self,
-        task: Task,
-        expected: Expected,
-        weights: Mapping[str, float],
-        ranked: Sequence[Ranked],
-        lexicon: Mapping[str, Vector],
-    ) -> list[Scored]:
-        """All spans of the ranked sentences that keep the word limit, best first."""
-        asked = {w.stem: w.low for w in words(task.question) if w.stem in weights}
-        found: list[Scored] = []
-        for place, r in enumerate(ranked):
-            at, soft = _setting(r.sentence, asked, weights, lexicon, _focus(expected))
-            about_sentence = {
-                "sim": r.similarity,
-                "own": r.sentence.own,
-                "ctx": r.sentence.around,
-                "gap": ranked[0].score - r.score,
-                "passage": min(r.sentence.passage, 10) / 5,
-                "top": float(place == 0),
-                "soft": soft,
-            }
-            base = sum(WEIGHTS.get(name, 0.0) * value for name, value in about_sentence.items())
-            for span in spans(at, expected):
-                start, end = r.sentence.words[span.first].start, r.sentence.words[span.last].end
-                text = r.sentence.text[start:end]
-                if task.max_words and len(text.split()) > task.max_words:
-                    continue
-                value = base + sum(WEIGHTS.get(name, 0.0) * v for name, v in span.features.items())
-                found.append(Scored(text, round(value, 3), r))
-        # Equal scores: the shorter span, then the earlier one.
-        return sorted(found, key=lambda s: (-s.score, len(s.text)))
-
-    def _verdict(self, p: _Prepared, ranked: Sequence[Ranked], lexicon: Mapping[str, Vector]) -> Found:
-        labels = p.task.labels or ("Yes", "No")
-        asked = {w.stem: w.low for w in words(p.task.question) if w.stem in p.weights}
-        soft: dict[str, float] = dict.fromkeys(asked, 0.0)
-        for r in ranked[:2]:
-            for stem, low in asked.items():
-                closest = max(
-                    (_soft(lexicon, low, w.low) for w in r.sentence.words if w.low in lexicon), default=0.0
-                )
-                soft[stem] = max(soft[stem], closest)
-        found = verdicts.compare(words(p.task.question), p.weights, ranked, soft)
-        chance = verdicts.support(found)
-        sentence = ranked[0].sentence
-        nothing = found.covered < 0.15 and found.similarity < 0.3
-        if nothing:
-            return Found(labels[2] if len(labels) > 2 else "", 0.0, sentence.passage, sentence.text)
-        return Found(labels[0] if chance >= 0.5 else labels[1], max(chance, 1 - chance), sentence.passage, sentence.text)
 
     def _title(self, p: _Prepared, ranked: Sequence[Ranked]) -> Found:
         mention = {w.stem for w in words(p.task.question) if w.is_word}
@@ -195,6 +146,14 @@ class SpanReader:
         return Found(title, 1 / spread, at, title)
 
 
+def load() -> SpanReader:
+    """The reader on the embedded encoder's own, unchanged weights; raises if they are not the known ones."""
+    from rallebench.encoders.minilm import MiniLM
+
+    encoder = MiniLM()
+    return SpanReader(encoder, encoder.tokenizer)
+
+
 def _said(task: Task) -> Found:
     if task.kind != "say":
         return Found("", 0.0)
@@ -202,17 +161,12 @@ def _said(task: Task) -> Found:
 
 
 def _needs_words(p: _Prepared) -> bool:
-    return p.task.kind in ("short", "verdict")
+    return p.task.kind == "short" and p.expected.kind != YESNO
 
 
 def _focus(expected: Expected) -> str:
     """What the answer should resemble: the noun phrase asked for, or the name of the kind."""
     return " ".join(expected.phrase) or _KIND_NAMES.get(expected.kind, "")
-
-
-def _soft(lexicon: Mapping[str, Vector], a: str, b: str) -> float:
-    """How nearly two words are one: 0 below SOFT_FROM, 1 for the same word."""
-    return max(0.0, (round(float(lexicon[a] @ lexicon[b]), 4) - SOFT_FROM) / (1 - SOFT_FROM))
 
 
 def _setting(
@@ -239,7 +193,7 @@ def _setting(
                 fit[i] = value
     for row, stem in enumerate(stems):
         for i, word in enumerate(sentence.words):
-            if word.stem == stem and word.is_word:
+            if word.stem == stem and word.low not in FUNCTION_WORDS:
                 match[row, i] = 1.0
     telling = np.array([weights[s] for s in stems])
     total = float(telling.sum()) or 1.0
@@ -249,8 +203,34 @@ def _setting(
     for row in range(len(stems)):
         near += telling[row] * (match[row][None] * fading).max(1)
     soft = float(match.max(1) @ telling) / total if stems and n else 0.0
-    shared = [w.stem in asked and w.is_word for w in sentence.words]
+    shared = [w.stem in asked and w.is_word and w.low not in FUNCTION_WORDS for w in sentence.words]
     return Setting(sentence.words, sentence.classes, shared, (near / total).tolist(), fit), soft
+
+
+def _scored(p: _Prepared, ranked: Sequence[Ranked], lexicon: Mapping[str, Vector]) -> list[Scored]:
+    """All spans of the ranked sentences that keep the word limit, best first."""
+    found: list[Scored] = []
+    for place, r in enumerate(ranked):
+        at, soft = _setting(r.sentence, p.asked, p.weights, lexicon, _focus(p.expected))
+        about_sentence = {
+            "sim": r.similarity,
+            "own": r.sentence.own,
+            "ctx": r.sentence.around,
+            "gap": ranked[0].score - r.score,
+            "passage": min(r.sentence.passage, 10) / 5,
+            "top": float(place == 0),
+            "soft": soft,
+        }
+        base = sum(WEIGHTS.get(name, 0.0) * value for name, value in about_sentence.items())
+        for span in spans(at, p.expected):
+            start, end = r.sentence.words[span.first].start, r.sentence.words[span.last].end
+            text = r.sentence.text[start:end]
+            if p.task.max_words and len(text.split()) > p.task.max_words:
+                continue
+            value = base + sum(WEIGHTS.get(name, 0.0) * v for name, v in span.features.items())
+            found.append(Scored(text, round(value, 3), r))
+    # Equal scores: the shorter span, then the earlier one.
+    return sorted(found, key=lambda s: (-s.score, len(s.text)))
 
 
 def confidence(scored: Sequence[Scored], weights: Mapping[str, float], ranked: Sequence[Ranked]) -> float:
@@ -286,6 +266,17 @@ def _certainty(features: Mapping[str, float]) -> float:
 _CERTAINTY = {
     "one": -4.0, "share": 2.0, "score": 2.0, "similarity": 1.0, "own": 0.5, "around": 1.0, "missing": -1.0, "question length": 0.0,
 }  # fmt: skip
+
+
+def _verdict(p: _Prepared, ranked: Sequence[Ranked]) -> Found:
+    """The first label if nothing differs, the second if something does, none if nothing is about it."""
+    labels = p.task.labels or ("Yes", "No")
+    best = ranked[0]
+    if best.sentence.around < 0.15 and best.similarity < 0.3:
+        text = labels[2] if len(labels) > 2 else ""
+        return Found(text, 0.0, best.sentence.passage, best.sentence.text)
+    found = verdict.differences(words(p.task.question), ranked)
+    return Found(labels[bool(found)], verdict.confidence(found), best.sentence.passage, best.sentence.text)
 
 
 def _long(task: Task, ranked: Sequence[Ranked]) -> Found:

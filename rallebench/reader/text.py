@@ -187,6 +187,11 @@ def _shorten(text: str, start: int, end: int) -> Iterable[tuple[int, int]]:
     return [cut for a, b in zip(edges, edges[1:]) for cut in _trim(text, a, b)]
 
 
+def clean(text: str) -> str:
+    """The text without what no tokenizer takes: lone surrogates become the replacement mark."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class Rarity:
     """How much a word tells, 0 to 1, from its place in the encoder's vocabulary.
 

@@ -1,4 +1,4 @@
-"""The page, served once per test session on loopback over a fresh workspace, and a headless Chromium."""
+"""The page, served once per test file on loopback over a fresh workspace, and a headless Chromium."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """(address, workspace) of a running page, started as a user starts it."""
     workspace = tmp_path_factory.mktemp("workspace")

@@ -47,14 +47,12 @@ def chatting(stocked: str, page: Any) -> Any:
 
 
 def choose(page: Any, chain: str) -> None:
+    from playwright.sync_api import expect
+
     box = page.locator("#chat-chain input")
     box.fill(chain)
     box.press("Enter")
-    page.wait_for_function(
-        "name => document.querySelector('#chat-chain-line').innerText.includes(name)",
-        arg=chain,
-        timeout=PATIENCE,
-    )
+    expect(page.locator("#chat-chain-line")).to_contain_text(chain, timeout=PATIENCE)
 
 
 def send(page: Any, text: str) -> None:
@@ -63,11 +61,10 @@ def send(page: Any, text: str) -> None:
 
 
 def wait_for(page: Any, text: str) -> None:
-    page.wait_for_function(
-        "text => document.querySelector('#chat-conversation').innerText.includes(text)",
-        arg=text,
-        timeout=PATIENCE,
-    )
+    """Wait until the conversation says ``text``; a failure shows what it said instead."""
+    from playwright.sync_api import expect
+
+    expect(page.locator("#chat-conversation")).to_contain_text(text, timeout=PATIENCE, use_inner_text=True)
 
 
 def wait_until_free(page: Any) -> None:

@@ -138,7 +138,7 @@ def test_a_build_can_be_stopped_and_leaves_nothing(
     models.click("#models-index-build")
     wait_for_text(models, "models-index-progress", "Encoding passages")
     models.click("#models-index-stop")
-    wait_for_text(models, "models-index-progress", "Stopped.")
+    wait_for_text(models, "models-index-progress", "was stopped")
     wait_until_gone(served[1] / "indexes", "long")
 
 

@@ -325,7 +325,7 @@ def test_stopping_keeps_what_was_said_and_stops_the_model(bench: Listening) -> N
     values = form_of(ask("{question} slowly", "slow"))
     screens = chat.on_send(bench, [], TITAN, chat.DEVELOP, *values)
     turns = next(s[0] for s in screens if isinstance(s[0], list) and s[0][-1].answer)
-    screens.close()
+    screens.close()  # type: ignore[attr-defined]
     turns, messages, sending, stopping = chat.on_stop(turns)
     assert turns[-1].state == "stopped" and turns[-1].answer.startswith("one")
     assert turns[-1].answer != MODELS["slow"]["settings"]["default"]  # type: ignore[index]

@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 import pytest
 import yaml
+from gradio.utils import get_upload_folder
 
 from rallebench.catalog import MAX_ACTIONS
 from rallebench.chain.ralle import load_chain_file
@@ -128,7 +129,7 @@ def test_files_of_two_visitors_do_not_meet_though_their_chains_share_a_name(benc
 def test_a_download_is_named_as_a_file_whatever_the_chain_is_called(bench: Workbench, name: str) -> None:
     file = Path(shown(config.exported(bench, "starter-qa", Chain(name, WHOLE.actions)))["json file"])
     assert file.suffix == ".json" and set(file.stem) <= set("etcpasswdabxychain-."), file
-    assert file.parent.parent == Path(config.get_upload_folder()).resolve()
+    assert file.parent.parent == Path(get_upload_folder()).resolve()
 
 
 def test_what_ralle_cannot_run_is_said(bench: Workbench) -> None:

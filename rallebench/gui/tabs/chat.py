@@ -55,7 +55,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     talk = gr.Chatbot(
         elem_id="chat-conversation",
         show_label=False,
-        height="56vh",
+        height="50vh",
         min_height=280,
         placeholder=views_chat.EMPTY,
         buttons=["copy", "copy_all"],

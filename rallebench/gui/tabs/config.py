@@ -50,7 +50,8 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
                 language="shell",
                 show_label=False,
                 interactive=False,
-                lines=3,
+                lines=1,
+                max_lines=9,
                 wrap_lines=True,
                 elem_id="config-command",
             )

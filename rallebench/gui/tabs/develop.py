@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from rallebench.bench.single import Delta, StepDone, StepStarted
+from rallebench.bench.single import Delta, Event, StepDone, StepStarted
 from rallebench.catalog import MAX_ACTIONS
 from rallebench.chain.chain import prompt_of
 from rallebench.errors import RalleError
@@ -387,30 +388,43 @@ def on_execute_chain(
     screen = blank()
     screen[1] = views.note("Loading what the chain names …")
     yield screen
-    steps: Steps = {}
-    written = ""
+    watched = Watched(workbench, example, mark, len(chain.actions))
     for event in workbench.execute_chain(chain, example.question, stream=True):
-        screen = [gr.skip()] * len(screen)
+        yield watched.screen(event)
+
+
+@dataclass
+class Watched:
+    """A chain that is being executed, and what the page shows of each of its events."""
+
+    workbench: Workbench
+    example: Example
+    mark: bool
+    actions: int
+    steps: Steps = field(default_factory=dict)
+    written: str = ""
+
+    def screen(self, event: Event) -> list[Any]:
+        """Updates for steps, status and every prompt and response; what did not change is skipped."""
+        screen: list[Any] = [gr.skip()] * (2 + 2 * MAX_ACTIONS)
+        gold = self.example.gold
         if isinstance(event, StepStarted):
-            written = ""
-            screen[1] = views.note(f"Running action {event.index + 1} of {len(chain.actions)} …")
-            screen[2 + 2 * event.index] = views.prompt(prompt_of(event.request), example.gold, mark)
+            self.written = ""
+            screen[1] = views.note(f"Running action {event.index + 1} of {self.actions} …")
+            screen[2 + 2 * event.index] = views.prompt(prompt_of(event.request), gold, self.mark)
             screen[3 + 2 * event.index] = views.empty("…")
         elif isinstance(event, Delta):
-            written += event.text
-            screen[3 + 2 * event.index] = views.text_box(
-                "Response", views.marked(written, example.gold.answers, mark)
-            )
+            self.written += event.text
+            body = views.marked(self.written, gold.answers, self.mark)
+            screen[3 + 2 * event.index] = views.text_box("Response", body)
         elif isinstance(event, StepDone):
-            steps = {**steps, event.index: event.step}
-            screen[0] = steps
-            screen[2 + 2 * event.index : 4 + 2 * event.index] = show_step(
-                workbench, event.step, example, mark
-            )
+            self.steps = screen[0] = {**self.steps, event.index: event.step}
+            at = 2 + 2 * event.index
+            screen[at : at + 2] = show_step(self.workbench, event.step, self.example, self.mark)
         else:
-            workbench.trace(event, example.question.text, "develop")
+            self.workbench.trace(event, self.example.question.text, "develop")
             screen = end_of_chain(event, screen)
-        yield screen
+        return screen
 
 
 def end_of_chain(episode: Episode, screen: list[Any]) -> list[Any]:
