@@ -58,9 +58,9 @@ def disk_error(path: Path, error: OSError) -> BackendError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text, whole or not at all; half a surrogate pair, which some models write, becomes '?'."""
+    """Write UTF-8 text, whole or not at all; half a surrogate pair, which some models write, becomes its escape."""
     with writing(path) as handle:
-        handle.write(text.encode("utf-8", "replace"))
+        handle.write(text.encode("utf-8", "backslashreplace"))
 
 
 def write_json(path: Path, value: Any, *, indent: int | None = 2, sort_keys: bool = False) -> None:
@@ -191,7 +191,7 @@ class Appender:
     def write(self, value: Any) -> None:
         """Append one line and hand it to the operating system."""
         try:
-            self._handle.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+            self._handle.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
             self._handle.flush()
         except OSError as error:
             raise disk_error(self.path, error) from error

@@ -56,6 +56,8 @@ KINDS: dict[str, Callable[[Workspace], Rows]] = {
     "datasets": _datasets,
     "metrics": lambda workspace: _registry(METRICS),
     "chains": _chains,
+    "workflows": lambda workspace: _rows({"chain": "A saved chain: its actions in order."}),
+    "environments": lambda workspace: [],
 }
 
 

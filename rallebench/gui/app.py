@@ -92,6 +92,7 @@ def serve(args: argparse.Namespace) -> None:
             auth=auth,
             inbrowser=not args.no_browser,
             share=False,
+            run_history=False,
             quiet=False,
             ssr_mode=False,
             footer_links=[],

@@ -47,6 +47,12 @@ _TASK_WORDS = re.compile(
     r"informative|conversation|supports|refutes|mention|paragraphs?|explain|claim|sentences?|information provided|as if i|titles?)\b",
     re.IGNORECASE,
 )
+_ORDER = re.compile(
+    r"\banswer [\"“]|\b(?:in|with) \w+ words? or (?:less|fewer)\b|\bin one (?:word|sentence)\b|\bsupports\b\W+or\W+refutes\b|\bas if i were\b|"
+    r"\b(?:following|given|above) (?:documents?|passages?|contexts?|text|information|questions?|claim|conversation)\b|"
+    r"\b(?:documents?|passages?|contexts?|information|questions?|claim|notes)\b[^.?]{0,20}\b(?:below|above|provided)\b",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(
     r"^\s*(?:\[(\d{1,3})\]|\((\d{1,3})\)|(\d{1,3})[.)](?=\s)|[-*•](?=\s)|(?:passage|document|doc|source|context|paragraph|text|evidence|article|result)s?\s*\[?#?(\d{1,3})\]?\s*(?=[:.)(-]))"
     r"\s*[:.)-]?\s*",
@@ -113,6 +119,8 @@ def _label(text: str) -> tuple[Role | None, str]:
     if match is None:
         return None, text
     label, body = match.group(1).strip("*#< "), text[match.start(2) :].strip()
+    if body and _FIELD.match(text):
+        return None, text  # a field of a passage
     if _TITLES_LABEL.fullmatch(label) and ("/" in body or ";" in body or not body):
         return "titles", body
     if label.lower() == "description" and body:
@@ -150,9 +158,11 @@ def _role_of(text: str, section: Role | None, blank: bool) -> Role:
 def is_instruction(text: str) -> bool:
     """Whether a line speaks to the model rather than about the world."""
     head = text[:600]
-    if not _IMPERATIVE.match(head.lstrip("\"'*#- ")):
+    if len(text) >= 1500:
         return False
-    return bool(_TASK_WORDS.search(head)) and len(text) < 1500
+    if _ORDER.search(head):
+        return True
+    return bool(_IMPERATIVE.match(head.lstrip("\"'*#- ")) and _TASK_WORDS.search(head))
 
 
 def _has_statement(text: str) -> bool:
@@ -183,17 +193,19 @@ def split_passages(text: str) -> list[Passage]:
 
 
 def _grouped(lines: Sequence[str]) -> list[str]:
+    """Pieces that begin with a number or bullet; lines without one go on with the piece before."""
     pieces: list[str] = []
+    new = True
     for line in lines:
         match = _NUMBERED.match(line)
         if match:
             pieces.append(line[match.end() :])
+        elif line.strip() and (new or not pieces):
+            pieces.append(line)
         elif line.strip():
-            if pieces:
-                pieces[-1] += "\n" + line
-            else:
-                pieces.append(line)
-    return pieces
+            pieces[-1] += "\n" + line
+        new = not line.strip()
+    return [part for piece in pieces for part in _JOINT.split(piece)]
 
 
 def _is_one_titled_block(lines: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ _WRITING = (
                 r"|\b(?:scores?|ratings?) (?:from|between) \d|\bas (?:a|an impartial) judge\b", re.I), "judge"),
     (re.compile(r"\bcontinue (?:my|the|this|writing)\b[^.\n]{0,40}\b(?:text|story|article|essay|news)?|\bwrite (?:a|an|the|some)?\s*"
                 r"(?:\w+ ){0,3}(?:poem|story|essay|article|program|code|letter|function|paragraph|report|email)\b", re.I), "write texts"),
-    (re.compile(r"\bThought \d+:|\bAction \d+:|\bFinish\[|```python|\bdef solution\b"), "act as an agent or write programs"),
+    (re.compile(r"\bThought \d+\b|\bAction \d+\b|\bFinish\[|```python|\bdef solution\b"), "act as an agent or write programs"),
 )  # fmt: skip
 _REWRITING = re.compile(
     r"\b(?:rewrite|rephrase|paraphrase|reformulate|restate)\b|"

@@ -116,7 +116,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         shown,
         show_progress="hidden",
     )
-    stop.click(partial(guard, on_stop), None, [status], cancels=[running])
+    stop.click(None, cancels=[running]).then(on_stop, None, [status], show_progress="hidden")
     for index, row in enumerate(rows):
         row["kind"].change(
             on_kind,
