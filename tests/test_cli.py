@@ -87,9 +87,10 @@ def test_help_lists_every_verb_in_a_process_of_its_own() -> None:
 
 def test_list_prints_name_and_about_of_every_kind(rallebench: CommandLine) -> None:
     found = rallebench.json("list")
-    assert {"retrievers", "encoders", "indexes", "llms", "datasets", "metrics", "chains"} <= found.keys()
+    kinds = {"retrievers", "encoders", "indexes", "llms", "datasets", "metrics", "chains", "workflows"}
+    assert kinds | {"environments"} <= found.keys()
+    assert all(found[kind] for kind in kinds)
     for rows in found.values():
-        assert rows
         assert all(row.keys() == {"name", "about"} and row["name"] for row in rows)
     names = {kind: {row["name"] for row in rows} for kind, rows in found.items()}
     assert {"starter-bm25", "starter-minilm", "tiny"} <= names["retrievers"]

@@ -26,15 +26,25 @@ _QUESTION_LABEL = re.compile(
     r"(?:the |user |user's |input |original |rewritten |my |test )*(?:questions?|quer(?:y|ies)|q|claim|statement|mention|user|human|task input)",
     re.IGNORECASE,
 )
-_DIALOGUE_LABEL = re.compile(r"(?:the |this |previous )*(?:conversation|dialogue|dialog|chat history|history)[^:\n]{0,60}", re.IGNORECASE)
-_TITLES_LABEL = re.compile(r"(?:the |candidate |possible |wikipedia |retrieved )*(?:titles|candidates|options|pages)", re.IGNORECASE)
+_DIALOGUE_LABEL = re.compile(
+    r"(?:the |this |previous )*(?:conversation|dialogue|dialog|chat history|history)[^:\n]{0,60}",
+    re.IGNORECASE,
+)
+_TITLES_LABEL = re.compile(
+    r"(?:the |candidate |possible |wikipedia |retrieved )*(?:titles|candidates|options|pages)", re.IGNORECASE
+)
 _CUE = re.compile(
     r"(?:[\w-]+ ){0,4}(?:answers?|a|response|output|reply|title|description|verdict|label|assistant|ai|result|solution|explanation)"
     r"(?: in [^:\n]{1,40}| \([^)\n]{1,60}\))?",
     re.IGNORECASE,
 )
-_LABELLED = re.compile(r"^\s*(?:#{1,6}\s*|\*\*|<\|?)?([^:：\n>]{1,200}?)\s*(?:\*\*)?\s*(?:[:：]|\|?>)\s*(?:\*\*)?\s*(.*)$", re.DOTALL)
-_INLINE_LABEL = re.compile(r"(?<=[.!?;\"')\]])[ \t]+(?=(?:Question|Answer|Context|Documents?|Passages?|Claim|Query)\s?:(?:\s|$))")
+_LABELLED = re.compile(
+    r"^\s*(?:#{1,6}\s*|\*\*|<\|?)?([^:：\n>]{1,200}?)\s*(?:\*\*)?\s*(?:[:：]|\|?>)\s*(?:\*\*)?\s*(.*)$",
+    re.DOTALL,
+)
+_INLINE_LABEL = re.compile(
+    r"(?<=[.!?;\"')\]])[ \t]+(?=(?:Question|Answer|Context|Documents?|Passages?|Claim|Query)\s?:(?:\s|$))"
+)
 _IMPERATIVE = re.compile(
     r"^(?:please\b|kindly\b|refer|answer|explain|detect|pick|use\b|using\b|read\b|given\b|based on|according to the (?:following|given|above|document|passage|context|information)|"
     r"you (?:are|will|have|must|should)\b|your (?:task|job|answer|goal)|respond|reply|tell\b|decide|choose|select|describe|write|give\b|just\b|"
@@ -58,7 +68,9 @@ _NUMBERED = re.compile(
     r"\s*[:.)-]?\s*",
     re.IGNORECASE,
 )
-_FIELD = re.compile(r"^\s*\(?(title|text|content|body|passage|abstract|wikipedia title)\s*:\s*", re.IGNORECASE)
+_FIELD = re.compile(
+    r"^\s*\(?(title|text|content|body|passage|abstract|wikipedia title)\s*:\s*", re.IGNORECASE
+)
 _JOINT = re.compile(r"(?<=[.!?\"')\]…]); (?=\S)")
 _MOSTLY_MARKS = re.compile(r"^[\W_\d]*$")
 
@@ -134,7 +146,9 @@ def _label(text: str) -> tuple[Role | None, str]:
     if _EVIDENCE_LABEL.fullmatch(label) and len(label) <= 60:
         return "evidence", body
     if not body and is_instruction(label):
-        talk = re.search(r"conversation|dialogue", label, re.I) and not re.search(r"document|passage|context", label, re.I)
+        talk = re.search(r"conversation|dialogue", label, re.I) and not re.search(
+            r"document|passage|context", label, re.I
+        )
         return ("dialogue", "") if talk else ("instruction", text)
     if not body and len(label.split()) <= 8 and not _TASK_WORDS.search(label):
         return "cue", label  # "The place of birth:"
@@ -148,7 +162,12 @@ def _role_of(text: str, section: Role | None, blank: bool) -> Role:
         return "cue" if _CUE.fullmatch(text.rstrip(": ")) else "dialogue"
     if is_instruction(text):
         return "instruction"
-    if text.endswith("?") and len(text.split()) <= 60 and not _NUMBERED.match(text) and not _has_statement(text):
+    if (
+        text.endswith("?")
+        and len(text.split()) <= 60
+        and not _NUMBERED.match(text)
+        and not _has_statement(text)
+    ):
         return "question"
     if "[START_ENT]" in text or "[SEP]" in text:
         return "instruction" if '"' in text else "question"

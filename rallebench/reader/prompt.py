@@ -29,12 +29,15 @@ _REWRITING = re.compile(
     re.I,
 )
 _QUESTION_CUE = re.compile(r"(?:rewritten |clear(?:er)? |new |rephrased |the )*(?:question|query)", re.I)
-_VERDICT = re.compile(r"\bsupports?\b\W+(?:or|and|,|/)\W+(?:\w+\W+)?refutes?\b|\brefutes?\b\W+(?:or|/)\W+supports?\b", re.I)
+_VERDICT = re.compile(
+    r"\bsupports?\b\W+(?:or|and|,|/)\W+(?:\w+\W+)?refutes?\b|\brefutes?\b\W+(?:or|/)\W+supports?\b", re.I
+)
 _TRUE_FALSE = re.compile(r"\btrue\b\W+(?:or|/)\W+\bfalse\b", re.I)
 _YES_NO = re.compile(r"\byes\b\W+(?:or|/)\W+\bno\b", re.I)
 _NOT_ENOUGH = re.compile(r"\bnot enough info(?:rmation)?\b", re.I)
 _TITLE = re.compile(
-    r"\b(?:answer|give|output|return|choose|pick|select|spit out|write|say|find|name|propose|which|best|relevant|only)\b[^.\n?]{0,60}\btitles?\b", re.I
+    r"\b(?:answer|give|output|return|choose|pick|select|spit out|write|say|find|name|propose|which|best|relevant|only)\b[^.\n?]{0,60}\btitles?\b",
+    re.I,
 )
 _LONG = re.compile(
     r"\bexplain\b|\bas if i (?:were|was|am)\b|\bin detail\b|\bparagraphs?\b[^.\n]{0,20}\blong\b|\bseveral sentences\b|\bdescribe\b|"
@@ -42,12 +45,18 @@ _LONG = re.compile(
     re.I,
 )
 _REPLY = re.compile(r"\binformative\b|\bconversation\b|\bone (?:short )?sentence\b|\bdescribe\b", re.I)
-_WORD_LIMIT = re.compile(r"\b(?:in|with|within|at most|no more than|using|maximum(?: of)?) (\d{1,2}|one|two|three|five|ten) words?\b(?: or (?:less|fewer))?", re.I)
+_WORD_LIMIT = re.compile(
+    r"\b(?:in|with|within|at most|no more than|using|maximum(?: of)?) (\d{1,2}|one|two|three|five|ten) words?\b(?: or (?:less|fewer))?",
+    re.I,
+)
 _NUMBERS = {"one": 1, "two": 2, "three": 3, "five": 5, "ten": 10}
-_DETECT = re.compile(r"\b(?:detect|spit out|pick up|find|extract|identify|give) (?:and (?:just )?\w+ (?:out )?)?(the .{2,200}? of .{1,300}?)(?: in \d+ words\b| from the\b| in the following|[.\n]|$)", re.I)
+_DETECT = re.compile(
+    r"\b(?:detect|spit out|pick up|find|extract|identify|give) (?:and (?:just )?\w+ (?:out )?)?(the .{2,200}? of .{1,300}?)(?: in \d+ words\b| from the\b| in the following|[.\n]|$)",
+    re.I,
+)
 _SEP = re.compile(r"^\s*(.{1,300}?)\s*\[SEP\]\s*(.{1,120}?)\s*$", re.S)
-_OPENING = "\"“«„"
-_CLOSING = "\"”»“"
+_OPENING = '"“«„'
+_CLOSING = '"”»“'
 _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 EXPLAIN_SENTENCES = 3
@@ -94,7 +103,11 @@ def _turn(messages: Sequence[Message]) -> str:
 
 def _labelled_evidence(system: str) -> list[Part]:
     """Evidence parts of a system message, if a label announces them: 'Context: …'."""
-    at = re.search(r"(?:^|\n)[^\n:]{0,60}\b(?:documents?|contexts?|passages?|information|extracts?|evidence)\b[^\n:]{0,60}:\s", system, re.I)
+    at = re.search(
+        r"(?:^|\n)[^\n:]{0,60}\b(?:documents?|contexts?|passages?|information|extracts?|evidence)\b[^\n:]{0,60}:\s",
+        system,
+        re.I,
+    )
     return parts(system[at.start() :].strip()) if at else []
 
 
@@ -110,7 +123,11 @@ def _visible(text: str, evidence: Evidence | None) -> tuple[list[Passage], str]:
         place = text.find(body)
         if not body or place < 0:
             continue
-        shown = bool(passage.title) and re.search(rf"{re.escape(passage.title)}[^\w]{{0,6}}$|{re.escape(passage.title)}[^\w]*(?:text|content)?[^\w]*$", text[max(0, place - len(passage.title) - 20) : place], re.I)
+        shown = bool(passage.title) and re.search(
+            rf"{re.escape(passage.title)}[^\w]{{0,6}}$|{re.escape(passage.title)}[^\w]*(?:text|content)?[^\w]*$",
+            text[max(0, place - len(passage.title) - 20) : place],
+            re.I,
+        )
         titled = passage if shown else Passage(passage.doc_id, passage.text, "", passage.page_id)
         found.append((place, Passage(titled.doc_id, body, titled.title, titled.page_id)))
         if shown:
@@ -128,7 +145,9 @@ def _settle_dialogue(
     passages: list[Passage], frame: list[Part], laid_out: Sequence[Part]
 ) -> tuple[list[Passage], list[Part]]:
     """Where the instruction speaks of a conversation and none is labelled, the last block is it."""
-    spoken = any(p.role in ("instruction", "cue") and re.search(r"conversation|dialogue", p.text, re.I) for p in frame)
+    spoken = any(
+        p.role in ("instruction", "cue") and re.search(r"conversation|dialogue", p.text, re.I) for p in frame
+    )
     if not spoken or any(p.role == "dialogue" and p.text for p in frame):
         return passages, frame
     blocks = [b for p in laid_out if p.role == "evidence" for b in re.split(r"\n\s*\n", p.text) if b.strip()]
@@ -149,7 +168,9 @@ def _question(frame: Sequence[Part], given: str, has_passages: bool) -> tuple[st
     for part in frame:
         if part.role == "dialogue" and part.text.strip():
             turns = [line for line in part.text.split("\n") if line.strip()]
-            return re.sub(r"^\s*(?:user|human|a|b|speaker \w+|you)\s*:\s*", "", turns[-1], flags=re.I), "\n".join(turns[:-1])
+            return re.sub(
+                r"^\s*(?:user|human|a|b|speaker \w+|you)\s*:\s*", "", turns[-1], flags=re.I
+            ), "\n".join(turns[:-1])
     asked = [p.text for p in frame if p.role == "question" and p.text.strip()]
     detected = _DETECT.search(instructions)
     if detected:
@@ -176,7 +197,12 @@ def _quoted(text: str) -> str:
         # Several short quotes in one line are labels to choose from ("SUPPORTS" or "REFUTES").
         if opens and closes and closes[-1] - opens[0] > len(best) + 1:
             inner = line[opens[0] + 1 : closes[-1]]
-            short = re.sub(r'^\W*(?:supports|refutes|yes|no|true|false)"\W+(?:\w+\W+)?"(?:supports|refutes|yes|no|true|false)\W*(?:.*?["“])?', "", inner, flags=re.I)
+            short = re.sub(
+                r'^\W*(?:supports|refutes|yes|no|true|false)"\W+(?:\w+\W+)?"(?:supports|refutes|yes|no|true|false)\W*(?:.*?["“])?',
+                "",
+                inner,
+                flags=re.I,
+            )
             best = short if len(short) > len(best) else best
     return best.strip()
 
@@ -200,15 +226,25 @@ def _told_and_asked(question: str) -> tuple[list[Passage], str]:
     return split_passages(question[:cut]), told[-1]
 
 
-def _task(frame: Sequence[Part], question: str, context: str, passages: tuple[Passage, ...], tools: bool) -> Task:
-    spoken = "\n".join(p.text for p in frame if p.role in ("instruction", "cue", "dialogue", "description", "titles"))
+def _task(
+    frame: Sequence[Part], question: str, context: str, passages: tuple[Passage, ...], tools: bool
+) -> Task:
+    spoken = "\n".join(
+        p.text for p in frame if p.role in ("instruction", "cue", "dialogue", "description", "titles")
+    )
     # Words of the question are no orders ("Who translated …"), unless the order is all there is.
-    orders = "\n".join(x if x.strip() == question or not question else x.replace(question, " ") for x in spoken.split("\n"))
+    orders = "\n".join(
+        x if x.strip() == question or not question else x.replace(question, " ") for x in spoken.split("\n")
+    )
     if _is_foreign(question) or (not question and _is_foreign(" ".join(p.text for p in passages))):
         return Task("say", FOREIGN)
     labels = _labels(orders)
     if labels:
-        return Task("verdict", question, passages, labels=labels) if question and passages else Task("say", _no(labels))
+        return (
+            Task("verdict", question, passages, labels=labels)
+            if question and passages
+            else Task("say", _no(labels))
+        )
     cue = next((p.text for p in reversed(frame) if p.role == "cue"), "")
     if _REWRITING.search(orders) or _QUESTION_CUE.fullmatch(cue):
         # Handing the question on unchanged keeps a chain that rewrites first working.
@@ -219,7 +255,11 @@ def _task(frame: Sequence[Part], question: str, context: str, passages: tuple[Pa
     titles = tuple(t for p in frame if p.role == "titles" for t in _titles(p.text))
     if titles or (_TITLE.search(orders) and not re.search(r"\btitle\b", question, re.I)):
         shown = titles or tuple(dict.fromkeys(p.title for p in passages if p.title))
-        return Task("title", _mention(question), passages, titles=shown, context=question) if shown else Task("say", REFUSAL)
+        return (
+            Task("title", _mention(question), passages, titles=shown, context=question)
+            if shown
+            else Task("say", REFUSAL)
+        )
     if tools and not passages:
         return Task("say", UNABLE.format(what="call tools"))
     if not passages or not question:

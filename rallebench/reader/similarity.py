@@ -140,7 +140,9 @@ def lead_name(passage: Passage) -> str:
     return ""
 
 
-def candidates_of(passages: Sequence[Passage], weights: Mapping[str, float], limit: int = ENCODED) -> list[Sentence]:
+def candidates_of(
+    passages: Sequence[Passage], weights: Mapping[str, float], limit: int = ENCODED
+) -> list[Sentence]:
     """The ``limit`` sentences that share most with the question, best first."""
     total = sum(weights.values()) or 1.0
     found: list[tuple[float, Sentence]] = []
@@ -159,7 +161,9 @@ def candidates_of(passages: Sequence[Passage], weights: Mapping[str, float], lim
     return [sentence for _, sentence in found[:limit]]
 
 
-def rank(question: str, found: Sequence[Sentence], vectors: Mapping[str, Vector], keep: int = KEPT) -> list[Ranked]:
+def rank(
+    question: str, found: Sequence[Sentence], vectors: Mapping[str, Vector], keep: int = KEPT
+) -> list[Ranked]:
     """The ``keep`` best of the sentences, best first."""
     asked = vectors[question]
     ranked = []

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from rallebench.reader.similarity import Vector
 
 VERSION = 1
-REFUSE_BELOW = 0.2
-"""An answer less likely right than this is withheld."""
+REFUSE_BELOW = 0.07
+"""An answer less likely right than this is withheld: on the development questions that declines a
+quarter of those without an answer and loses 2 % of the right answers."""
 
 SOFT_FROM = 0.55
 """Two words whose vectors are closer than this begin to count as the same word."""
@@ -84,7 +85,9 @@ class SpanReader:
         """WordPiece tokens per text, without [CLS] and [SEP]."""
         if not texts:
             return []
-        encoded = self._tokenizer([clean(text) for text in texts], add_special_tokens=False, truncation=False, verbose=False)
+        encoded = self._tokenizer(
+            [clean(text) for text in texts], add_special_tokens=False, truncation=False, verbose=False
+        )
         return [len(ids) for ids in encoded["input_ids"]]
 
     def _prepare(self, task: Task) -> _Prepared | None:
@@ -120,7 +123,7 @@ class SpanReader:
         if not scored:
             return Found("", 0.0)
         best = scored[0]
-        sure = confidence(scored, p.weights, ranked)
+        sure = confidence(scored, p.weights)
         sentence = best.ranked.sentence
         text = best.text if sure >= REFUSE_BELOW else ""
         return Found(text, sure, sentence.passage, sentence.text)
@@ -233,28 +236,22 @@ def _scored(p: _Prepared, ranked: Sequence[Ranked], lexicon: Mapping[str, Vector
     return sorted(found, key=lambda s: (-s.score, len(s.text)))
 
 
-def confidence(scored: Sequence[Scored], weights: Mapping[str, float], ranked: Sequence[Ranked]) -> float:
+def confidence(scored: Sequence[Scored], weights: Mapping[str, float]) -> float:
     """How likely the best span is right, 0..1."""
-    return 1.0 / (1.0 + math.exp(-_certainty(certainty_features(scored, weights, ranked))))
+    return 1.0 / (1.0 + math.exp(-_certainty(certainty_features(scored, weights))))
 
 
-def certainty_features(
-    scored: Sequence[Scored], weights: Mapping[str, float], ranked: Sequence[Ranked]
-) -> dict[str, float]:
+def certainty_features(scored: Sequence[Scored], weights: Mapping[str, float]) -> dict[str, float]:
     """What tells a right best span from a wrong one."""
     best = scored[0]
     mass = [math.exp(s.score - best.score) for s in scored[:200]]
     same = sum(m for m, s in zip(mass, scored) if s.text.lower() == best.text.lower())
-    seen = {w.stem for r in ranked for w in r.sentence.words}
-    seen |= {w.stem for r in ranked for w in words(r.sentence.title)}
-    rare = [s for s, weight in weights.items() if weight > 0.85]
     return {
         "share": same / sum(mass),
         "score": best.score / 10,
         "similarity": best.ranked.similarity,
         "own": best.ranked.sentence.own,
         "around": best.ranked.sentence.around,
-        "missing": sum(s not in seen for s in rare) / (len(rare) or 1),
         "question length": min(len(weights), 12) / 12,
     }
 
@@ -263,9 +260,17 @@ def _certainty(features: Mapping[str, float]) -> float:
     return _CERTAINTY["one"] + sum(_CERTAINTY[name] * value for name, value in features.items())
 
 
+# Logistic regression on 748 questions of SQuAD's development set (the half that the ranker saw, too):
+# 47 % with an answer in five BM25 passages, the others without; "right" is token F1 of one half.
 _CERTAINTY = {
-    "one": -4.0, "share": 2.0, "score": 2.0, "similarity": 1.0, "own": 0.5, "around": 1.0, "missing": -1.0, "question length": 0.0,
-}  # fmt: skip
+    "one": -6.5,
+    "share": 1.7,
+    "score": 1.6,
+    "similarity": 1.1,
+    "own": 0.9,
+    "around": 1.5,
+    "question length": 1.4,
+}
 
 
 def _verdict(p: _Prepared, ranked: Sequence[Ranked]) -> Found:

@@ -1,7 +1,7 @@
 """How much each feature of a span or its sentence counts.
 
 A log-linear ranker (softmax over the spans of a question), fitted once by penalised maximum
-likelihood on 2,650 questions: half the articles of SQuAD's development set with four BM25
+likelihood on 3,077 questions: half the articles of SQuAD's development set with four BM25
 passages each, and half of QED's Natural Questions with their paragraph (both CC BY-SA); rounded
 to one decimal. No weights of the encoder were changed. The other halves, XQuAD's articles among
 them, were kept for testing.

@@ -13,9 +13,7 @@ from rallebench.types import Evidence, Generate, Message, Passage, ToolSpec
 
 PASSAGES = (
     Passage("1", "Oslo is the capital of Norway. It lies on a fjord; it was founded in 1040.", "Oslo"),
-    Passage(
-        "2", "Bergen is a city in Norway. Was it ever a capital? It was, in the 13th century.", "Bergen"
-    ),
+    Passage("2", "Bergen is a city in Norway. Was it ever a capital? It was, in the 13th century.", "Bergen"),
     Passage("3", "Paris is a city in Texas. It is the seat of Lamar County.", "Paris, Texas"),
 )
 TEXTS = [p.text for p in PASSAGES]
@@ -214,7 +212,7 @@ def test_a_title_that_the_prompt_does_not_show_is_not_known() -> None:
 
 
 def test_the_title_is_chosen_from_those_listed() -> None:
-    listed = "Choose the Wikipedia title that fits the mention \"Oslo\".\n\nTitles: Bergen / Oslo / Paris, Texas\n\nDescription: a capital\n\nWikipedia title: "
+    listed = 'Choose the Wikipedia title that fits the mention "Oslo".\n\nTitles: Bergen / Oslo / Paris, Texas\n\nDescription: a capital\n\nWikipedia title: '
     task = ask(listed)
     assert (task.kind, task.question, task.titles) == ("title", "Oslo", ("Bergen", "Oslo", "Paris, Texas"))
     pages = "Pick the best title.\n\nTitles: Bergen, 12; Paris, Texas, 7\n\nMention: Paris\n\nTitle: "
@@ -223,7 +221,10 @@ def test_the_title_is_chosen_from_those_listed() -> None:
 
 def test_the_title_is_chosen_from_visible_passages() -> None:
     question = "He came to [START_ENT] Oslo [END_ENT] in winter."
-    task = ask(f"{TITLED}\n\nText: {question}\n\nAnswer only the Wikipedia title.\n\nAnswer:", Evidence(question, PASSAGES))
+    task = ask(
+        f"{TITLED}\n\nText: {question}\n\nAnswer only the Wikipedia title.\n\nAnswer:",
+        Evidence(question, PASSAGES),
+    )
     assert (task.kind, task.question) == ("title", "Oslo")
     assert task.titles == ("Oslo", "Bergen", "Paris, Texas")
 
@@ -244,7 +245,9 @@ def test_what_it_can_not_do_gets_one_plain_sentence(order: str, what: str) -> No
 
 def test_a_question_that_speaks_of_writing_is_still_a_question() -> None:
     for question in ("Who translated the Bible into German?", "Which poem did he write in 1820?"):
-        task = ask(f'Referring to the following document, answer "{question}" in 5 words or less.\n\n{BARE}\n\nAnswer: ')
+        task = ask(
+            f'Referring to the following document, answer "{question}" in 5 words or less.\n\n{BARE}\n\nAnswer: '
+        )
         assert (task.kind, task.question) == ("short", question)
 
 
@@ -256,7 +259,9 @@ def test_a_question_to_be_rewritten_is_handed_on_unchanged() -> None:
 
 
 def test_a_slot_statement_is_read_as_a_question() -> None:
-    task = ask(f'Referring to the following document, answer "Oslo [SEP] country" in 5 words or less.\n\n{BARE}\n\nAnswer: ')
+    task = ask(
+        f'Referring to the following document, answer "Oslo [SEP] country" in 5 words or less.\n\n{BARE}\n\nAnswer: '
+    )
     assert task.question == "What is the country of Oslo?"
 
 
@@ -275,12 +280,33 @@ def test_tools_without_passages_are_declined() -> None:
     assert read_prompt(request) == Task("say", UNABLE.format(what="call tools"))
 
 
-@pytest.mark.parametrize("prompt", ["文档：\n奥斯陆是挪威的首都。\n\n问题：\n挪威的首都是什么？", "Вопрос: Как называется столица Норвегии?"])
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "文档：\n奥斯陆是挪威的首都。\n\n问题：\n挪威的首都是什么？",
+        "Вопрос: Как называется столица Норвегии?",
+    ],
+)
 def test_other_scripts_get_a_plain_sentence(prompt: str) -> None:
     assert ask(prompt) == Task("say", FOREIGN)
 
 
-@pytest.mark.parametrize("prompt", ["", "   \n\n ", "?", "\x00\x01", "\ud800\udc00\ud800", ";;;", "Answer:", "\"", "[START_ENT] [END_ENT]", "\u202e\ufeff", "Context:\n\nQuestion:\n\nAnswer:"])
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "   \n\n ",
+        "?",
+        "\x00\x01",
+        "\ud800\udc00\ud800",
+        ";;;",
+        "Answer:",
+        '"',
+        "[START_ENT] [END_ENT]",
+        "\u202e\ufeff",
+        "Context:\n\nQuestion:\n\nAnswer:",
+    ],
+)
 def test_prompts_without_content_are_declined(prompt: str) -> None:
     assert ask(prompt) == Task("say", REFUSAL)
 
