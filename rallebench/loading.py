@@ -76,18 +76,29 @@ def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> I
             yield f"building {name}: {progress.stage}{far}"
 
 
-def open_llm(name: str, entry: LLMEntry) -> Any:
-    """Make the language model of an entry; loads weights where the backend has any."""
+def opening_llm(name: str, entry: LLMEntry) -> Iterator[str | Any]:
+    """Yield progress sentences, the language model of an entry last; loads weights where the backend has any."""
     if entry.backend not in LLMS:
         raise NotFoundError(
             f"The model {name!r}: " + unknown("language model backend", entry.backend, LLMS.names())
         )
+    backend = LLMS.entry(entry.backend)
+    stages = backend.traits.get("loading")
+    settings = with_environment(entry).settings
     try:
-        return LLMS[entry.backend](name, **with_environment(entry).settings)
+        if stages is None:
+            yield backend.value(name, **settings)
+        else:
+            yield from stages(name, **settings)
     except TypeError as error:
         raise UsageError(
             f"The model {name!r} has a setting that {entry.backend} does not take: {error}."
         ) from None
+
+
+def open_llm(name: str, entry: LLMEntry) -> Any:
+    """The language model of an entry."""
+    return list(opening_llm(name, entry))[-1]
 
 
 def check_pages(page_ids: frozenset[str], gold: Iterator[frozenset[str]]) -> str:

@@ -28,7 +28,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.indexing import Building, build_index
-from rallebench.loading import Encoders, close, open_llm, open_retriever
+from rallebench.loading import Encoders, close, open_retriever, opening_llm
 from rallebench.types import (
     Chain,
     Episode,
@@ -193,13 +193,15 @@ class Workbench:
     def _open(self, name: str, entry: LLMEntry | None, loading: Followed) -> tuple[Any, str]:
         if entry is not None:
             loading.say(f"loading {name}")
-            backend = open_llm(name, entry)
-            return backend, getattr(backend, "about", "") or entry.about
+            for piece in opening_llm(name, entry):
+                if not isinstance(piece, str):
+                    return piece, getattr(piece, "about", "") or entry.about
+                loading.say(piece)
         for piece in open_retriever(self.workspace, name, self._encoders):
             if not isinstance(piece, str):
                 return piece, self.workspace.retrievers().get(name, "")
             loading.say(piece)
-        raise AssertionError("open_retriever ends with the retriever")
+        raise AssertionError("opening ends with what was opened")
 
     def unload(self, name: str) -> str:
         """Let go of ``name``; return a sentence saying how much memory came back."""

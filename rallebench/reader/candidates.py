@@ -21,197 +21,30 @@ from rallebench.reader.text import (
     PREPOSITIONS,
     PRONOUNS,
     Word,
+    word_set,
 )
 
 MAX_WORDS = 9
 _YEAR = re.compile(r"^(?:1\d|20)\d\d$")
 _QUOTES = frozenset("\"“”'‘’`«»")
 _BREAKS = frozenset(".;:!?()[]{}—|") | _QUOTES
-_NAME_LINKS = frozenset(
-    [
-        "of",
-        "the",
-        "de",
-        "la",
-        "le",
-        "du",
-        "von",
-        "van",
-        "der",
-        "den",
-        "da",
-        "di",
-        "al",
-        "bin",
-        "and",
-        "for",
-        "in",
-    ]
+_NAME_LINKS = word_set("of the de la le du von van der den da di al bin and for in")
+_PAST = word_set(
+    "was were had did wrote began won made took gave went came led became got held ran saw knew grew "
+    "drew fell fought met sat stood broke chose rose sank left kept sent spent said found built brought "
+    "bought taught sold told lost put set wore spoke sang born written taken given known shown seen "
+    "done made called named"
 )
-_PAST = frozenset(
-    [
-        "was",
-        "were",
-        "had",
-        "did",
-        "wrote",
-        "began",
-        "won",
-        "made",
-        "took",
-        "gave",
-        "went",
-        "came",
-        "led",
-        "became",
-        "got",
-        "held",
-        "ran",
-        "saw",
-        "knew",
-        "grew",
-        "drew",
-        "fell",
-        "fought",
-        "met",
-        "sat",
-        "stood",
-        "broke",
-        "chose",
-        "rose",
-        "sank",
-        "left",
-        "kept",
-        "sent",
-        "spent",
-        "said",
-        "found",
-        "built",
-        "brought",
-        "bought",
-        "taught",
-        "sold",
-        "told",
-        "lost",
-        "put",
-        "set",
-        "wore",
-        "spoke",
-        "sang",
-        "born",
-        "written",
-        "taken",
-        "given",
-        "known",
-        "shown",
-        "seen",
-        "done",
-        "made",
-        "called",
-        "named",
-    ]
-)
-_UNITS = frozenset(
-    [
-        "percent",
-        "per",
-        "cent",
-        "years",
-        "year",
-        "months",
-        "month",
-        "days",
-        "day",
-        "hours",
-        "hour",
-        "minutes",
-        "seconds",
-        "weeks",
-        "centuries",
-        "decades",
-        "metres",
-        "meters",
-        "kilometres",
-        "kilometers",
-        "km",
-        "miles",
-        "feet",
-        "ft",
-        "inches",
-        "cm",
-        "mm",
-        "m",
-        "acres",
-        "hectares",
-        "people",
-        "men",
-        "women",
-        "children",
-        "members",
-        "students",
-        "times",
-        "degrees",
-        "celsius",
-        "fahrenheit",
-        "kg",
-        "kilograms",
-        "grams",
-        "tons",
-        "tonnes",
-        "pounds",
-        "dollars",
-        "euros",
-        "francs",
-        "million",
-        "billion",
-        "trillion",
-        "hundred",
-        "thousand",
-        "dozen",
-        "square",
-        "cubic",
-        "mph",
-        "nm",
-        "hz",
-    ]
+_UNITS = word_set(
+    "percent per cent years year months month days day hours hour minutes seconds weeks centuries "
+    "decades metres meters kilometres kilometers km miles feet ft inches cm mm m acres hectares people "
+    "men women children members students times degrees celsius fahrenheit kg kilograms grams tons "
+    "tonnes pounds dollars euros francs million billion trillion hundred thousand dozen square cubic "
+    "mph nm hz"
 )
 # A place, a reason or a manner may open with its preposition: "after the war", "by bombarding boron".
-_OPENERS = frozenset(
-    [
-        "to",
-        "by",
-        "because",
-        "about",
-        "over",
-        "under",
-        "between",
-        "nearly",
-        "after",
-        "during",
-        "without",
-        "from",
-        "through",
-    ]
-)
-_PREPS = frozenset(
-    [
-        "of",
-        "in",
-        "at",
-        "on",
-        "by",
-        "for",
-        "with",
-        "from",
-        "to",
-        "as",
-        "near",
-        "after",
-        "during",
-        "between",
-        "into",
-    ]
-)
+_OPENERS = word_set("to by because about over under between nearly after during without from through")
+_PREPS = word_set("of in at on by for with from to as near after during between into")
 _INNER = ("aux", "verb", "conj", "prep", "det", "punct", "pron")
 
 

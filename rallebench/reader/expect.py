@@ -18,391 +18,79 @@ from rallebench.reader.text import (
     PRONOUNS,
     QUESTION_WORDS,
     Word,
+    word_set,
     words,
 )
 
-PERSON, PLACE, DATE, NUMBER, NAME, THING, REASON, MANNER, YESNO, CHOICE = (
-    "person", "place", "date", "number", "name", "thing", "reason", "manner", "yesno", "choice",
+PERSON, PLACE, DATE, NUMBER, NAME, THING, REASON, MANNER, YESNO = (
+    "person", "place", "date", "number", "name", "thing", "reason", "manner", "yesno",
 )  # fmt: skip
-KINDS = (PERSON, PLACE, DATE, NUMBER, NAME, THING, REASON, MANNER, YESNO, CHOICE)
+KINDS = (PERSON, PLACE, DATE, NUMBER, NAME, THING, REASON, MANNER, YESNO)
 
-_PERSON_NOUNS = frozenset(
-    [
-        "person",
-        "man",
-        "woman",
-        "king",
-        "queen",
-        "emperor",
-        "pope",
-        "president",
-        "minister",
-        "chancellor",
-        "mayor",
-        "governor",
-        "general",
-        "admiral",
-        "captain",
-        "author",
-        "poet",
-        "painter",
-        "artist",
-        "architect",
-        "philosopher",
-        "scientist",
-        "physicist",
-        "chemist",
-        "astronomer",
-        "mathematician",
-        "doctor",
-        "physician",
-        "surgeon",
-        "nurse",
-        "father",
-        "mother",
-        "son",
-        "daughter",
-        "brother",
-        "sister",
-        "wife",
-        "husband",
-        "spouse",
-        "uncle",
-        "aunt",
-        "child",
-        "children",
-        "grandfather",
-        "grandmother",
-        "grandson",
-        "friend",
-        "pupil",
-        "student",
-        "teacher",
-        "soldier",
-        "saint",
-        "bishop",
-        "monk",
-        "priest",
-        "nobleman",
-        "duke",
-        "prince",
-        "princess",
-        "tsar",
-        "leader",
-        "founder",
-        "composer",
-        "inventor",
-        "explorer",
-        "engineer",
-        "farmer",
-        "singer",
-        "actor",
-        "actress",
-        "director",
-        "player",
-        "quarterback",
-        "coach",
-        "librettist",
-        "parent",
-        "sibling",
-        "lawyer",
-        "judge",
-        "prophet",
-        "god",
-        "goddess",
-        "botanist",
-    ]
+_PERSON_NOUNS = word_set(
+    "person man woman king queen emperor pope president minister chancellor mayor governor general "
+    "admiral captain author poet painter artist architect philosopher scientist physicist chemist "
+    "astronomer mathematician doctor physician surgeon nurse father mother son daughter brother sister "
+    "wife husband spouse uncle aunt child children grandfather grandmother grandson friend pupil "
+    "student teacher soldier saint bishop monk priest nobleman duke prince princess tsar leader founder "
+    "composer inventor explorer engineer farmer singer actor actress director player quarterback coach "
+    "librettist parent sibling lawyer judge prophet god goddess botanist"
 )
-_PLACE_NOUNS = frozenset(
-    [
-        "city",
-        "town",
-        "village",
-        "country",
-        "state",
-        "nation",
-        "county",
-        "province",
-        "region",
-        "district",
-        "island",
-        "islands",
-        "continent",
-        "river",
-        "lake",
-        "sea",
-        "ocean",
-        "bay",
-        "strait",
-        "mountain",
-        "mountains",
-        "peak",
-        "desert",
-        "place",
-        "location",
-        "capital",
-        "area",
-        "neighborhood",
-        "neighbourhood",
-        "street",
-        "church",
-        "cathedral",
-        "cemetery",
-        "castle",
-        "palace",
-        "house",
-        "university",
-        "school",
-        "college",
-        "museum",
-        "theatre",
-        "theater",
-        "hospital",
-        "hotel",
-        "building",
-        "stadium",
-        "airport",
-        "port",
-        "birthplace",
-        "planet",
-        "kingdom",
-        "empire",
-        "republic",
-        "colony",
-        "border",
-        "headquarters",
-        "suburb",
-        "inlet",
-        "gulf",
-        "peninsula",
-        "valley",
-        "park",
-        "garden",
-    ]
+_PLACE_NOUNS = word_set(
+    "city town village country state nation county province region district island islands continent "
+    "river lake sea ocean bay strait mountain mountains peak desert place location capital area "
+    "neighborhood neighbourhood street church cathedral cemetery castle palace house university school "
+    "college museum theatre theater hospital hotel building stadium airport port birthplace planet "
+    "kingdom empire republic colony border headquarters suburb inlet gulf peninsula valley park garden"
 )
-_DATE_NOUNS = frozenset(
-    [
-        "year",
-        "date",
-        "day",
-        "month",
-        "century",
-        "decade",
-        "period",
-        "era",
-        "time",
-        "season",
-        "years",
-        "birthday",
-    ]
+_DATE_NOUNS = word_set("year date day month century decade period era time season years birthday")
+_NUMBER_NOUNS = word_set(
+    "number percentage percent percentile proportion population amount height length size temperature "
+    "age cost price distance weight speed rate total depth area width sum score diameter elevation "
+    "altitude wavelength mass"
 )
-_NUMBER_NOUNS = frozenset(
-    [
-        "number",
-        "percentage",
-        "percent",
-        "percentile",
-        "proportion",
-        "population",
-        "amount",
-        "height",
-        "length",
-        "size",
-        "temperature",
-        "age",
-        "cost",
-        "price",
-        "distance",
-        "weight",
-        "speed",
-        "rate",
-        "total",
-        "depth",
-        "area",
-        "width",
-        "sum",
-        "score",
-        "diameter",
-        "elevation",
-        "altitude",
-        "wavelength",
-        "mass",
-    ]
+_HOW_NUMBER = word_set(
+    "many much long far old tall high big large deep wide fast heavy often hot cold few thick"
 )
-_HOW_NUMBER = frozenset(
-    [
-        "many",
-        "much",
-        "long",
-        "far",
-        "old",
-        "tall",
-        "high",
-        "big",
-        "large",
-        "deep",
-        "wide",
-        "fast",
-        "heavy",
-        "often",
-        "hot",
-        "cold",
-        "few",
-        "thick",
-    ]
-)
+# What the number after "how long" and its like counts: the units resemble these words.
+_MEASURED = {
+    "long": ("length", "kilometres", "years"),
+    "far": ("distance", "kilometres"),
+    "tall": ("height", "metres"),
+    "high": ("height", "metres"),
+    "deep": ("depth", "metres"),
+    "wide": ("width", "metres"),
+    "old": ("age", "years"),
+    "much": ("amount", "money"),
+    "fast": ("speed", "kilometres", "hour"),
+    "hot": ("temperature", "degrees"),
+    "cold": ("temperature", "degrees"),
+    "heavy": ("weight", "kilograms"),
+    "often": ("frequency", "times"),
+}
 _YESNO_STARTS = AUXILIARIES - {"been", "being", "be", "having", "done", "doing"}
-_LIGHT = frozenset(
-    [
-        "kind",
-        "type",
-        "sort",
-        "form",
-        "name",
-        "title",
-        "term",
-        "word",
-        "nickname",
-        "branch",
-        "class",
-        "species",
-        "variety",
-        "example",
-    ]
-)
-_VERBS = frozenset(
-    [
-        "lies",
-        "lie",
-        "plays",
-        "play",
-        "makes",
-        "make",
-        "takes",
-        "take",
-        "holds",
-        "hold",
-        "flows",
-        "flow",
-        "runs",
-        "run",
-        "stands",
-        "stand",
-        "bears",
-        "bear",
-        "contains",
-        "contain",
-        "connects",
-        "connect",
-        "includes",
-        "include",
-        "borders",
-        "border",
-        "covers",
-        "cover",
-        "means",
-        "mean",
-        "comes",
-        "come",
-        "shows",
-        "show",
-        "serves",
-        "serve",
-        "begins",
-        "begin",
-        "ends",
-        "end",
-        "gives",
-        "give",
-        "goes",
-        "go",
-        "lives",
-        "live",
-        "links",
-        "link",
-        "causes",
-        "cause",
-        "uses",
-        "use",
-        "can",
-        "raises",
-        "owns",
-        "own",
-        "controls",
-        "needs",
-        "wrote",
-        "began",
-        "won",
-        "gave",
-        "went",
-        "came",
-        "led",
-        "became",
-        "got",
-        "held",
-        "ran",
-        "saw",
-        "knew",
-        "grew",
-        "drew",
-        "fell",
-        "fought",
-        "met",
-        "sat",
-        "stood",
-        "broke",
-        "chose",
-        "rose",
-        "sank",
-        "left",
-        "kept",
-        "sent",
-        "spent",
-        "said",
-        "found",
-        "built",
-        "brought",
-        "bought",
-        "taught",
-        "sold",
-        "told",
-        "put",
-        "set",
-        "wore",
-        "spoke",
-        "sang",
-        "born",
-        "written",
-        "taken",
-        "given",
-        "known",
-        "seen",
-        "done",
-        "made",
-        "called",
-        "named",
-        "took",
-        "lost",
-        "hit",
-        "paid",
-        "swam",
-        "fled",
-    ]
+_LIGHT = word_set("kind type sort form name title term word nickname branch class species variety example")
+_VERBS = word_set(
+    "lies lie plays play makes make takes take holds hold flows flow runs run stands stand bears bear "
+    "contains contain connects connect includes include borders border covers cover means mean comes "
+    "come shows show serves serve begins begin ends end gives give goes go lives live links link causes "
+    "cause uses use can raises owns own controls needs wrote began won gave went came led became got "
+    "held ran saw knew grew drew fell fought met sat stood broke chose rose sank left kept sent spent "
+    "said found built brought bought taught sold told put set wore spoke sang born written taken given "
+    "known seen done made called named took lost hit paid swam fled"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """``kind``: one of KINDS. ``wh``: the question word or ''. ``focus``: stems of the noun phrase
-    that the question word governs, head last ('which larger company …' → ('larg', 'compan')).
-    ``head``: the head noun as written, lower case. ``choices``: the two things of 'A or B?'."""
+    """``kind``: one of KINDS. ``focus``: stems of the noun phrase that the question word governs,
+    head last ('which larger company …' → ('larg', 'compan')). ``head``: its head as written, lower
+    case. ``phrase``: words that the answer should resemble."""
 
     kind: str
-    wh: str
     focus: tuple[str, ...] = ()
     head: str = ""
     phrase: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
 
 
 def expect(question: str) -> Expected:
@@ -419,27 +107,26 @@ def expect(question: str) -> Expected:
     at = _question_word(found)
     if at is None:
         if found and found[0].low in _YESNO_STARTS:
-            return Expected(YESNO, found[0].low)
-        return Expected(THING, "")
+            return Expected(YESNO)
+        return Expected(THING)
     wh = found[at].low
     following = found[at + 1 :]
     if found[0].low in _YESNO_STARTS and at > 1:
-        return Expected(YESNO, found[0].low)
-    choices = _choices(question)
+        return Expected(YESNO)
     if wh in ("who", "whom", "whose"):
-        return Expected(PERSON, "who", choices=choices)
+        return Expected(PERSON)
     if wh == "when":
-        return Expected(DATE, wh)
+        return Expected(DATE)
     if wh == "where":
-        return Expected(PLACE, wh)
+        return Expected(PLACE)
     if wh == "why":
-        return Expected(REASON, wh)
+        return Expected(REASON)
     if wh == "how":
         return _how(following)
     phrase = _noun_phrase(following, after_preposition=at > 0)
     head = phrase[-1].low if phrase else ""
-    kind = _kind_of_noun(phrase, question.lower())
-    return Expected(kind, wh, tuple(w.stem for w in phrase), head, tuple(w.low for w in phrase), choices)
+    kind = _kind_of_noun(phrase)
+    return Expected(kind, tuple(w.stem for w in phrase), head, tuple(w.low for w in phrase))
 
 
 def _question_word(found: list[Word]) -> int | None:
@@ -457,16 +144,12 @@ def _question_word(found: list[Word]) -> int | None:
 
 def _how(following: list[Word]) -> Expected:
     first = following[0].low if following else ""
-    if first in _HOW_NUMBER:
-        counted = _noun_phrase(following[1:]) if first in ("many", "much", "few") else []
-        return Expected(
-            NUMBER,
-            "how " + first,
-            tuple(w.stem for w in counted),
-            counted[-1].low if counted else "",
-            tuple(w.low for w in counted),
-        )
-    return Expected(MANNER, "how")
+    if first not in _HOW_NUMBER:
+        return Expected(MANNER)
+    counted = _noun_phrase(following[1:]) if first in ("many", "much", "few") else []
+    measured = tuple(w.low for w in counted) or _MEASURED.get(first, ())
+    head = counted[-1].low if counted else ""
+    return Expected(NUMBER, tuple(w.stem for w in counted), head, measured)
 
 
 def _noun_phrase(following: list[Word], *, after_preposition: bool = False) -> list[Word]:
@@ -510,15 +193,13 @@ def _until_break(rest: list[Word]) -> tuple[list[Word], list[Word]]:
 _BREAKING = AUXILIARIES | PREPOSITIONS | DETERMINERS | CONJUNCTIONS | PRONOUNS | ADVERBS
 
 
-def _kind_of_noun(phrase: list[Word], low: str) -> str:
+def _kind_of_noun(phrase: list[Word]) -> str:
     if not phrase:
         return THING
     head = phrase[-1].low
     single = head.removesuffix("s")
     if head in ("name", "title", "nickname"):
         return NAME
-    if head == "place" and "place of" not in low:
-        return PLACE
     for nouns, kind in (
         (_DATE_NOUNS, DATE),
         (_NUMBER_NOUNS, NUMBER),
@@ -530,13 +211,3 @@ def _kind_of_noun(phrase: list[Word], low: str) -> str:
     if re.search(r"(?:ist|ician|ographer|ologist|monarch)s?$", head):
         return PERSON
     return THING
-
-
-def _choices(question: str) -> tuple[str, ...]:
-    """The two things of '…, A or B?'; () where the question offers no choice.
-
-    >>> _choices("Which is longer, the Danube or the Niger River?")
-    ('the Danube', 'the Niger River')
-    """
-    match = re.search(r"[,:;]\s+([^,:;]{2,80}?)\s+or\s+([^,:;?]{2,80})\?*\s*$", question.strip())
-    return (match.group(1).strip(), match.group(2).strip()) if match else ()

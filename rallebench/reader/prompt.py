@@ -76,6 +76,8 @@ def read_prompt(request: Generate) -> Task:
     else:
         frame_parts = [p for p in parts(frame) if not _is_rest(p)]
     given = request.evidence.question.strip() if request.evidence else ""
+    if given in text:
+        passages = _without(given, passages)
     question, context = _question(frame_parts, given if given in text else "", bool(passages))
     if not passages:
         passages, question = _told_and_asked(question)
@@ -214,6 +216,15 @@ def _plain(question: str) -> str:
     if slot:
         return f"What is the {slot.group(2)} of {slot.group(1)}?"
     return question
+
+
+def _without(question: str, passages: Sequence[Passage]) -> list[Passage]:
+    """The passages without the question, where it stands in one line with the last of them."""
+    if not question or not passages or not passages[-1].text.endswith(question):
+        return list(passages)
+    last = passages[-1]
+    rest = last.text[: -len(question)].strip()
+    return [*passages[:-1], *([Passage(last.doc_id, rest, last.title, last.page_id)] if rest else [])]
 
 
 def _told_and_asked(question: str) -> tuple[list[Passage], str]:

@@ -23,344 +23,50 @@ _WORD = re.compile(
     re.UNICODE,
 )
 _STOP_MARK = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s)|\n+")
-_ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "st",
-        "prof",
-        "sr",
-        "jr",
-        "gen",
-        "col",
-        "capt",
-        "lt",
-        "sgt",
-        "rev",
-        "hon",
-        "gov",
-        "sen",
-        "rep",
-        "no",
-        "nos",
-        "vol",
-        "vs",
-        "etc",
-        "e.g",
-        "i.e",
-        "ca",
-        "c",
-        "cf",
-        "approx",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "u.s",
-        "u.k",
-        "mt",
-        "ft",
-    ]
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, for lists that read better as text."""
+    return frozenset(text.split())
+
+
+_ABBREVIATIONS = word_set(
+    "mr mrs ms dr st prof sr jr gen col capt lt sgt rev hon gov sen rep no nos vol vs etc e.g i.e ca c "
+    "cf approx jan feb mar apr jun jul aug sep sept oct nov dec inc ltd co corp u.s u.k mt ft"
 )
 
-DETERMINERS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "these",
-        "those",
-        "his",
-        "her",
-        "its",
-        "their",
-        "our",
-        "my",
-        "your",
-        "some",
-        "any",
-        "each",
-        "every",
-        "no",
-    ]
+DETERMINERS = word_set("a an the this that these those his her its their our my your some any each every no")
+PREPOSITIONS = word_set(
+    "of in on at by for with from to into onto upon about over under between among during through "
+    "across after before against within without near around along behind beyond beside above below off "
+    "since until till as like per via toward towards throughout despite except including than"
 )
-PREPOSITIONS = frozenset(
-    [
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "with",
-        "from",
-        "to",
-        "into",
-        "onto",
-        "upon",
-        "about",
-        "over",
-        "under",
-        "between",
-        "among",
-        "during",
-        "through",
-        "across",
-        "after",
-        "before",
-        "against",
-        "within",
-        "without",
-        "near",
-        "around",
-        "along",
-        "behind",
-        "beyond",
-        "beside",
-        "above",
-        "below",
-        "off",
-        "since",
-        "until",
-        "till",
-        "as",
-        "like",
-        "per",
-        "via",
-        "toward",
-        "towards",
-        "throughout",
-        "despite",
-        "except",
-        "including",
-        "than",
-    ]
+CONJUNCTIONS = word_set(
+    "and or but nor yet so because although though while whereas if when where which who whom whose "
+    "that unless once both either neither"
 )
-CONJUNCTIONS = frozenset(
-    [
-        "and",
-        "or",
-        "but",
-        "nor",
-        "yet",
-        "so",
-        "because",
-        "although",
-        "though",
-        "while",
-        "whereas",
-        "if",
-        "when",
-        "where",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "that",
-        "unless",
-        "once",
-        "both",
-        "either",
-        "neither",
-    ]
+PRONOUNS = word_set(
+    "i you he she it we they him me us them himself herself itself themselves there one what whatever "
+    "who whom someone anyone something"
 )
-PRONOUNS = frozenset(
-    [
-        "i",
-        "you",
-        "he",
-        "she",
-        "it",
-        "we",
-        "they",
-        "him",
-        "me",
-        "us",
-        "them",
-        "himself",
-        "herself",
-        "itself",
-        "themselves",
-        "there",
-        "one",
-        "what",
-        "whatever",
-        "who",
-        "whom",
-        "someone",
-        "anyone",
-        "something",
-    ]
+AUXILIARIES = word_set(
+    "is are was were be been being am has have had having do does did done doing will would shall "
+    "should may might can could must cannot 's 're n't isn't wasn't weren't aren't doesn't didn't don't "
+    "won't couldn't wouldn't"
 )
-AUXILIARIES = frozenset(
-    [
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "am",
-        "has",
-        "have",
-        "had",
-        "having",
-        "do",
-        "does",
-        "did",
-        "done",
-        "doing",
-        "will",
-        "would",
-        "shall",
-        "should",
-        "may",
-        "might",
-        "can",
-        "could",
-        "must",
-        "cannot",
-        "'s",
-        "'re",
-        "n't",
-        "isn't",
-        "wasn't",
-        "weren't",
-        "aren't",
-        "doesn't",
-        "didn't",
-        "don't",
-        "won't",
-        "couldn't",
-        "wouldn't",
-    ]
-)
-ADVERBS = frozenset(
-    [
-        "not",
-        "also",
-        "only",
-        "then",
-        "now",
-        "still",
-        "just",
-        "even",
-        "however",
-        "therefore",
-        "thus",
-        "very",
-        "too",
-        "more",
-        "most",
-        "less",
-        "least",
-        "much",
-        "many",
-        "well",
-        "later",
-        "earlier",
-        "soon",
-        "often",
-        "never",
-        "ever",
-        "always",
-        "already",
-        "again",
-        "once",
-        "here",
-        "such",
-        "rather",
-        "quite",
-        "almost",
-        "nearly",
-        "about",
-        "approximately",
-        "roughly",
-        "up",
-        "out",
-        "down",
-        "away",
-        "back",
-        "together",
-        "instead",
-        "perhaps",
-        "usually",
-        "sometimes",
-        "first",
-    ]
+ADVERBS = word_set(
+    "not also only then now still just even however therefore thus very too more most less least much "
+    "many well later earlier soon often never ever always already again once here such rather quite "
+    "almost nearly about approximately roughly up out down away back together instead perhaps usually "
+    "sometimes first"
 )
 FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | PRONOUNS | AUXILIARIES
-QUESTION_WORDS = frozenset(["what", "which", "who", "whom", "whose", "when", "where", "why", "how"])
-MONTHS = frozenset(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ]
-)
-NUMBER_WORDS = frozenset(
-    [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-        "thirty",
-        "forty",
-        "fifty",
-        "sixty",
-        "seventy",
-        "eighty",
-        "ninety",
-        "hundred",
-        "thousand",
-        "million",
-        "billion",
-        "dozen",
-        "half",
-    ]
+QUESTION_WORDS = word_set("what which who whom whose when where why how")
+MONTHS = word_set("january february march april may june july august september october november december")
+NUMBER_WORDS = word_set(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred "
+    "thousand million billion dozen half"
 )
 
 # Forms that no suffix rule joins; the right side is the stem they share.

@@ -12,35 +12,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rallebench.reader.similarity import Ranked
-from rallebench.reader.text import FUNCTION_WORDS, Word, words
+from rallebench.reader.text import FUNCTION_WORDS, Word, word_set, words
 
-_NEGATIONS = frozenset(
-    [
-        "not",
-        "never",
-        "no",
-        "none",
-        "nobody",
-        "nothing",
-        "neither",
-        "nor",
-        "without",
-        "incapable",
-        "unable",
-        "failed",
-        "refused",
-        "fails",
-        "barely",
-        "hardly",
-        "cannot",
-        "isn't",
-        "wasn't",
-        "didn't",
-        "doesn't",
-        "won't",
-        "couldn't",
-        "only",
-    ]
+_NEGATIONS = word_set(
+    "not never no none nobody nothing neither nor without incapable unable failed refused fails barely "
+    "hardly cannot isn't wasn't didn't doesn't won't couldn't only"
 )
 _OPPOSITES = tuple(
     (frozenset(a.split()), frozenset(b.split()))

@@ -48,7 +48,7 @@ def test_the_expected_kind_of(question: str, kind: str) -> None:
         ("Which famous scientific book was printed at his expense?", "book"),
         ("How many countries border the Congo?", "countries"),
         ("Of what did the composer die?", ""),
-        ("What was the dog of the author called?", ""),
+        ("What was the dog of the author called?", "dog"),
     ],
 )
 def test_the_noun_that_is_asked_for_in(question: str, head: str) -> None:

@@ -149,8 +149,9 @@ def test_passages_with_title_fields_or_headings_keep_their_titles() -> None:
 
 def test_a_question_with_its_passage_in_one_line_is_understood() -> None:
     assert texts(ask(f"Context: {TEXTS[0]} Question: {QUESTION} Answer:")) == [TEXTS[0]]
-    task = ask(f"{TEXTS[0]} {QUESTION}")
-    assert (texts(task), task.question) == ([TEXTS[0]], QUESTION)
+    for evidence in (None, Evidence(QUESTION)):
+        task = ask(f"{TEXTS[0]} {QUESTION}", evidence)
+        assert (texts(task), task.question) == ([TEXTS[0]], QUESTION)
 
 
 def test_passages_come_from_a_system_message_or_the_user_message_before() -> None:
