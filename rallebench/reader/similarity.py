@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 CAPACITY = 20_000
 """Remembered vectors: about 30 MB at 384 dimensions."""
 
-ENCODED = 12
+ENCODED = 10
 """Sentences of one task that are encoded; the others share too few words with the question."""
 
-KEPT = 6
+KEPT = 5
 """Sentences of one task that spans are looked for in."""
+
+CHUNK = 24
+"""Texts encoded together, of similar length: larger chunks are mostly padding on a CPU."""
 
 ROUNDING = 4
 """Decimals of a similarity: batches of other shapes differ in the seventh, and must not differ in answers."""
@@ -51,7 +54,7 @@ class Vectors:
         return len(self._known)
 
     def of(self, texts: Iterable[str]) -> dict[str, Vector]:
-        """The vectors of all different texts; what is not remembered is encoded in one call."""
+        """The vectors of all different texts; what is not remembered is encoded."""
         wanted = list(dict.fromkeys(texts))
         found = {}
         for text in wanted:
@@ -59,9 +62,11 @@ class Vectors:
                 self._known.move_to_end(text)
                 found[text] = self._known[text]
         missing = [text for text in wanted if text not in found]
-        if missing:
-            encoded = self._encoder.encode([clean(text) for text in missing], role="passage")
-            for text, vector in zip(missing, encoded):
+        missing.sort(key=len)
+        for start in range(0, len(missing), CHUNK):
+            texts = missing[start : start + CHUNK]
+            encoded = self._encoder.encode([clean(text) for text in texts], role="passage")
+            for text, vector in zip(texts, encoded):
                 # A copy: a row of the batch would keep the whole batch alive.
                 found[text] = self._known[text] = vector.copy()
         while len(self._known) > self._capacity:

@@ -68,7 +68,7 @@ class SpanReader:
         self._rarity = Rarity(tokenizer.get_vocab())
 
     def read(self, tasks: Sequence[Task]) -> list[Found]:
-        """One result per task, in order; all that must be encoded is encoded in two calls."""
+        """One result per task, in order; sentences of all tasks are encoded together, then their words."""
         prepared = [self._prepare(task) for task in tasks]
         vectors = self._vectors.of(
             text for p in prepared if p for text in (p.query, *(s.near_text for s in p.sentences))

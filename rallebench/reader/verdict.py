@@ -77,8 +77,12 @@ def differences(claim: Sequence[Word], ranked: Sequence[Ranked]) -> tuple[str, .
 
 
 def confidence(found: Sequence[str]) -> float:
-    """How often verdicts with so many differences were right, 0..1 (98 claims of the starter and FEVER)."""
-    return min(0.62 + 0.05 * len(found), 0.8)
+    """How often a verdict with so many differences was right, 0..1.
+
+    Counted on 96 claims (62 of the starter, 34 of FEVER) and rounded: none 0.70 (n = 33), one
+    0.48 (29), two 0.75 (16), more 0.89 (18).
+    """
+    return (0.7, 0.5, 0.75, 0.9)[min(len(found), 3)]
 
 
 def _opposed(one: set[str], other: set[str], left: frozenset[str], right: frozenset[str]) -> bool:

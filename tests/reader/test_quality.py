@@ -1,7 +1,8 @@
 """How often it is right. The floors lie five points or more below what was measured, so a slip shows.
 
-Measured with all passages bare: starter-qa 26 % of 222 (MiniLM's five passages), XQuAD's held-out
-articles 32 % of 300 (gold paragraph), starter-fact 68 % of 62, starter-slot 52 % of 52.
+Measured with bare passages: starter-qa 26 % of 222 (MiniLM's five passages), held-out XQuAD articles
+32 % of 324 (gold paragraph), starter-fact 69 % of 62 (the verdict's rules were chosen on these and 36
+FEVER claims, 61 %), starter-slot 52 % of 52; 18 % of the 51 unanswerable questions are declined.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rallebench.corpora.tables import read_corpus, read_page_map
 from rallebench.reader import Task
 from rallebench.reader.spans import SpanReader
 from rallebench.types import Passage
+
+pytestmark = pytest.mark.slow
 
 STARTER = Path(__file__).resolve().parents[2] / "rallebench" / "starter"
 
@@ -59,7 +64,7 @@ def test_claims_of_the_starter_are_judged_better_than_by_chance(reader: SpanRead
     assert share_right(reader, tasks, given) >= 0.58
 
 
-def test_a_quarter_of_held_out_xquad_questions_is_answered_from_the_gold_paragraph(
+def test_a_fifth_of_held_out_xquad_questions_is_answered_from_the_gold_paragraph(
     reader: SpanReader, shared_data: Path
 ) -> None:
     corpus = {p.doc_id: p for p in read_corpus(shared_data / "kilt" / "xquad_en_corpus.tsv")}
@@ -67,7 +72,7 @@ def test_a_quarter_of_held_out_xquad_questions_is_answered_from_the_gold_paragra
     given = [r for r in records(shared_data / "kilt" / "xquad_en_kilt.jsonl") if gold(r)["title"] in held_out]
     given = given[::3]
     tasks = [Task("short", r["input"], (bare(corpus[str(gold(r)["doc_id"])]),)) for r in given]
-    assert share_right(reader, tasks, given) >= 0.25
+    assert share_right(reader, tasks, given) >= 0.20
 
 
 def gold(record: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from rallebench.tracking import server
 from rallebench.tracking.mlflow import log_run
 from rallebench.tracking.server import UIServer, answers, open_command, start_ui
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(server.__file__).parents[2]
 
 
