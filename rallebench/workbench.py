@@ -163,7 +163,7 @@ class Workbench:
         Two sessions that ask for one name load it once. Raises RalleError; a failed load leaves nothing.
         """
         with self._lock:
-            if name in self._loaded:
+            if self._is_loaded_as(name, kind):
                 return
             loading = self._loading.get(name)
             if loading is None:
@@ -171,6 +171,14 @@ class Workbench:
                 loading = self._loading[name] = Followed(f"{name} could not be loaded")
                 loading.start(self._load, name, kind, entry, loading)
         yield from loading.follow()
+
+    def _is_loaded_as(self, name: str, kind: str) -> bool:
+        loaded = self._loaded.get(name)
+        if loaded is not None and loaded.kind != kind:
+            raise UsageError(
+                f"{name!r} is loaded as a {loaded.kind}, so no {kind} of that name can be; rename one of the two."
+            )
+        return loaded is not None
 
     def _load(self, name: str, kind: str, entry: LLMEntry | None, loading: Followed) -> None:
         """Load in a thread of its own: a page that goes away stops nothing, and loads come one by one."""
@@ -228,16 +236,15 @@ class Workbench:
         wrong setting is then found before a starter index is built.
         """
         for action in sorted(chain.actions, key=lambda action: action.kind != "generate"):
-            if not action.template or action.kind == "identity" or action.target in self._loaded:
+            kind = "language model" if action.kind == "generate" else "retriever"
+            if not action.template or action.kind == "identity" or self._is_loaded_as(action.target, kind):
                 continue
             if action.kind == "generate":
                 if not heavy and self.workspace.llm(action.target).backend in HEAVY_BACKENDS:
                     raise NotFoundError(
                         f"The language model {action.target!r} is not loaded. Load it in the Models tab."
                     )
-                yield from self.load(action.target, "language model")
-            else:
-                yield from self.load(action.target, "retriever")
+            yield from self.load(action.target, kind)
         yield self.backends
 
     # develop

@@ -450,3 +450,11 @@ def test_build_index_yields_progress_and_the_manifest_last(workbench: Workbench)
     assert json.loads((workbench.workspace.indexes / "dense" / "manifest.json").read_text())["passages"] == 6
     list(workbench.load("dense", "retriever"))
     assert workbench.backends.retrievers["dense"].search(["Pluto"], 1)[0][0].passage.doc_id == "6"
+
+
+def test_a_model_and_an_index_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "llms.json").write_text('{"starter-bm25": {"backend": "scripted", "settings": {"echo": true}}}')
+    bench = Workbench(tmp_path)
+    list(bench.load("starter-bm25", "language model"))
+    with pytest.raises(UsageError, match="is loaded as a language model, so no retriever of that name can be"):
+        list(bench.load("starter-bm25", "retriever"))
