@@ -417,8 +417,8 @@ def nobody() -> str:
 
 
 def use_endpoint(workspace: Path, url: str, **settings: Any) -> None:
-    """The model ``far``: one request at a time, no second try, a third of a second of patience."""
-    own = {"model": "m", "base_url": url, "timeout": 0.3, "max_retries": 0, "concurrency": 1, **settings}
+    """The model ``far``: one request at a time, no second try, a second of patience."""
+    own = {"model": "m", "base_url": url, "timeout": 1.0, "max_retries": 0, "concurrency": 1, **settings}
     entry = {"backend": "openai_compatible", "settings": own}
     (workspace / "llms.json").write_text(json.dumps({"far": entry}))
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.cli import VERBS, main
+from rallebench.cli import main
+from rallebench.verbs import VERBS
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -37,7 +38,7 @@ def test_ci_runs_readmes_own_test_command() -> None:
     assert len(found) == 1 and found[0].endswith("-m pytest")
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", VERBS.names())
 def test_every_verb_is_explained(verb: str) -> None:
     assert re.search(rf"^\| `{verb}[ `]", README, re.MULTILINE)
 
@@ -72,12 +73,13 @@ def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(
     assert {p.name for p in Path("indexes").iterdir()} == {"mine", "mine-dense"}
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", VERBS.names())
 def test_the_example_in_a_verbs_help_is_understood(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     from rallebench.cli import _parser
 
-    about, example = VERBS[verb]
-    assert about and _parser().parse_args(shlex.split(example)[1:]).verb == verb
+    entry = VERBS.entry(verb)
+    example = entry.traits["example"]
+    assert entry.about and _parser().parse_args(shlex.split(example)[1:]).verb == verb
     with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])
     assert ended.value.code == 0

@@ -1,0 +1,144 @@
+"""``render`` and ``ask``: interpret one template, run one chain once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench import benchmark
+from rallebench.bench.perform import Backends
+from rallebench.bench.record import hit_to_json, request_to_json
+from rallebench.chain.chain import prompt_of
+from rallebench.chain.ralle import override
+from rallebench.chain.template import render as render_template
+from rallebench.errors import BackendError, BadFileError
+from rallebench.files import read_json
+from rallebench.types import Chain, Episode, Generate, Question, Retrieve, Step
+from rallebench.verbs import VERBS, say, settings_flag, workbench_of
+from rallebench.workbench import Workbench
+from rallebench.workspace import parse_settings
+
+
+def _render_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--template", required=True, metavar="T")
+    parser.add_argument("--dialect", choices=("fstring", "eval"), default="fstring")
+    parser.add_argument("--question", default="", metavar="Q")
+    for flag in ("prompt", "response", "wiki-id-title"):
+        parser.add_argument(
+            f"--{flag}", action="append", default=[], metavar=flag[0].upper(), help="once per earlier action"
+        )
+    parser.add_argument("--documents", type=Path, metavar="FILE", help="JSON: per action a list of passages")
+
+
+@VERBS.register(
+    "render",
+    about="interpret one template, run nothing",
+    example="rallebench render --template '{question}?' --dialect fstring --question 'Who'",
+    order=4,
+    flags=_render_flags,
+    plain=lambda value: str(value["prompt"]),
+)
+def render(args: argparse.Namespace) -> dict[str, str]:
+    """Interpret one template."""
+    documents = read_json(args.documents) if args.documents else []
+    if not isinstance(documents, list) or not all(isinstance(passages, list) for passages in documents):
+        raise BadFileError(f"{args.documents} should hold a JSON list with one list of passages per action.")
+    variables = {
+        "question": args.question,
+        "history": "",
+        "prompt": args.prompt,
+        "response": args.response,
+        "wiki_id_title": args.wiki_id_title,
+        "documents": documents,
+    }
+    return {"prompt": render_template(args.template, args.dialect, variables)}
+
+
+def override_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags that change a chain before it runs."""
+    parser.add_argument("--llm", metavar="L", help="use this model in every generate action")
+    parser.add_argument("--retriever", metavar="R", help="use this retriever in every retrieve action")
+    settings_flag(parser, "k=10, temperature=0.2, 2.max_tokens=32 …")
+
+
+def overridden(chain: Chain, args: argparse.Namespace, *, all_fit: bool = True) -> Chain:
+    """The chain with what the flags change; UsageError for what fits no action."""
+    chain = override(chain, llm=args.llm, retriever=args.retriever)
+    return benchmark.with_overrides(chain, parse_settings(args.set), all_fit=all_fit)
+
+
+def _ask_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--chain", required=True, metavar="FILE|NAME")
+    parser.add_argument("--question", required=True, metavar="Q")
+    override_flags(parser)
+
+
+def _ask_plain(value: Mapping[str, Any]) -> str:
+    steps = [_step_lines(n, step) for n, step in enumerate(value["steps"], 1)]
+    return "\n\n".join([*steps, f"Answer: {value['answer']}"])
+
+
+def _step_lines(number: int, step: Mapping[str, Any]) -> str:
+    cost = "from memory" if step["cached"] else f"{step['seconds']:.2f} s"
+    return f"── {number} {step['kind']} {step['target']} ({cost})\n{step['prompt']}\n→ {step['response']}"
+
+
+@VERBS.register(
+    "ask",
+    about="run one chain once",
+    example='rallebench ask --chain starter --question "Who discovered Titan?"',
+    order=5,
+    flags=_ask_flags,
+    plain=_ask_plain,
+)
+def ask(args: argparse.Namespace) -> dict[str, Any]:
+    """Run one chain once."""
+    workbench = workbench_of(args)
+    chain = overridden(workbench.workspace.chain(args.chain), args)
+    benchmark.check_chain(workbench.workspace, chain)
+    _load(workbench, chain)
+    episode = None
+    for event in workbench.execute_chain(chain, Question("ask", args.question)):
+        if isinstance(event, Episode):
+            episode = event
+    assert episode is not None
+    if episode.error:
+        raise BackendError(episode.error)
+    return {"answer": episode.answer, "steps": [step_json(step) for step in episode.steps]}
+
+
+def step_json(step: Step) -> dict[str, Any]:
+    """A step for people and programs: kind, target, prompt, response, hits, cost."""
+    request = step.request
+    kind = {"note": "identity", "tool": "tool"}.get(
+        request_to_json(request)["ask"], request_to_json(request)["ask"]
+    )
+    target = (
+        request.retriever
+        if isinstance(request, Retrieve)
+        else request.llm
+        if isinstance(request, Generate)
+        else ""
+    )
+    value: dict[str, Any] = {
+        "kind": kind,
+        "target": target,
+        "prompt": prompt_of(request),
+        "response": step.reply.text,
+    }
+    if isinstance(request, Retrieve):
+        value["hits"] = [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(step.reply.hits, 1)]
+    value |= {"seconds": step.seconds, "cached": step.cached}
+    if isinstance(request, Generate):
+        value["tokens"] = {"prompt": step.reply.prompt_tokens, "completion": step.reply.completion_tokens}
+    return value
+
+
+def _load(workbench: Workbench, chain: Chain) -> Backends:
+    for piece in workbench.load_for(chain):
+        if isinstance(piece, Backends):
+            return piece
+        say(piece)
+    raise AssertionError("load_for ends with the backends")

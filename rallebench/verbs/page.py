@@ -1,0 +1,22 @@
+"""``ui``: open the page."""
+
+from __future__ import annotations
+
+import argparse
+
+from rallebench.verbs import VERBS
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=7860)
+    parser.add_argument("--auth", metavar="USER:PASSWORD")
+    parser.add_argument("--no-browser", action="store_true")
+
+
+@VERBS.register("ui", about="open the page", example="rallebench ui --port 7860", order=99, flags=_flags)
+def ui(args: argparse.Namespace) -> None:
+    """Open the page."""
+    from rallebench.gui.app import serve
+
+    serve(args)

@@ -1,0 +1,143 @@
+"""``index``, ``search``, ``pick``: build an index, ask it, keep the questions that it can answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.bench.record import hit_to_json
+from rallebench.catalog import Manifest
+from rallebench.corpora.chunking import Chunking
+from rallebench.errors import UsageError
+from rallebench.files import read_lines, write_text
+from rallebench.verbs import VERBS, drain, say, settings_flag, workbench_of
+from rallebench.workspace import parse_settings
+
+
+def _index_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--corpus", type=Path, required=True, metavar="FILE", help="TSV id<TAB>text<TAB>title, or JSONL"
+    )
+    parser.add_argument("--name", required=True, metavar="N")
+    parser.add_argument("--kind", required=True, metavar="bm25|flat")
+    parser.add_argument("--encoder", default="minilm", metavar="E")
+    parser.add_argument("--page-map", type=Path, metavar="FILE", help="JSON: passage id → page id")
+    parser.add_argument("--chunk-size", type=int, metavar="N")
+    parser.add_argument("--chunk-overlap", type=int, default=0, metavar="N")
+    parser.add_argument("--chunk-unit", choices=("words", "tokens", "characters"), default="words")
+    settings_flag(parser, "a setting of the index kind, as in k1=1.2")
+
+
+@VERBS.register(
+    "index",
+    about="build an index over a corpus",
+    example="rallebench index --corpus corpus.tsv --name mine --kind bm25 --page-map map.json",
+    order=2,
+    flags=_index_flags,
+)
+def index(args: argparse.Namespace) -> dict[str, Any]:
+    """Build an index."""
+    chunking = (
+        None if args.chunk_size is None else Chunking(args.chunk_size, args.chunk_overlap, args.chunk_unit)
+    )
+    if chunking is None and args.chunk_overlap:
+        raise UsageError("--chunk-overlap needs --chunk-size.")
+    manifest = None
+    for progress in workbench_of(args).build_index(
+        args.name,
+        args.corpus,
+        args.kind,
+        encoder=args.encoder,
+        page_map=args.page_map,
+        chunking=chunking,
+        parameters=parse_settings(args.set),
+    ):
+        if isinstance(progress, Manifest):
+            manifest = progress
+        else:
+            far = f" {progress.done}/{progress.total}" if progress.total else ""
+            say(f"{progress.stage}{far} ({progress.seconds:.1f} s)")
+    assert manifest is not None
+    if manifest.passages_without_page:
+        say(
+            f"Warning: {manifest.passages_without_page} of {manifest.passages} passages are not in {args.page_map}."
+        )
+    return manifest.model_dump()
+
+
+def _search_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", nargs="*", metavar="QUERY")
+    parser.add_argument("--index", required=True, metavar="N")
+    parser.add_argument("-k", type=int, default=5)
+    parser.add_argument("--queries", type=Path, metavar="FILE", help="UTF-8, one query per line")
+
+
+def _search_plain(value: list[Mapping[str, Any]]) -> str:
+    return "\n\n".join(_search_lines(found) for found in value)
+
+
+def _search_lines(found: Mapping[str, Any]) -> str:
+    lines = [
+        f"{hit['rank']:>3}. [{hit['score']:.3f}] {hit['title']} (page {hit['page_id']})\n     {hit['text']}"
+        for hit in found["hits"]
+    ]
+    return "\n".join([found["query"], *(lines or ["  nothing found"])])
+
+
+@VERBS.register(
+    "search",
+    about="retrieve passages",
+    example='rallebench search --index starter-bm25 -k 5 "Who discovered Titan?"',
+    order=3,
+    flags=_search_flags,
+    plain=_search_plain,
+)
+def search(args: argparse.Namespace) -> Any:
+    """Retrieve passages."""
+    if args.k < 1:
+        raise UsageError(f"-k is {args.k}; it must be at least 1.")
+    queries = [*args.query, *([line for _, line in read_lines(args.queries)] if args.queries else [])]
+    if not queries:
+        raise UsageError("No query was given; write one after the flags, or use --queries FILE.")
+    workbench = workbench_of(args)
+    drain(workbench.load(args.index, "retriever"))
+    found = workbench.backends.retrievers[args.index].search(queries, args.k)
+    return [
+        {"query": query, "hits": [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(hits, 1)]}
+        for query, hits in zip(queries, found)
+    ]
+
+
+def _pick_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", required=True, metavar="FILE|NAME")
+    parser.add_argument("--index", required=True, metavar="N")
+    parser.add_argument("--number", type=int, default=100, metavar="N")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE")
+
+
+@VERBS.register(
+    "pick",
+    about="keep the questions that a corpus can answer",
+    example="rallebench pick --dataset nq.jsonl --index mine --number 100 --output picked.jsonl",
+    order=8,
+    flags=_pick_flags,
+)
+def pick(args: argparse.Namespace) -> dict[str, Any]:
+    """Keep the first questions whose gold pages the index holds."""
+    from rallebench.datasets.pickup import pick_up
+
+    if args.number < 1:
+        raise UsageError(f"--number is {args.number}; it must be at least 1.")
+    output = args.output.resolve()
+    if output.exists() and not output.is_file():  # a device would be replaced by a file
+        raise UsageError(f"--output {args.output} is no plain file; name a file to write.")
+    workbench = workbench_of(args)
+    _, path = workbench.workspace.dataset(args.dataset)
+    drain(workbench.load(args.index, "retriever"))
+    pages = workbench.backends.retrievers[args.index].page_ids()
+    records, counts = pick_up(path, pages, args.number)
+    write_text(output, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    return {"output": str(args.output), "kept": counts.kept, "read": counts.read, "without": counts.without}

@@ -1,0 +1,196 @@
+"""``run``: benchmark a chain, or each chain of a folder."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rallebench import benchmark
+from rallebench.bench.runner import Progress
+from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
+from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.verbs.chains import overridden, override_flags
+from rallebench.workbench import Workbench
+from rallebench.workspace import DEFAULT_DATASET
+
+
+def _run_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--chain", required=True, metavar="FILE|NAME", help="a chain, or a folder of chains to run each"
+    )
+    parser.add_argument(
+        "--dataset", metavar="FILE|NAME", help="default: what RaLLe's file names, else starter-qa"
+    )
+    parser.add_argument("--limit", type=int, metavar="N")
+    parser.add_argument("--batch-size", type=int, metavar="B")
+    parser.add_argument("--name", default="", metavar="RUN")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--metrics", metavar="M,…")
+    parser.add_argument("--max-errors", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-mlflow", action="store_true")
+    parser.add_argument("--tracking-uri", metavar="URI")
+    override_flags(parser)
+
+
+def _plain(value: Any) -> str:
+    return "\n\n".join(_run_lines(result) for result in (value if isinstance(value, list) else [value]))
+
+
+def _run_lines(result: Mapping[str, Any]) -> str:
+    lines = [
+        f"{result['run']}: {result['n']} questions, {result['n_errors']} failed, {result['seconds']:.1f} s"
+    ]
+    for name, m in result["metrics"].items():
+        if "_at_" in name:
+            continue
+        shown = (
+            "not scored"
+            if m["value"] is None
+            else f"{m['value']:.4f}  [{m['low']:.4f}, {m['high']:.4f}]  n = {m['n']}"
+        )
+        lines.append(f"  {name:<22} {shown}")
+    return "\n".join(lines)
+
+
+@VERBS.register(
+    "run",
+    about="benchmark a chain, or a folder of chains",
+    example="rallebench run --chain starter --dataset starter-qa --limit 50",
+    order=6,
+    flags=_run_flags,
+    plain=_plain,
+)
+def run(args: argparse.Namespace) -> Any:
+    """Benchmark a chain, or each chain of a folder."""
+    workbench = workbench_of(args)
+    if args.resume and not args.name:
+        raise UsageError("--resume needs --name RUN, the run to continue.")
+    files = workbench.workspace.chain_folder(args.chain)
+    if files is None:
+        return _run_one(workbench, _prepare(workbench, args.chain, args, args.name, args.resume))
+    for name, path in files:  # a night of runs should not end at a file that was wrong from the start
+        _prepare_in_folder(workbench, name, path, args)
+    results, failures = [], []
+    for name, path in files:
+        say(f"── {name}")
+        try:
+            results.append(_run_one(workbench, _prepare_in_folder(workbench, name, path, args)))
+        except StoppedError:
+            raise
+        except RalleError as error:
+            failures.append(f"{name}: {error}")
+            say(failures[-1])
+    if failures:
+        raise BackendError(f"{len(failures)} of {len(files)} chains could not be run. {failures[0]}")
+    return results
+
+
+def _prepare_in_folder(
+    workbench: Workbench, name: str, path: Path, args: argparse.Namespace
+) -> benchmark.Plan:
+    run = f"{args.name}-{name}" if args.name else ""
+    resume = args.resume and (workbench.workspace.runs / run).exists()
+    try:
+        return _prepare(workbench, str(path), args, run, resume, name)
+    except UsageError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _prepare(
+    workbench: Workbench, reference: str, args: argparse.Namespace, run: str, resume: bool, name: str = ""
+) -> benchmark.Plan:
+    """The plan of one chain, checked; ``name`` is that of a chain in a folder of chains."""
+    chain = workbench.workspace.chain(reference)
+    dataset, limit, batch_size = args.dataset, args.limit, args.batch_size
+    experiment = workbench.workspace.experiment(reference)
+    if experiment is not None:
+        dataset = dataset or experiment.dataset_name
+        limit = limit if limit is not None else experiment.num_evaluate
+        batch_size = batch_size if batch_size is not None else experiment.batch_size
+    return benchmark.prepare(
+        workbench.workspace,
+        overridden(replace(chain, name=name or chain.name), args, all_fit=not name),
+        dataset or DEFAULT_DATASET,
+        limit=limit,
+        metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip()) if args.metrics else None,
+        name=run,
+        batch_size=20 if batch_size is None else batch_size,
+        seed=args.seed,
+        max_errors=args.max_errors,
+        resume=resume,
+        track=not args.no_mlflow,
+    )
+
+
+def _run_one(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
+    with _stoppable(workbench, plan.name) as stoppable, contextlib.closing(workbench.run(plan)) as stages:
+        finished = _follow(stages, stoppable)
+    report = finished.report
+    for warning in finished.warnings:
+        say(f"Warning: {warning}")
+    for message, count in report["errors"].items():
+        say(f"{count} failed: {message}")
+    if finished.state == "stopped":
+        raise StoppedError(
+            f"Stopped after {report['n_done']} of {report['n']} questions; continue with --name {plan.name} --resume."
+        )
+    return {
+        "run": finished.folder.name,
+        "n": report["n"],
+        "n_errors": report["n_errors"],
+        "seconds": report["seconds"],
+        "metrics": {**report["metrics"], **_ralle_keys(report["metrics"])},
+    }
+
+
+def _ralle_keys(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.replace("@", "_at_"): value for name, value in metrics.items() if "@" in name}
+
+
+def _follow(stages: Iterator[Any], stoppable: _stoppable) -> Any:
+    """Show the stages on stderr; return the last."""
+    stage, told = None, 0.0
+    for stage in stages:
+        if isinstance(stage, benchmark.Phase):
+            stoppable.running = stage.name == "running"
+            say(stage.message or stage.name) if stage.name == "loading" else say(
+                f"{stage.name} {stage.message}".strip()
+            )
+        elif isinstance(stage, Progress) and (time.monotonic() - told > 2 or stage.done == stage.total):
+            told = time.monotonic()
+            errors = f", {stage.errors} failed" if stage.errors else ""
+            say(f"{stage.done}/{stage.total}{errors} ({stage.seconds:.0f} s)")
+    return stage
+
+
+class _stoppable:
+    """The first Ctrl-C or SIGTERM stops after the current batch, the second at once; while nothing is
+    being answered (``running`` is false) the first one stops at once."""
+
+    def __init__(self, workbench: Workbench, name: str) -> None:
+        self.workbench, self.name, self.running = workbench, name, False
+
+    def _stop(self, signum: int, frame: Any) -> None:
+        if not self.running:
+            raise KeyboardInterrupt
+        signal.signal(signum, signal.default_int_handler)
+        say("Stopping after the current batch; press Ctrl-C again to stop at once.")
+        self.workbench.stop_run(self.name)
+
+    def __enter__(self) -> _stoppable:
+        self._before = {}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(ValueError):  # not in the main thread
+                self._before[number] = signal.signal(number, self._stop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
