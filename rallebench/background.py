@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
-from rallebench.errors import BackendError, RalleError
+from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -67,3 +68,61 @@ class Followed:
                 if self._error is not None:
                     raise self._error
                 return
+
+
+class Works:
+    """Named work of one sort, each in a thread of its own: builds of indexes, for instance.
+
+    Whoever asks for work that goes on already follows it; other work under its name is refused.
+    """
+
+    def __init__(self, noun: str, result: type) -> None:
+        """``noun``: what one piece of work is called in sentences, as in "build"; ``result``: what it says last."""
+        self._noun, self._result = noun, result
+        self._going: dict[str, tuple[Any, Followed]] = {}
+        self._lock = threading.Lock()
+
+    def follow(self, name: str, what: Any, make: Callable[[], Generator[Any, None, None]]) -> Iterator[Any]:
+        """Start ``make()`` under ``name``, or follow it; yields all it says, raises the RalleError that ends it.
+
+        ``what``: all that tells this work from another. Raises UsageError if other work has the name.
+        """
+        with self._lock:
+            there, followed = self._going.get(name, (what, None))
+            if there != what:
+                raise UsageError(
+                    f"Another {self._noun} is making {name!r} now; wait for its end or choose another name."
+                )
+            if followed is None:
+                followed = Followed(f"The {self._noun} of {name!r} failed")
+                self._going[name] = (what, followed)
+                followed.start(self._do, name, make(), followed)
+        yield from followed.follow()
+
+    def stop(self, name: str = "") -> None:
+        """Ask work to stop at its next step, all of it without a name; its followers get a StoppedError."""
+        with self._lock:
+            for known, (_, followed) in self._going.items():
+                followed.stopping = followed.stopping or name in ("", known)
+
+    def going_on(self) -> dict[str, Any]:
+        """Name → what the work said last."""
+        with self._lock:
+            return {name: followed.newest for name, (_, followed) in self._going.items()}
+
+    def wait(self, seconds: float) -> None:
+        """Wait until nothing goes on, at most ``seconds``."""
+        deadline = time.monotonic() + seconds
+        while self._going and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def _do(self, name: str, pieces: Generator[Any, None, None], followed: Followed) -> None:
+        try:
+            for piece in pieces:
+                followed.say(piece)
+                if followed.stopping and not isinstance(piece, self._result):
+                    raise StoppedError(f"The {self._noun} of {name!r} was stopped; start it again to continue.")
+        finally:
+            pieces.close()
+            with self._lock:
+                del self._going[name]

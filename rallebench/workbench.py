@@ -15,20 +15,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rallebench import benchmark, memory
-from rallebench.background import Followed
+from rallebench import benchmark
+from rallebench.background import Works
 from rallebench.bench.memo import Memo
 from rallebench.bench.perform import Backends
 from rallebench.bench.score import examples_of
 from rallebench.bench.single import Event, answer_one, run_one
 from rallebench.bench.store import RunFolder, list_runs
-from rallebench.catalog import LLMEntry, Manifest, chain_from_json, chain_to_json, read_manifest, save_chain
+from rallebench.catalog import Manifest, chain_from_json, chain_to_json, read_manifest, save_chain
 from rallebench.chain import chain as chains
 from rallebench.corpora.chunking import Chunking
 from rallebench.datasets.kilt import read_questions
-from rallebench.errors import NotFoundError, RalleError, StoppedError, UsageError
+from rallebench.errors import RalleError, UsageError
 from rallebench.indexing import Building, build_index
-from rallebench.loading import Encoders, close, open_retriever, opening_llm
+from rallebench.loads import Loads
 from rallebench.types import (
     Chain,
     Episode,
@@ -45,22 +45,6 @@ from rallebench.workspace import Workspace
 
 BUILD_PATIENCE = 3.0
 """Seconds that ``close`` waits for a build to end."""
-
-HEAVY_BACKENDS = frozenset({"transformers"})
-"""Backends that may take gigabytes: the page loads them only when asked to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A line of the status table. ``ram`` and ``vram`` in bytes, measured around the load."""
-
-    name: str
-    kind: str
-    about: str
-    ram: int
-    vram: int
-    seconds: float
-
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -99,41 +83,32 @@ class Workbench:
         self.workspace = Workspace(workspace, base_settings)
         self.tracking_uri = tracking_uri
         self.jobs: dict[str, Job] = {}
-        self._retrievers: dict[str, Any] = {}
-        self._llms: dict[str, Any] = {}
-        self._loaded: dict[str, Loaded] = {}
-        self._encoders = Encoders()
         self._memo: Memo | None = None
-        self._loading: dict[str, Followed] = {}
-        self._building: dict[str, Followed] = {}
+        self._builds = Works("build", Manifest)
         self._lock = threading.RLock()
-        self._one_load = threading.Lock()
+        self.loads = Loads(self.workspace, lambda: any(not job.done for job in self.jobs.values()))
+        # What is loaded stands in ``loads``; its verbs are the workbench's own.
+        self.load, self.unload, self.load_for = self.loads.load, self.loads.unload, self.loads.load_for
+        self.status, self.loading, self.is_loaded = self.loads.status, self.loads.loading, self.loads.is_loaded
+        self.stop_builds = self._builds.stop
+
+    @property
+    def backends(self) -> Backends:
+        """What is loaded now; a snapshot, so that an unload never pulls a model from under a run."""
+        return self.loads.backends
 
     def close(self) -> None:
         """Let go of everything: for a process that ends, or a workbench that nobody needs any more.
 
         A build that goes on is stopped and has a moment to take away what it has written.
         """
-        self.stop_builds()
-        deadline = time.monotonic() + BUILD_PATIENCE
-        while self._building and time.monotonic() < deadline:
-            time.sleep(0.05)
+        self._builds.stop()
+        self._builds.wait(BUILD_PATIENCE)
+        self.loads.close()
         with self._lock:
-            backends = [*self._llms.values(), *self._retrievers.values()]
-            self._llms, self._retrievers, self._loaded = {}, {}, {}
             if self._memo is not None:
                 self._memo.close()
                 self._memo = None
-        for backend in backends:
-            close(backend)
-
-    # what is loaded
-
-    @property
-    def backends(self) -> Backends:
-        """What is loaded now; a snapshot, so that an unload never pulls a model from under a run."""
-        with self._lock:
-            return Backends(dict(self._retrievers), dict(self._llms))
 
     @property
     def memo(self) -> Memo:
@@ -142,110 +117,6 @@ class Workbench:
             if self._memo is None:
                 self._memo = Memo(self.workspace.memo)
             return self._memo
-
-    def status(self) -> list[Loaded]:
-        """What is loaded, in the order of loading."""
-        with self._lock:
-            return list(self._loaded.values())
-
-    def loading(self) -> dict[str, str]:
-        """Name → newest sentence of every load that goes on now."""
-        with self._lock:
-            return {name: str(loading.newest) for name, loading in self._loading.items()}
-
-    def is_loaded(self, name: str) -> bool:
-        """Whether ``name`` is loaded."""
-        return name in self._loaded
-
-    def load(self, name: str, kind: str) -> Iterator[str]:
-        """Load a ``retriever`` or ``language model``, yielding progress; what is loaded stays loaded.
-
-        Two sessions that ask for one name load it once. Raises RalleError; a failed load leaves nothing.
-        """
-        with self._lock:
-            if self._is_loaded_as(name, kind):
-                return
-            loading = self._loading.get(name)
-            if loading is None:
-                entry = self.workspace.llm(name) if kind == "language model" else None
-                loading = self._loading[name] = Followed(f"{name} could not be loaded")
-                loading.start(self._load, name, kind, entry, loading)
-        yield from loading.follow()
-
-    def _is_loaded_as(self, name: str, kind: str) -> bool:
-        loaded = self._loaded.get(name)
-        if loaded is not None and loaded.kind != kind:
-            raise UsageError(
-                f"{name!r} is loaded as a {loaded.kind}, so no {kind} of that name can be; rename one of the two."
-            )
-        return loaded is not None
-
-    def _load(self, name: str, kind: str, entry: LLMEntry | None, loading: Followed) -> None:
-        """Load in a thread of its own: a page that goes away stops nothing, and loads come one by one."""
-        try:
-            with self._one_load:
-                started, before = time.perf_counter(), memory.Memory.now()
-                backend, about = self._open(name, entry, loading)
-                took, seconds = memory.Memory.now() - before, time.perf_counter() - started
-                with self._lock:
-                    (self._retrievers if entry is None else self._llms)[name] = backend
-                    self._loaded[name] = Loaded(name, kind, about, took.ram, took.vram, seconds)
-                loading.say(f"loaded {name}: {took}, {seconds:.1f} s")
-        except BaseException:
-            memory.release()
-            raise
-        finally:
-            with self._lock:
-                del self._loading[name]
-
-    def _open(self, name: str, entry: LLMEntry | None, loading: Followed) -> tuple[Any, str]:
-        if entry is not None:
-            loading.say(f"loading {name}")
-            for piece in opening_llm(name, entry):
-                if not isinstance(piece, str):
-                    return piece, getattr(piece, "about", "") or entry.about
-                loading.say(piece)
-        for piece in open_retriever(self.workspace, name, self._encoders):
-            if not isinstance(piece, str):
-                return piece, self.workspace.retrievers().get(name, "")
-            loading.say(piece)
-        raise AssertionError("opening ends with what was opened")
-
-    def unload(self, name: str) -> str:
-        """Let go of ``name``; return a sentence saying how much memory came back."""
-        with self._lock:
-            if name not in self._loaded:
-                raise NotFoundError(f"{name!r} is not loaded.")
-            if any(not job.done for job in self.jobs.values()):
-                raise UsageError(f"A benchmark is running; {name!r} can be unloaded when it has ended.")
-            before = memory.Memory.now()
-            backend = self._llms.pop(name, None) or self._retrievers.pop(name, None)
-            del self._loaded[name]
-            close(backend)
-            del backend
-            self._encoders.keep(
-                {m.encoder_name for n, m in self.workspace.manifests().items() if n in self._retrievers}
-            )
-            memory.release()
-            return f"Unloaded {name}: {before - memory.Memory.now()} given back."
-
-    def load_for(self, chain: Chain, *, heavy: bool = True) -> Iterator[str | Backends]:
-        """Load all that ``chain`` names, yielding progress, the Backends last.
-
-        With ``heavy`` false a model that may take gigabytes must be loaded already. Models come first: a
-        wrong setting is then found before a starter index is built.
-        """
-        for action in sorted(chain.actions, key=lambda action: action.kind != "generate"):
-            kind = "language model" if action.kind == "generate" else "retriever"
-            if not action.template or action.kind == "identity" or self._is_loaded_as(action.target, kind):
-                continue
-            if action.kind == "generate":
-                if not heavy and self.workspace.llm(action.target).backend in HEAVY_BACKENDS:
-                    raise NotFoundError(
-                        f"The language model {action.target!r} is not loaded. Load it in the Models tab."
-                    )
-            yield from self.load(action.target, kind)
-        yield self.backends
 
     # develop
 
@@ -465,35 +336,14 @@ class Workbench:
         It is built in a thread of its own: a page that goes away stops nothing, and whoever asks for
         the same name again follows the build that goes on.
         """
-        with self._lock:
-            building = self._building.get(name)
-            if building is None:
-                building = self._building[name] = Followed(f"{name} could not be built")
-                pieces = build_index(
-                    self.workspace.indexes, name, corpus, kind, encoder_name=encoder, page_map=page_map, chunking=chunking,
-                    parameters=parameters,
-                )  # fmt: skip
-                building.start(self._build, name, pieces, building)
-        yield from building.follow()
-
-    def stop_builds(self) -> None:
-        """Ask all builds that go on to stop at their next step; their followers get a StoppedError."""
-        with self._lock:
-            for building in self._building.values():
-                building.stopping = True
-
-    def _build(
-        self, name: str, pieces: Generator[Building | Manifest, None, None], building: Followed
-    ) -> None:
-        try:
-            for piece in pieces:
-                building.say(piece)
-                if building.stopping and not isinstance(piece, Manifest):
-                    raise StoppedError(f"The build of {name!r} was stopped; nothing of it was left.")
-        finally:
-            pieces.close()
-            with self._lock:
-                del self._building[name]
+        settings: dict[str, Any] = {
+            "encoder_name": encoder, "page_map": page_map, "chunking": chunking, "parameters": parameters,
+        }  # fmt: skip
+        return self._builds.follow(
+            name,
+            (corpus, kind, settings),
+            lambda: build_index(self.workspace.indexes, name, corpus, kind, **settings),
+        )
 
     def manifest(self, name: str) -> Manifest:
         """What an index says of itself."""

@@ -21,7 +21,7 @@ LAYERS = [
     {"ralle_settings", "bench"},
     {"workspace"},
     {"loading", "listing", "tracking", "background"},
-    {"benchmark"},
+    {"benchmark", "loads"},
     {"workbench"},
     {"verbs"},
     {"gui"},

@@ -10,9 +10,9 @@ from html import escape
 from rallebench.catalog import LLMEntry, Manifest
 from rallebench.gui.views import badge, duration, empty, note, progress_bar, response
 from rallebench.indexing import Building
+from rallebench.loads import Loaded
 from rallebench.memory import Memory, size
 from rallebench.types import Gold, Step
-from rallebench.workbench import Loaded
 from rallebench.workspace import READER
 
 EXTRACTIVE = "extractive"

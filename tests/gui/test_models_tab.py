@@ -18,7 +18,8 @@ from rallebench.errors import StoppedError, UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import _models_add, _models_index, models
 from rallebench.indexing import Building
-from rallebench.workbench import Job, Loaded, Workbench
+from rallebench.loads import Loaded
+from rallebench.workbench import Job, Workbench
 
 LLMS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},
