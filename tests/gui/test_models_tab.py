@@ -87,7 +87,7 @@ def test_nothing_ticked_is_a_sentence(bench: Workbench) -> None:
 
 
 def test_a_page_that_goes_away_stops_no_load(bench: Workbench) -> None:
-    with bench._one_load:
+    with bench.loads._one_load:
         page = models.on_load(bench, [], ["echo"])
         next(page)
         waiting = threading.Thread(target=next, args=(page,))
@@ -100,7 +100,7 @@ def test_a_page_that_goes_away_stops_no_load(bench: Workbench) -> None:
 
 def test_two_sessions_that_ask_for_one_name_load_it_once(bench: Workbench) -> None:
     ends: list[str] = []
-    with bench._one_load:
+    with bench.loads._one_load:
         pages = [
             threading.Thread(target=lambda: ends.append(list(models.on_load(bench, [], ["echo"]))[-1]))
             for _ in range(2)
@@ -162,7 +162,7 @@ def test_ticks_survive_when_the_list_grows(bench: Workbench) -> None:
 
 
 def test_what_is_being_loaded_reads_loading(bench: Workbench) -> None:
-    with bench._one_load:
+    with bench.loads._one_load:
         page = threading.Thread(target=list, args=(models.on_load(bench, [], ["echo"]),))
         page.start()
         wait_for(lambda: "echo" in models.loading_now(bench))
