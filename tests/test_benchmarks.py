@@ -22,6 +22,7 @@ MEASURES = {
     "bm25_build": {"build", "first query"},
     "kill_and_resume": {"prompts asked", "time in sessions"},
     "loop_overhead": {"overhead per question", "the runner, per question"},
+    "mlflow_logging": {"logging the run", "first migration of a database"},
     "memo_rerun": {"speed-up by the memory", "re-run, per question"},
     "start_up": {"import rallebench", "rallebench list", "app.py until its first answer"},
 }

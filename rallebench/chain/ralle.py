@@ -189,7 +189,7 @@ def _read_yaml(path: Path) -> Any:
         import yaml
     except ImportError:
         raise MissingPackageError("pyyaml", f"but needed to read {path}") from None
-    text = "\n".join(line for _, line in read_lines(path))
+    text = "".join(f"{line}\n" for _, line in read_lines(path))
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
