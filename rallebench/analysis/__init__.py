@@ -1,0 +1,1 @@
+"""What run folders say together: paired comparisons, where a chain loses its questions. Values, no widgets."""

@@ -1,0 +1,118 @@
+"""Run folders → what the analyses need: the questions that two runs share, scores, the pages of a corpus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.analysis.paired import Paired, compare
+from rallebench.analysis.waterfall import Waterfall, waterfall
+from rallebench.bench.score import examples_of, score_episode
+from rallebench.bench.store import SCORES, RunFolder
+from rallebench.corpora.store import PassageStore
+from rallebench.errors import UsageError
+from rallebench.files import read_own_jsonl
+from rallebench.metrics import metric
+from rallebench.types import Retrieve
+from rallebench.workspace import Workspace
+
+HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
+"""What two runs are compared by if nothing is chosen: the first that both have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What two runs have in common. ``only_a``, ``only_b``: questions that the other one did not ask."""
+
+    qids: tuple[str, ...]
+    only_a: int
+    only_b: int
+    metrics: tuple[str, ...]
+
+    @property
+    def warning(self) -> str:
+        """One sentence if the runs asked different questions, '' otherwise."""
+        if not self.only_a and not self.only_b:
+            return ""
+        return (
+            f"The runs asked different questions; the {len(self.qids)} that they share are compared "
+            f"({self.only_a} are only in the first, {self.only_b} only in the second)."
+        )
+
+
+def shared(a: RunFolder, b: RunFolder) -> Shared:
+    """The questions with the same id and text, and the metrics that both runs can be scored by."""
+    left, right = ({e.question.qid: e.question.text for e in examples_of(run)} for run in (a, b))
+    common = tuple(qid for qid, text in left.items() if right.get(qid) == text)
+    if not common:
+        raise UsageError(f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared.")
+    names = [name for name in a.spec()["metrics"] if name in b.spec()["metrics"]]
+    return Shared(common, len(left) - len(common), len(right) - len(common), tuple(names))
+
+
+def scores(run: RunFolder, name: str) -> dict[str, float | None]:
+    """Question id → score; a failed or unscored question is None. Scored anew where the run did not keep it."""
+    kept = {
+        line["qid"]: line["value"]
+        for line in read_own_jsonl(run.path / SCORES)
+        if line.get("metric") == name and "qid" in line
+    }
+    if kept:
+        return kept
+    episodes = run.episodes()
+    asked = [example for example in examples_of(run) if example.question.qid in episodes]
+    return {
+        example.question.qid: score_episode(episodes[example.question.qid], example, (name,))[0].value
+        for example in asked
+    }
+
+
+def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Shared]:
+    """Run ``b`` against run ``a`` by one metric. Raises UsageError where nothing can be compared."""
+    common = shared(a, b)
+    name = name or next((m for m in HEADLINES if m in common.metrics), "")
+    if not name:
+        raise UsageError(f"The runs {a.name!r} and {b.name!r} share no metric; name one with --metric.")
+    entry = metric(name)
+    wanted = set(common.qids)
+    left, right = ({q: v for q, v in scores(run, entry.name).items() if q in wanted} for run in (a, b))
+    found = compare(entry.name, left, right, higher_is_better=entry.traits.get("higher_is_better", True))
+    if not found.n:
+        raise UsageError(
+            f"No question that {a.name!r} and {b.name!r} share is scored by {entry.name} in both; choose another metric."
+        )
+    return found, common
+
+
+def waterfall_of(run: RunFolder, workspace: Workspace) -> Waterfall:
+    """Where the run lost its questions; the corpora are looked at where their indexes are here."""
+    episodes = run.episodes()
+    asked = {
+        step.request.retriever
+        for episode in episodes.values()
+        for step in episode.steps
+        if isinstance(step.request, Retrieve)
+    }
+    return waterfall(examples_of(run), episodes.values(), corpus_pages(workspace, asked))
+
+
+def corpus_pages(workspace: Workspace, retrievers: Collection[str]) -> frozenset[str] | None:
+    """All page ids of the indexes; None if one of the retrievers is no index of this workspace."""
+    if not retrievers or any(not (workspace.indexes / name / "manifest.json").is_file() for name in retrievers):
+        return None
+    pages: frozenset[str] = frozenset()
+    for name in retrievers:
+        store = PassageStore(workspace.indexes / name)
+        try:
+            pages |= store.page_ids()
+        finally:
+            store.close()
+    return pages
+
+
+def as_json(found: Paired, common: Shared, a: str, b: str) -> dict[str, Any]:
+    """One JSON document: the comparison, and what was left out of it."""
+    value: dict[str, Any] = json.loads(json.dumps({name: getattr(found, name) for name in found.__slots__}))
+    return {"runs": [a, b], **value, "flipped": list(found.flipped), "warning": common.warning}

@@ -1,0 +1,92 @@
+"""``compare`` and ``analyse``: two runs, question by question; where a run lost its questions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.analysis.runs import as_json, compare_runs, waterfall_of
+from rallebench.analysis.waterfall import STAGES
+from rallebench.verbs import VERBS, say, workbench_of
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_a", metavar="RUN_A")
+    parser.add_argument("run_b", metavar="RUN_B")
+    parser.add_argument("--metric", default="", metavar="M", help="default: the first of em, accuracy, f1, … that both have")
+
+
+def _plain(value: Mapping[str, Any]) -> str:
+    a, b = value["runs"]
+    flipped = ", ".join(value["flipped"][:20]) + (" …" if len(value["flipped"]) > 20 else "")
+    return "\n".join(
+        [
+            f"{value['metric']} on {value['n']} questions: {a} {value['a']:.4f}, {b} {value['b']:.4f}",
+            f"difference {value['difference']:+.4f}  [{value['low']:+.4f}, {value['high']:+.4f}]  p = {value['p']:.4f}",
+            f"{b} wins {value['wins']}, ties {value['ties']}, loses {value['losses']}",
+            f"questions needed to see this difference: {value['needed'] or 'there is none'}",
+            *([f"flipped: {flipped}"] if flipped else []),
+        ]
+    )
+
+
+@VERBS.register(
+    "compare",
+    about="compare two runs, question by question",
+    example="rallebench compare my-first-run my-second-run --metric em",
+    order=6.5,
+    flags=_flags,
+    plain=_plain,
+)
+def compare(args: argparse.Namespace) -> dict[str, Any]:
+    """Is the second run better than the first, and is that more than chance?"""
+    workbench = workbench_of(args)
+    a, b = workbench.open_run(args.run_a), workbench.open_run(args.run_b)
+    found, common = compare_runs(a, b, args.metric)
+    if common.warning:
+        say(f"Warning: {common.warning}")
+    return as_json(found, common, a.name, b.name)
+
+
+def _analyse_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN")
+
+
+def _analyse_plain(value: Mapping[str, Any]) -> str:
+    return "\n\n".join(_waterfall_lines(one) for one in value["runs"])
+
+
+def _waterfall_lines(one: Mapping[str, Any]) -> str:
+    rows = [f"  {count:>6}  {STAGES[stage]}" for stage, count in one["waterfall"].items() if count]
+    notes = [] if one["corpus_known"] else ["  the corpus could not be looked at: its index is not in this workspace"]
+    if one["without_pages"]:
+        notes.append(f"  {one['without_pages']} questions name no gold pages: a passage that holds an answer counts as support")
+    return "\n".join([f"{one['run']}: {one['n']} questions", *rows, *notes])
+
+
+@VERBS.register(
+    "analyse",
+    about="say where a run lost its questions",
+    example="rallebench analyse my-run",
+    order=6.7,
+    flags=_analyse_flags,
+    plain=_analyse_plain,
+)
+def analyse(args: argparse.Namespace) -> dict[str, Any]:
+    """The failure waterfall of runs: from the corpus to the answer, without a judge."""
+    workbench = workbench_of(args)
+    found = []
+    for name in args.runs:
+        result = waterfall_of(workbench.open_run(name), workbench.workspace)
+        found.append(
+            {
+                "run": name,
+                "n": len(result.placed),
+                "waterfall": result.counts(),
+                "questions": {stage: result.questions(stage) for stage in STAGES if result.questions(stage)},
+                "corpus_known": result.corpus_known,
+                "without_pages": result.without_pages,
+            }
+        )
+    return {"runs": found}

@@ -1,0 +1,128 @@
+"""The waterfall says, per question and without a judge, where it was lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from rallebench.analysis.waterfall import STAGES, waterfall
+from rallebench.types import (
+    Episode,
+    Example,
+    Generate,
+    Gold,
+    Hit,
+    Message,
+    Note,
+    Outcome,
+    Passage,
+    Question,
+    Reply,
+    Retrieve,
+    Step,
+)
+
+GOLD = Passage("d1", "Titan is a moon of Saturn.", "Titan", "p1")
+OTHER = Passage("d2", "Rome is a city.", "Rome", "p2")
+SECOND = Passage("d3", "Saturn is a planet.", "Saturn", "p3")
+CORPUS = {"p1", "p2", "p3"}
+
+
+def found(*passages: Passage) -> Step:
+    hits = tuple(Hit(passage, 1.0 / rank) for rank, passage in enumerate(passages, 1))
+    return Step(Retrieve("r", "q", len(hits)), Reply("", hits))
+
+
+def asked(prompt: str, reply: str) -> Step:
+    return Step(Generate("m", (Message("user", prompt),)), Reply(reply))
+
+
+def stage(
+    *steps: Step,
+    answer: str = "",
+    gold: Gold | None = None,
+    corpus: set[str] | None = CORPUS,
+    error: str = "",
+) -> str:
+    gold = gold or Gold(("Titan",), provenance=(frozenset({"p1"}),))
+    episode = Episode("q", "chain", steps, None if error else Outcome(answer), error)
+    result = waterfall([Example(Question("q", "Which moon?"), gold)], [episode], corpus)
+    assert sum(result.counts().values()) == 1
+    return result.placed[0].stage
+
+
+@pytest.mark.parametrize(
+    ("steps", "answer", "expected"),
+    [
+        ((found(OTHER), asked("Rome is a city.", "no")), "no", "not_retrieved"),
+        ((found(OTHER, GOLD), asked("Rome is a city.", "no")), "no", "not_in_prompt"),
+        ((found(GOLD), asked(f"{GOLD.text} Which moon?", "Rhea")), "Rhea", "not_in_answer"),
+        ((found(GOLD), asked(f"{GOLD.text} Which moon?", "It is Titan")), "It is Titan", "lost_by_format"),
+        ((found(GOLD), asked(f"{GOLD.text} Which moon?", "Titan")), "Titan", "right"),
+        ((found(OTHER), asked("Rome is a city.", "Titan")), "Titan", "right_without_support"),
+        ((asked("Which moon?", "Titan"),), "Titan", "right_without_support"),
+        ((asked("Which moon?", "Rhea"),), "Rhea", "not_retrieved"),
+    ],
+)
+def test_a_question_falls_where_it_was_lost(steps: tuple[Step, ...], answer: str, expected: str) -> None:
+    assert stage(*steps, answer=answer) == expected
+
+
+def test_a_gold_page_that_the_corpus_lacks_cannot_be_retrieved() -> None:
+    assert stage(found(OTHER), answer="no", corpus={"p2"}) == "not_in_corpus"
+
+
+def test_nothing_is_said_of_a_corpus_that_cannot_be_looked_at() -> None:
+    assert stage(found(OTHER), answer="no", corpus=None) == "not_retrieved"
+
+
+def test_a_failed_question_is_failed_whatever_it_had_retrieved() -> None:
+    assert stage(found(GOLD), error="the model was gone") == "failed"
+
+
+def test_all_pages_of_an_evidence_set_are_needed_and_one_whole_set_is_enough() -> None:
+    both = Gold(("Titan",), provenance=(frozenset({"p1", "p3"}),))
+    prompt = asked(f"{GOLD.text}\n{SECOND.text}", "Titan")
+    assert stage(found(GOLD), asked(GOLD.text, "no"), answer="no", gold=both) == "not_retrieved"
+    assert stage(found(GOLD, SECOND), prompt, answer="Titan", gold=both) == "right"
+    either = Gold(("Titan",), provenance=(frozenset({"p1", "p3"}), frozenset({"p3"})))
+    assert stage(found(SECOND), asked(SECOND.text, "Titan"), answer="Titan", gold=either) == "right"
+
+
+def test_two_retrievals_are_looked_at_together() -> None:
+    steps = (found(OTHER), asked(OTHER.text, "Saturn's moon?"), found(GOLD), asked(GOLD.text, "Titan"))
+    assert stage(*steps, answer="Titan") == "right"
+
+
+def test_a_passage_counts_as_shown_only_after_it_was_retrieved() -> None:
+    assert stage(asked(GOLD.text, "no"), found(GOLD), answer="no") == "not_in_prompt"
+
+
+def test_without_gold_pages_a_passage_that_holds_an_answer_is_the_support_and_that_is_said() -> None:
+    gold = Gold(("Titan",))
+    episode = Episode("q", "chain", (found(GOLD), asked(GOLD.text, "Titan")), Outcome("Titan"))
+    result = waterfall([Example(Question("q", "Which moon?"), gold)], [episode], CORPUS)
+    assert (result.placed[0].stage, result.placed[0].by, result.without_pages) == ("right", "answers", 1)
+
+
+def test_an_identity_action_that_hands_on_the_first_title_shows_its_page() -> None:
+    title = Step(Note("Titan"), Reply("Titan"))
+    assert stage(found(GOLD), title, answer="Titan") == "right"
+
+
+def test_long_gold_answers_are_not_judged_by_exact_match() -> None:
+    long = Gold((" ".join(["word"] * 30),), provenance=(frozenset({"p1"}),))
+    assert stage(found(GOLD), asked(GOLD.text, "something"), answer="something", gold=long) == "in_prompt"
+
+
+def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
+    gold = Gold(("Titan",), provenance=(frozenset({"p1"}),))
+    examples = [Example(Question(f"q{i}", "Which moon?"), gold) for i in range(3)]
+    episodes = [
+        Episode("q0", "chain", (found(OTHER),), Outcome("")),
+        Episode("q1", "chain", (found(GOLD), asked(GOLD.text, "Titan")), Outcome("Titan")),
+        Episode("q2", "chain", (), None, "failed"),
+    ]
+    result = waterfall(examples, episodes, CORPUS)
+    assert list(result.counts()) == list(STAGES)
+    assert sum(result.counts().values()) == 3
+    assert result.questions("right") == ["q1"]
