@@ -28,7 +28,7 @@ import _report
 from _report import Fact, Measure, Report
 
 from rallebench.catalog import Manifest
-from rallebench.corpora.tables import read_corpus
+from rallebench.corpora.reading import read_corpus
 from rallebench.indexing import build_index
 from rallebench.retrievers.bm25 import K1, B
 from rallebench.tokens import tokenize

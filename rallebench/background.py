@@ -44,11 +44,20 @@ class Followed:
             self._error = error
         except Exception as error:
             log.exception("%s", self._failure)
-            self._error = BackendError(f"{self._failure}: {type(error).__name__}: {str(error)[:300]}")
+            self._error = self.unexpected(error)
         finally:
             with self._news:
                 self._ended = True
                 self._news.notify_all()
+
+    def unexpected(self, error: Exception) -> BackendError:
+        """What followers are told of an error that nobody thought of."""
+        return BackendError(f"{self._failure}: {type(error).__name__}: {str(error)[:300]}")
+
+    def said(self) -> list[Any]:
+        """All that was said so far."""
+        with self._news:
+            return list(self._said)
 
     def say(self, piece: Any) -> None:
         """Tell all followers."""
@@ -80,6 +89,7 @@ class Works:
         """``noun``: what one piece of work is called in sentences, as in "build"; ``result``: what it says last."""
         self._noun, self._result = noun, result
         self._going: dict[str, tuple[Any, Followed]] = {}
+        self._ended: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     def follow(self, name: str, what: Any, make: Callable[[], Generator[Any, None, None]]) -> Iterator[Any]:
@@ -96,6 +106,7 @@ class Works:
             if followed is None:
                 followed = Followed(f"The {self._noun} of {name!r} failed")
                 self._going[name] = (what, followed)
+                self._ended.pop(name, None)
                 followed.start(self._do, name, make(), followed)
         yield from followed.follow()
 
@@ -110,6 +121,29 @@ class Works:
         with self._lock:
             return {name: followed.newest for name, (_, followed) in self._going.items()}
 
+    def said(self, name: str) -> list[Any]:
+        """All that work which goes on has said so far; [] if none of that name does."""
+        with self._lock:
+            return self._going[name][1].said() if name in self._going else []
+
+    def stopping(self) -> frozenset[str]:
+        """The names of work that was asked to stop and has not ended yet."""
+        with self._lock:
+            return frozenset(name for name, (_, followed) in self._going.items() if followed.stopping)
+
+    def ended(self) -> dict[str, Any]:
+        """Name → the result of work that ended, or the RalleError that ended it; the newest last.
+
+        It is kept until work of that name starts again, so that a page opened later can tell what came out.
+        """
+        with self._lock:
+            return dict(self._ended)
+
+    def forget(self, name: str) -> None:
+        """Tell no more how the work of that name ended."""
+        with self._lock:
+            self._ended.pop(name, None)
+
     def wait(self, seconds: float) -> None:
         """Wait until nothing goes on, at most ``seconds``."""
         deadline = time.monotonic() + seconds
@@ -117,12 +151,22 @@ class Works:
             time.sleep(0.05)
 
     def _do(self, name: str, pieces: Generator[Any, None, None], followed: Followed) -> None:
+        end: Any = None
         try:
             for piece in pieces:
                 followed.say(piece)
+                end = piece
                 if followed.stopping and not isinstance(piece, self._result):
                     raise StoppedError(f"The {self._noun} of {name!r} was stopped; start it again to continue.")
+        except RalleError as error:
+            end = error
+            raise
+        except Exception as error:
+            end = followed.unexpected(error)
+            raise
         finally:
             pieces.close()
             with self._lock:
                 del self._going[name]
+                if isinstance(end, (self._result, RalleError)):
+                    self._ended[name] = end

@@ -23,6 +23,7 @@ from rallebench.chain.chain import as_flow
 from rallebench.chain.ralle import experiment_to_json
 from rallebench.chain.safe_format import Field, parse_format
 from rallebench.chain.template import check
+from rallebench.combining import needs
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import RalleError, TemplateError, UsageError
 from rallebench.files import sha256_file
@@ -109,7 +110,9 @@ def prepare(
     track: bool = True,
 ) -> Plan:
     """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing."""
-    if limit is not None and limit < 1:
+    if limit == 0:
+        raise UsageError("The number of questions is 0; give at least 1, or -1 for all.")
+    if limit is not None and limit < 0:
         limit = None
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
@@ -176,15 +179,27 @@ def _check_reach(action: Action, earlier: int) -> None:
 
 
 def _check_target(workspace: Workspace, action: Action) -> None:
-    if action.kind == "retrieve" and action.target not in (known := workspace.retrievers()):
-        folder = workspace.indexes / action.target
-        if action.target and os.path.exists(folder / "manifest.json"):
-            read_manifest(folder)  # says what is wrong with it
-        raise UsageError(_unknown_target("retriever", action.target, known))
+    if action.kind == "retrieve":
+        _check_retriever(workspace, action.target)
     if action.kind == "generate" and not action.target:
         raise UsageError(_unknown_target("language model", "", workspace.llms()))
     if action.kind == "generate":
         workspace.llm(action.target)
+
+
+def _check_retriever(workspace: Workspace, name: str) -> None:
+    """UsageError for an unknown or damaged index, or a combination that cannot be made."""
+    known = workspace.retrievers()
+    entry = workspace.retriever(name) if name in known or "?" in name or ":" in name else None
+    if entry is not None:
+        for part, kind in needs(entry):
+            if kind == "retriever":
+                _check_retriever(workspace, part)
+    elif name not in known:
+        folder = workspace.indexes / name
+        if name and os.path.exists(folder / "manifest.json"):
+            read_manifest(folder)  # says what is wrong with it
+        raise UsageError(_unknown_target("retriever", name, known))
 
 
 def _unknown_target(kind: str, name: str, known: Mapping[str, Any]) -> str:
@@ -264,6 +279,7 @@ def execute(
         folder.forget_stop()
         opened(folder)
         warnings = _warnings(plan, backends)
+        judged = _judgements(plan, backends)
         yield Phase("running", " ".join(warnings))
         yield from work(
             folder,
@@ -275,6 +291,7 @@ def execute(
             max_errors=plan.max_errors,
             observe=_observer(plan),
         )
+        warnings += _unread(judged, _judgements(plan, backends))
         yield Phase("scoring")
         report = finish(folder, plan.metrics)
         stopped = not report["complete"]
@@ -324,6 +341,24 @@ def _warnings(plan: Plan, backends: Backends) -> tuple[str, ...]:
             gold = (page for example in plan.examples for page in example.gold.provenance)
             found.append(check_pages(backends.retrievers[action.target].page_ids(), gold))
     return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _judgements(plan: Plan, backends: Backends) -> dict[str, tuple[int, int]]:
+    """Retriever → (judgements asked, those that could not be read) until now, where a language model re-ranks."""
+    named = {action.target for action in plan.chain.actions if action.template}
+    judges = {n: r for n, r in backends.retrievers.items() if n in named and hasattr(r, "unread")}
+    return {name: (judge.asked, judge.unread) for name, judge in judges.items()}
+
+
+def _unread(
+    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
+) -> tuple[str, ...]:
+    found = []
+    for name, (asked, unread) in after.items():
+        asked, unread = asked - before[name][0], unread - before[name][1]
+        if unread:
+            found.append(f"{unread} of {asked} judgements of {name!r} could not be read; the order stayed as it was.")
+    return tuple(found)
 
 
 def _end(folder: RunFolder, report: Mapping[str, Any], state: str, warnings: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,6 +18,9 @@ MAX_ACTIONS = 8
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+_Shape = TypeVar("_Shape", bound=_Strict)
 
 
 class SavedAction(_Strict):
@@ -48,8 +51,20 @@ class LLMEntry(_Strict):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
+class Combination(_Strict):
+    """A retriever made of others: the way, the names of the others, and its settings."""
+
+    kind: str
+    of: list[str] = Field(min_length=1, max_length=64)
+    about: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
 class Manifest(_Strict):
-    """What an index folder says of itself. ``fingerprint`` changes whenever a search result may."""
+    """What an index folder says of itself. ``fingerprint`` changes whenever a search result may.
+
+    ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
+    """
 
     format: Literal["rallebench-index/1"] = "rallebench-index/1"
     name: str
@@ -62,11 +77,14 @@ class Manifest(_Strict):
     passages_without_page: int = 0
     encoder: str = ""
     encoder_name: str = ""
+    passage_dtype: str = ""
+    encoding: dict[str, Any] = Field(default_factory=dict)
     dim: int = 0
     metric: str = "inner product"
     parameters: dict[str, Any] = Field(default_factory=dict)
     fingerprint: str
     files: dict[str, int] = Field(default_factory=dict)
+    sha256: dict[str, str] = Field(default_factory=dict)
     seconds: float = 0.0
     bytes: int = 0
     versions: dict[str, str] = Field(default_factory=dict)
@@ -173,13 +191,22 @@ def read_manifest(folder: Path) -> Manifest:
 
 def read_llm_entries(path: Path) -> dict[str, LLMEntry]:
     """Read a workspace's ``llms.json``: name → {backend, settings}."""
+    return _entries(path, LLMEntry, "model")
+
+
+def read_combinations(path: Path) -> dict[str, Combination]:
+    """Read a workspace's ``retrievers.json``: name → {kind, of, settings}."""
+    return _entries(path, Combination, "retriever")
+
+
+def _entries(path: Path, shape: type[_Shape], noun: str) -> dict[str, _Shape]:
     value = read_json(path)
     if not isinstance(value, dict):
-        raise BadFileError(f"{path} should hold a JSON object: model name → entry.")
+        raise BadFileError(f"{path} should hold a JSON object: {noun} name → entry.")
     entries = {}
     for name, entry in value.items():
         try:
-            entries[name] = LLMEntry.model_validate(entry)
+            entries[name] = shape.model_validate(entry)
         except ValidationError as error:
-            raise BadFileError(problem(error, f"{path}, model {name!r}")) from None
+            raise BadFileError(problem(error, f"{path}, {noun} {name!r}")) from None
     return entries

@@ -89,59 +89,11 @@ def read_json(path: Path) -> Any:
         raise BadFileError(f"{path} is not valid JSON ({line}{json_problem(error)}).") from None
 
 
-def read_lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text without the line end) of a UTF-8 file, streaming.
-
-    Raises BadFileError for a missing, unreadable, binary, wrongly encoded or over-long line.
-    """
-    try:
-        with open(path, "rb") as handle:
-            number = 0
-            while raw := handle.readline(max_bytes + 1):
-                number += 1
-                if len(raw) > max_bytes:
-                    raise BadFileError(
-                        f"{path}, line {number} is longer than {max_bytes // 2**20} MB; "
-                        "is this really a file with one record per line?"
-                    )
-                if b"\0" in raw:
-                    raise BadFileError(
-                        f"{path}, line {number} holds binary data; a UTF-8 text file is needed."
-                    )
-                if number == 1:
-                    raw = raw.removeprefix(b"\xef\xbb\xbf")
-                try:
-                    yield number, raw.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise BadFileError(
-                        f"{path}, line {number} is not UTF-8 (byte {error.start} of the line); "
-                        "save the file as UTF-8 and try again."
-                    ) from None
-    except FileNotFoundError:
-        raise BadFileError(f"{path} does not exist.") from None
-    except OSError as error:
-        raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
 def json_problem(error: Exception) -> str:
     """Why ``json`` refused a text, in a few words."""
     if isinstance(error, json.JSONDecodeError):
         return error.msg
     return "too deeply nested" if isinstance(error, RecursionError) else "a number has too many digits"
-
-
-def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object); blank lines are skipped, anything else not an object is refused."""
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise BadFileError(f"{path}, line {number} is not valid JSON ({json_problem(error)}).") from None
-        if not isinstance(value, dict):
-            raise BadFileError(f"{path}, line {number} is not a JSON object but {type(value).__name__}.")
-        yield number, value
 
 
 def read_own_jsonl(path: Path) -> Iterator[dict[str, Any]]:

@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import shutil
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.catalog import Manifest, read_manifest
-from rallebench.corpora.chunking import Chunking, chunk
-from rallebench.corpora.store import PassageStore, write_store
-from rallebench.corpora.tables import read_corpus, read_page_map
-from rallebench.encoders import ENCODERS, Encoder
-from rallebench.errors import BackendError, UsageError
-from rallebench.files import disk_error, write_json
+from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.imported import is_imported, read_card, store_corpus
+from rallebench.corpora.page_maps import read_page_map
+from rallebench.corpora.reading import Pages
+from rallebench.corpora.store import PassageStore
+from rallebench.embeddings import Building as Building
+from rallebench.embeddings import encode_passages
+from rallebench.encoders import Encoder
+from rallebench.encoders.references import check_encoder, open_encoder
+from rallebench.errors import BackendError, MismatchError, UsageError
+from rallebench.files import disk_error, sha256_file, write_json
+from rallebench.folders import check_name, forget_dead
+from rallebench.foreign_indexes import Foreign, check_fits, look, taken
+from rallebench.parameters import checked
 from rallebench.retrievers import RETRIEVERS, bm25
 from rallebench.types import digest
 from rallebench.vector_index import VECTOR_INDEXES
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-ENCODE_PIECE = 64
 KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
-MAX_NAME_BYTES = 200
-"""File systems take 255 for a folder's name; a build in progress adds its own marks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Building:
-    """Progress of a build: what is done now, and how far (``total`` 0 = not known)."""
-
-    stage: str
-    done: int
-    total: int
-    seconds: float
 
 
 def kinds() -> tuple[str, ...]:
-    """The index kinds that can be built."""
-    return ("bm25", *VECTOR_INDEXES.names())
+    """The index kinds that can be built; those that need no thought come first."""
+    return ("bm25", *sorted(VECTOR_INDEXES.names(), key=lambda name: (name != "flat", name)))
 
 
 def build_index(
@@ -59,45 +48,59 @@ def build_index(
     encoder: Encoder | None = None,
     page_map: Path | None = None,
     chunking: Chunking | None = None,
+    form: str = "",
     parameters: Mapping[str, Any] | None = None,
+    vectors: Path | None = None,
+    source: Path | None = None,
 ) -> Generator[Building | Manifest, None, None]:
     """Yield progress, the Manifest last. Nothing appears under ``indexes/name`` before the build is whole.
 
+    ``corpus``: a file, a folder, or the folder of an imported corpus; ``form``: its format, '' recognises it.
+
     Raises UsageError for a wrong name, kind or file, before anything is written, or if an index of
     that name exists with other contents; an equal one is left as it is.
+
+    Encoded passages are kept in ``vectors`` (default: ``cache/vectors`` beside ``indexes``), so that a build
+    that was interrupted goes on where it was, and other indexes over the same passages share them.
+
+    ``source``: vectors or a finished index of another program over this corpus, taken instead of encoding.
     """
-    forbidden = name.startswith(".") or any(c in name for c in '/\\:*?"<>|') or not name.isprintable()
-    if not name.strip() or forbidden or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
-        raise UsageError(
-            f"The index name {name!r} cannot be a folder name; use letters, digits, '-' and '_'."
-        )
+    check_name("index", name)
     if kind not in kinds():
         raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
-    settings = _checked(kind, dict(parameters or {}))
+    settings = check_settings(kind, dict(parameters or {}))
+    foreign = look(source) if source else None
+    if foreign and kind == "bm25":
+        raise UsageError("An index of the kind 'bm25' is built from the corpus alone; --from is for vectors.")
     if kind != "bm25" and encoder is None:
-        ENCODERS.entry(encoder_name)
+        check_encoder(encoder_name)
     target = Path(indexes) / name
     if target.exists() and not (target / "manifest.json").exists():
         raise UsageError(f"{target} exists and is no index; choose another name or move it away.")
     pages = read_page_map(page_map) if page_map else None
-    _forget_dead_builds(Path(indexes), name)
+    forget_dead(Path(indexes), name)
     half = Path(indexes) / f".{name}.{os.getpid()}.{time.monotonic_ns()}.part"
     started = time.perf_counter()
     try:
         half.mkdir(parents=True)
         yield Building("reading the corpus", 0, 0, 0.0)
-        count, corpus_sha = write_store(half, chunk(read_corpus(corpus, pages), chunking))
+        count, corpus_sha = yield from _stored(half, Path(corpus), pages, chunking, form, started)
         yield Building("reading the corpus", count, count, time.perf_counter() - started)
+        encoder = None if kind == "bm25" else encoder or open_encoder(encoder_name)
+        if foreign is None and _is_there(target, kind, corpus_sha, encoder, settings):
+            yield read_manifest(target)
+            return
         store = PassageStore(half)
         try:
-            encoder = None if kind == "bm25" else encoder or ENCODERS[encoder_name]()
-            built = yield from _build_kind(half, store, kind, encoder, settings, started)
-            without_page = sum(not passage.page_id for passage in store) if pages is not None else 0
+            cache = vectors or Path(indexes).parent / "cache" / "vectors"
+            built = yield from _build_kind(half, store, kind, encoder, settings, started, cache, corpus_sha, foreign)
+            has_pages = pages is not None or (is_imported(corpus) and read_card(corpus).has_pages)
+            without_page = sum(not passage.page_id for passage in store) if has_pages else 0
         finally:
             store.close()
         manifest = _manifest(half, name, corpus, corpus_sha, count, kind, built, chunking, without_page)
         yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
-        _search_known(half, manifest, encoder)
+        search_known(half, manifest, encoder)
         manifest = manifest.model_copy(update={"seconds": round(time.perf_counter() - started, 3)})
         write_json(half / "manifest.json", manifest.model_dump())
         _move_in(half, target, manifest)
@@ -115,6 +118,23 @@ def build_index(
     yield read_manifest(target)
 
 
+def _stored(
+    half: Path, corpus: Path, pages: Pages | None, chunking: Chunking | None, form: str, started: float
+) -> Generator[Building, None, tuple[int, str]]:
+    """Put the passages into the index's folder; returns their number and the corpus's sha256."""
+    storing = store_corpus(half, corpus, pages, chunking, form=form)
+    with contextlib.closing(storing):
+        while True:
+            try:
+                count, far = next(storing)
+            except StopIteration as ended:
+                stored: tuple[int, str] = ended.value
+                return stored
+            # Nobody knows how many there will be; the share of the bytes that are read tells about how many.
+            total = round(count / far) if far else 0
+            yield Building("reading the corpus", count, total, time.perf_counter() - started)
+
+
 def _build_kind(
     half: Path,
     store: PassageStore,
@@ -122,46 +142,58 @@ def _build_kind(
     encoder: Encoder | None,
     parameters: dict[str, Any],
     started: float,
+    cache: Path,
+    corpus_sha: str,
+    foreign: Foreign | None = None,
 ) -> Generator[Building, None, dict[str, Any]]:
     if kind == "bm25":
-        yield Building("indexing words", 0, len(store), time.perf_counter() - started)
-        return {"retriever": "bm25", "parameters": bm25.build(half, store, **parameters)}
+        words = yield from _told("indexing words", bm25.build(half, store, **parameters), started)
+        return {"retriever": "bm25", "parameters": words}
     assert encoder is not None
-    vectors = yield from _encode(store, encoder, started)
-    settings = VECTOR_INDEXES[kind]().build(half, vectors, **parameters)
+    if foreign:
+        check_fits(foreign, kind, len(store), encoder.dim, encoder.name)
+        settings = yield from _told("taking over vectors", taken(foreign, kind, half, parameters), started)
+        made_by = {"encoder": encoder.fingerprint, "encoder_name": encoder.name, "dim": encoder.dim}
+        return {"retriever": "dense", "parameters": settings, **made_by}
+    stored = yield from encode_passages(cache, store, corpus_sha, encoder)
+    steps = VECTOR_INDEXES[kind]().build(half, stored.vectors, **parameters)
+    settings = yield from _told("indexing vectors", steps, started)
     return {
         "retriever": "dense",
         "parameters": settings,
+        "passage_dtype": stored.dtype,
+        "encoding": dict(stored.encoding),
         "encoder": encoder.fingerprint,
         "encoder_name": encoder.name,
         "dim": encoder.dim,
     }
 
 
-def _checked(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """The settings of an index kind. Raises UsageError for one it does not have or cannot take."""
-    known = {"k1": 1000.0, "b": 1.0} if kind == "bm25" else {}
-    for name, value in parameters.items():
-        if name not in known:
-            has = f"it has {' and '.join(known)}" if known else "it has none"
-            raise UsageError(f"The index kind {kind!r} has no setting {name!r}; {has}.")
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0 <= value <= known[name]:
-            raise UsageError(f"--set {name}={value}: {name} must be a number from 0 to {known[name]:g}.")
-    return {name: float(value) for name, value in parameters.items()}
+def _told(
+    stage: str, steps: Generator[tuple[int, int], None, dict[str, Any]], started: float
+) -> Generator[Building, None, dict[str, Any]]:
+    """The steps of a build as progress; closing this one closes them."""
+    try:
+        while True:
+            done, total = next(steps)
+            yield Building(stage, done, total, time.perf_counter() - started)
+    except StopIteration as end:
+        return dict(end.value)
+    finally:
+        steps.close()
 
 
-def _forget_dead_builds(indexes: Path, name: str) -> None:
-    """Remove what a build of ``name`` left when its process was killed."""
-    import psutil
+def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """All settings of an index kind. Raises UsageError for one it does not have or cannot take."""
+    registry: Any = RETRIEVERS if kind == "bm25" else VECTOR_INDEXES
+    traits = registry.entry(kind).traits
+    settings = checked(f"index kind {kind!r}", traits["settings"], parameters, flag="--set ")
+    if "check" in traits:
+        traits["check"](settings)
+    return settings
 
-    for path in indexes.glob(f".{glob.escape(name)}.*.part"):
-        pid = path.name[len(name) + 2 :].split(".")[0]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
-            shutil.rmtree(path, ignore_errors=True)
 
-
-def _search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> None:
+def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> None:
     """BackendError unless passages of the corpus are found by their own text: a broken index never appears."""
     retriever = RETRIEVERS[manifest.retriever](manifest.name, half, manifest, encoder)
     store = PassageStore(half)
@@ -173,6 +205,11 @@ def _search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> No
             p.doc_id for p, hits in zip(known, found) if hits and p not in [hit.passage for hit in hits]
         ]
         # Copies of one text may crowd each other out; an index that misses most is broken.
+        if len(missed) > len(known) / 2 and "imported" in manifest.parameters:
+            raise MismatchError(
+                f"The imported vectors did not find {len(missed)} of {len(known)} passages by their own text (for example "
+                f"{missed[0]!r}); they were made with another encoder than {manifest.encoder_name!r} or of another corpus."
+            )
         if len(missed) > len(known) / 2:
             raise BackendError(
                 f"The finished index {manifest.name!r} did not find {len(missed)} of {len(known)} passages by their "
@@ -181,22 +218,6 @@ def _search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> No
     finally:
         retriever.close()
         store.close()
-
-
-def _encode(
-    store: PassageStore, encoder: Encoder, started: float
-) -> Generator[Building, None, NDArray[np.float32]]:
-    import numpy as np
-
-    vectors = np.zeros((len(store), encoder.dim), dtype=np.float32)
-    for start in range(0, len(store), ENCODE_PIECE):
-        yield Building("encoding passages", start, len(store), time.perf_counter() - started)
-        piece = [store[row] for row in range(start, min(start + ENCODE_PIECE, len(store)))]
-        vectors[start : start + len(piece)] = encoder.encode(
-            [f"{p.title}, {p.text}" for p in piece], role="passage"
-        )
-    yield Building("encoding passages", len(store), len(store), time.perf_counter() - started)
-    return vectors
 
 
 def _manifest(
@@ -211,21 +232,31 @@ def _manifest(
     without_page: int,
 ) -> Manifest:
     sizes = {str(p.relative_to(half)): p.stat().st_size for p in sorted(half.rglob("*")) if p.is_file()}
-    fingerprint = digest([corpus_sha, kind, settings])[:12]
+    lasting = {key: value for key, value in settings.items() if key != "encoding"}  # speeds differ each time
+    hashes = {name: sha256_file(half / name) for name in sizes}
+    # What somebody else encoded is known by its bytes alone.
+    known_by = [hashes] if "imported" in settings["parameters"] else []
+    fingerprint = digest([corpus_sha, kind, lasting, *known_by])[:12]
     return Manifest(
         name=name,
         kind=kind,
         corpus=Path(corpus).name,
         corpus_sha256=corpus_sha,
-        chunking=asdict(chunking) if chunking else None,
+        chunking=chunking.as_json() if chunking else None,
         passages=count,
         passages_without_page=without_page,
         fingerprint=fingerprint,
         files=sizes,
         bytes=sum(sizes.values()),
-        versions=versions("bm25s" if kind == "bm25" else "faiss-cpu", "numpy"),
+        sha256=hashes,
+        versions=versions(*_packages(kind)),
         **settings,
     )
+
+
+def _packages(kind: str) -> tuple[str, ...]:
+    """The packages that write and read an index of this kind."""
+    return ("bm25s", "numpy") if kind == "bm25" else VECTOR_INDEXES.entry(kind).traits["packages"]
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -237,6 +268,30 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
+def _is_there(
+    target: Path, kind: str, corpus_sha: str, encoder: Encoder | None, settings: Mapping[str, Any]
+) -> bool:
+    """Whether the index exists already, as it would be built. Raises UsageError if another one has its name."""
+    if not (target / "manifest.json").exists():
+        return False
+    there = read_manifest(target)
+    made_by = encoder.fingerprint if encoder else ""
+    if (there.corpus_sha256, there.kind, there.encoder) != (corpus_sha, kind, made_by):
+        raise _taken(target, there)
+    try:
+        check_index(target, there)
+    except BackendError as error:
+        raise BackendError(f"{error} Remove the folder {target} before.") from None
+    return "imported" not in there.parameters and settings.items() <= there.parameters.items()
+
+
+def _taken(target: Path, there: Manifest) -> UsageError:
+    return UsageError(
+        f"An index {target.name!r} exists already and holds something else ({there.kind} over {there.corpus}, "
+        f"{there.passages} passages); choose another name or remove {target}."
+    )
+
+
 def _move_in(half: Path, target: Path, manifest: Manifest) -> None:
     """Put the finished folder in place; an equal index that is there already stays."""
     try:
@@ -246,10 +301,7 @@ def _move_in(half: Path, target: Path, manifest: Manifest) -> None:
             raise
         there = read_manifest(target)
         if there.fingerprint != manifest.fingerprint:
-            raise UsageError(
-                f"An index {target.name!r} exists already and holds something else ({there.kind} over {there.corpus}, "
-                f"{there.passages} passages); choose another name or remove {target}."
-            ) from error
+            raise _taken(target, there) from error
 
 
 def check_index(folder: Path, manifest: Manifest) -> None:
@@ -260,3 +312,20 @@ def check_index(folder: Path, manifest: Manifest) -> None:
             raise BackendError(
                 f"{path} is missing or was changed after the index was built; build {manifest.name!r} again."
             )
+
+
+def verify_index(folder: Path, manifest: Manifest) -> Generator[Building, None, None]:
+    """Read every file of an index and compare it with the sha256 of its manifest, yielding progress in bytes.
+
+    Raises BackendError, naming the file, for the first that is missing or not what was built.
+    """
+    check_index(folder, manifest)
+    started, done = time.perf_counter(), 0
+    for name, size in manifest.files.items():
+        yield Building(f"reading {name}", done, manifest.bytes, time.perf_counter() - started)
+        if name in manifest.sha256 and sha256_file(folder / name) != manifest.sha256[name]:
+            raise BackendError(
+                f"{folder / name} was changed after the index was built; build {manifest.name!r} again."
+            )
+        done += size
+    yield Building("verified", done, manifest.bytes, time.perf_counter() - started)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rallebench.encoders import ENCODERS
+from rallebench.corpora.imported import imported_corpora
+from rallebench.encoders.references import encoders
 from rallebench.errors import NotFoundError
 from rallebench.indexing import kinds
 from rallebench.llms import LLMS
 from rallebench.metrics import METRICS
 from rallebench.registry import Registry, unknown
+from rallebench.retrievers import COMBINATIONS
 from rallebench.vector_index import VECTOR_INDEXES
 from rallebench.workspace import Workspace
 
@@ -46,8 +48,12 @@ def _chains(workspace: Workspace) -> Rows:
 
 
 KINDS: dict[str, Callable[[Workspace], Rows]] = {
+    "corpora": lambda workspace: _rows(
+        {n: f"{c.passages} passages of {c.source}" for n, c in imported_corpora(workspace.corpora).items()}
+    ),
     "retrievers": lambda workspace: _rows(workspace.retrievers()),
-    "encoders": lambda workspace: _registry(ENCODERS),
+    "encoders": lambda workspace: _rows(encoders()),
+    "combinations": lambda workspace: _registry(COMBINATIONS),
     "indexes": _kinds,
     "llms": lambda workspace: _rows(
         {n: e.about or f"{e.backend} {e.settings.get('model', '')}" for n, e in workspace.llms().items()}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.catalog import LLMEntry, Manifest, read_manifest
-from rallebench.encoders import ENCODERS
-from rallebench.errors import NotFoundError, RalleError, UsageError
+from rallebench.catalog import Combination, LLMEntry, Manifest, read_manifest
+from rallebench.combining import INDEX
+from rallebench.encoders.references import open_encoder
+from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.indexing import build_index, check_index
 from rallebench.llms import LLMS
 from rallebench.ralle_settings import why_not, with_environment
 from rallebench.registry import unknown
-from rallebench.retrievers import RETRIEVERS
-from rallebench.workspace import STARTER, STARTER_INDEXES, Workspace
+from rallebench.retrievers import COMBINATIONS, RETRIEVERS
+from rallebench.workspace import STARTER, STARTER_INDEXES, Workspace, prompts_folder
 
 
 class Encoders:
@@ -23,11 +25,13 @@ class Encoders:
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
+        self._one_load = threading.Lock()
 
     def __call__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = ENCODERS[name]()
-        return self._loaded[name]
+        with self._one_load:
+            if name not in self._loaded:
+                self._loaded[name] = open_encoder(name)
+            return self._loaded[name]
 
     def keep(self, names: set[str]) -> None:
         """Let go of all but ``names``."""
@@ -59,6 +63,30 @@ def open_retriever(workspace: Workspace, name: str, encoders: Callable[[str], An
         encoder = encoders(manifest.encoder_name)
     yield f"opening {name}"
     yield RETRIEVERS[manifest.retriever](name, folder, manifest, encoder)
+
+
+def open_combination(name: str, entry: Combination, parts: Sequence[Any], llm: Any = None) -> Any:
+    """The Retriever over ``parts``, which are open; ``llm``: the language model that its settings name.
+
+    ``entry`` is resolved: its settings are checked and complete (see ``Workspace.retriever``).
+    """
+    if entry.kind == INDEX:
+        return parts[0].with_knobs(name, entry.settings)
+    way = COMBINATIONS.entry(entry.kind)
+    if not way.traits.get("llm"):
+        return way.value(name, parts, entry.settings)
+    own = entry.settings["prompt"]
+    return way.value(name, parts, entry.settings, llm, lambda kind: _prompt(own or f"{kind}.txt"))
+
+
+def _prompt(file: str) -> str:
+    """A prompt of the user's own, given as a path, or a shipped one, given by its name."""
+    shipped = prompts_folder() / "rerank" / file
+    path = shipped if shipped.is_file() else Path(file).expanduser()
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFileError(f"The prompt {file} cannot be read ({error}); give a text file in UTF-8.") from None
 
 
 def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> Iterator[str]:

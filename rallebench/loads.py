@@ -14,9 +14,10 @@ from typing import Any
 from rallebench import memory
 from rallebench.background import Followed
 from rallebench.bench.perform import Backends
-from rallebench.catalog import LLMEntry
+from rallebench.catalog import Combination, LLMEntry
+from rallebench.combining import about, needs
 from rallebench.errors import NotFoundError, UsageError
-from rallebench.loading import Encoders, close, open_retriever, opening_llm
+from rallebench.loading import Encoders, close, open_combination, open_retriever, opening_llm
 from rallebench.types import Chain
 from rallebench.workspace import Workspace
 
@@ -45,8 +46,9 @@ class Loads:
         self._retrievers: dict[str, Any] = {}
         self._llms: dict[str, Any] = {}
         self._loaded: dict[str, Loaded] = {}
-        self._encoders = Encoders()
+        self.encoders = Encoders()
         self._loading: dict[str, Followed] = {}
+        self._needs: dict[str, list[tuple[str, str]]] = {}
         self._lock = threading.RLock()
         self._one_load = threading.Lock()
 
@@ -54,7 +56,7 @@ class Loads:
         """Let go of everything."""
         with self._lock:
             backends = [*self._llms.values(), *self._retrievers.values()]
-            self._llms, self._retrievers, self._loaded = {}, {}, {}
+            self._llms, self._retrievers, self._loaded, self._needs = {}, {}, {}, {}
         for backend in backends:
             close(backend)
 
@@ -82,13 +84,17 @@ class Loads:
         """Load a ``retriever`` or ``language model``, yielding progress; what is loaded stays loaded.
 
         Two sessions that ask for one name load it once. Raises RalleError; a failed load leaves nothing.
+        What a combination of retrievers is made of is loaded first and stays in the table.
         """
         with self._lock:
             if self._is_loaded_as(name, kind):
                 return
             loading = self._loading.get(name)
             if loading is None:
-                entry = self._workspace.llm(name) if kind == "language model" else None
+                entry: LLMEntry | Combination | None
+                entry = self._workspace.llm(name) if kind == "language model" else self._workspace.retriever(name)
+                # From here on nobody unloads what this load needs.
+                self._needs[name] = needs(entry) if isinstance(entry, Combination) else []
                 loading = self._loading[name] = Followed(f"{name} could not be loaded")
                 loading.start(self._load, name, kind, entry, loading)
         yield from loading.follow()
@@ -101,32 +107,47 @@ class Loads:
             )
         return loaded is not None
 
-    def _load(self, name: str, kind: str, entry: LLMEntry | None, loading: Followed) -> None:
+    def _load(
+        self, name: str, kind: str, entry: LLMEntry | Combination | None, loading: Followed
+    ) -> None:
         """Load in a thread of its own: a page that goes away stops nothing, and loads come one by one."""
         try:
+            for needed, its_kind in self._needs.get(name, []):
+                for message in self.load(needed, its_kind):
+                    loading.say(message)
             with self._one_load:
                 started, before = time.perf_counter(), memory.Memory.now()
                 backend, about = self._open(name, entry, loading)
                 took, seconds = memory.Memory.now() - before, time.perf_counter() - started
                 with self._lock:
-                    (self._retrievers if entry is None else self._llms)[name] = backend
+                    (self._llms if kind == "language model" else self._retrievers)[name] = backend
                     self._loaded[name] = Loaded(name, kind, about, took.ram, took.vram, seconds)
                 loading.say(f"loaded {name}: {took}, {seconds:.1f} s")
         except BaseException:
+            with self._lock:
+                self._needs.pop(name, None)
             memory.release()
             raise
         finally:
             with self._lock:
                 del self._loading[name]
 
-    def _open(self, name: str, entry: LLMEntry | None, loading: Followed) -> tuple[Any, str]:
+    def _open(
+        self, name: str, entry: LLMEntry | Combination | None, loading: Followed
+    ) -> tuple[Any, str]:
+        if isinstance(entry, Combination):
+            loading.say(f"opening {name}")
+            with self._lock:
+                parts = [self._retrievers[part] for part in entry.of]
+                llm = self._llms.get(entry.settings.get("llm", ""))
+            return open_combination(name, entry, parts, llm), about(entry)
         if entry is not None:
             loading.say(f"loading {name}")
             for piece in opening_llm(name, entry):
                 if not isinstance(piece, str):
                     return piece, getattr(piece, "about", "") or entry.about
                 loading.say(piece)
-        for piece in open_retriever(self._workspace, name, self._encoders):
+        for piece in open_retriever(self._workspace, name, self.encoders):
             if not isinstance(piece, str):
                 return piece, self._workspace.retrievers().get(name, "")
             loading.say(piece)
@@ -139,12 +160,16 @@ class Loads:
                 raise NotFoundError(f"{name!r} is not loaded.")
             if self._in_use():
                 raise UsageError(f"A benchmark is running; {name!r} can be unloaded when it has ended.")
+            users = [user for user, wanted in self._needs.items() if name in [needed for needed, _ in wanted]]
+            if users:
+                raise UsageError(f"{name!r} is part of {users[0]!r}, which is loaded; unload {users[0]!r} first.")
             before = memory.Memory.now()
             backend = self._llms.pop(name, None) or self._retrievers.pop(name, None)
             del self._loaded[name]
+            self._needs.pop(name, None)
             close(backend)
             del backend
-            self._encoders.keep(
+            self.encoders.keep(
                 {m.encoder_name for n, m in self._workspace.manifests().items() if n in self._retrievers}
             )
             memory.release()
@@ -160,11 +185,18 @@ class Loads:
             kind = "language model" if action.kind == "generate" else "retriever"
             if not action.template or action.kind == "identity" or self._is_loaded_as(action.target, kind):
                 continue
-            if kind == "language model" and not heavy:
-                self._refuse_heavy(action.target)
+            if not heavy:
+                self._refuse_heavy(action.target, kind)
             yield from self.load(action.target, kind)
         yield self.backends
 
-    def _refuse_heavy(self, name: str) -> None:
-        if self._workspace.llm(name).backend in HEAVY_BACKENDS:
+    def _refuse_heavy(self, name: str, kind: str) -> None:
+        """Raise NotFoundError for a heavy model that is not loaded, also where a retriever asks it."""
+        if name in self._loaded:
+            return
+        if kind == "retriever":
+            entry = self._workspace.retriever(name)
+            for needed, its_kind in needs(entry) if entry else ():
+                self._refuse_heavy(needed, its_kind)
+        elif self._workspace.llm(name).backend in HEAVY_BACKENDS:
             raise NotFoundError(f"The language model {name!r} is not loaded. Load it in the Models tab.")

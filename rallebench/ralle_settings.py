@@ -1,8 +1,8 @@
 """RaLLe's six base settings files, read as they are, and what of them can be used here.
 
-Language models and dataset files are taken over. RaLLe's indexes are not: Lucene needs Java, and the
-vectors of its Faiss and DiskANN files belong to encoders that may not be here. For each retriever
-:func:`why_not` says how to build the same index from the same corpus.
+Language models and dataset files are taken over. A Faiss file or a DiskANN folder becomes an index of
+ours together with its corpus and its encoder; Lucene needs Java, so a BM25 index is built anew. For
+each retriever :func:`why_not` says with which command line.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.catalog import LLMEntry
+from rallebench.encoders.references import presets
 from rallebench.errors import BadFileError, UsageError
 from rallebench.files import read_json, write_json
+from rallebench.foreign_indexes import kind_of
 
 FILES = ("system", "llms", "query_encoders", "corpora", "retrievers", "datasets")
 
@@ -259,12 +261,8 @@ def with_environment(entry: LLMEntry) -> LLMEntry:
 # ── retrievers ───────────────────────────────────────────────────────────────
 
 
-_KINDS = {"bm25": "bm25", "faiss": "flat", "diskann": "flat"}
-_REASONS = {
-    "bm25": "is a Lucene index, which cannot be read without Java",
-    "faiss": "is a Faiss file, which this version cannot import",
-    "diskann": "is a DiskANN index, which this version cannot import",
-}
+_KINDS = {"bm25": "bm25", "faiss": "flat", "diskann": "diskann"}
+_NAMES = {"faiss": "Faiss file", "diskann": "DiskANN index"}
 
 
 def why_not(entry: RetrieverEntry) -> str:
@@ -274,15 +272,34 @@ def why_not(entry: RetrieverEntry) -> str:
     """
     if (entry.index / "manifest.json").is_file():
         return ""
-    reason = f"{entry.name!r} {_REASONS[entry.type]}"
+    theirs = _theirs(entry)
+    if entry.type == "bm25":
+        reason, how = "is a Lucene index, which cannot be read without Java", "build it"
+    elif theirs:
+        reason, how = f"is a {_NAMES[entry.type]} of RaLLe's", "take it over"
+    else:
+        reason, how = f"has no {_NAMES[entry.type]} at {_place(entry)}", "put it there, or build it"
+    reason = f"{entry.name!r} {reason}"
     corpus = entry.corpus
     if corpus is None:
         return f"{reason}, and its corpus {entry.corpus_name!r} is not in corpora.json; add it there."
     steps = _preparations(corpus)
-    how = "" if entry.type == "bm25" else " (exact search, the default encoder)"
-    return (
-        f"{reason}; {''.join(f'{step}, then ' for step in steps)}build it{how} with: {build_command(entry)}"
-    )
+    return f"{reason}; {''.join(f'{step}, then ' for step in steps)}{how} with: {build_command(entry)}"
+
+
+def _place(entry: RetrieverEntry) -> Path:
+    return entry.index / entry.prefix if entry.prefix else entry.index
+
+
+def _theirs(entry: RetrieverEntry) -> str:
+    """The kind of RaLLe's own index, where it is there."""
+    return "" if entry.type == "bm25" else kind_of(_place(entry))
+
+
+def _encoder(model: str) -> str:
+    """Our reference to a model of the hub: its preset, which knows its prompts, or the model written out."""
+    known = {str(preset["model"]): name for name, preset in presets().items()}
+    return known.get(model, f"sentence_transformers:{model}")
 
 
 def _preparations(corpus: CorpusEntry) -> list[str]:
@@ -300,8 +317,13 @@ def _preparations(corpus: CorpusEntry) -> list[str]:
 
 
 def build_command(entry: RetrieverEntry) -> str:
-    """The command line (POSIX quoting) that builds this retriever's index anew, under its own name."""
-    words = ["rallebench", "index", "--kind", _KINDS[entry.type], "--name", entry.name]
+    """The command line (POSIX quoting) that makes this retriever an index of ours, under its own name."""
+    kind = _theirs(entry) or _KINDS[entry.type]
+    words = ["rallebench", "index", "--kind", kind, "--name", entry.name]
+    if _theirs(entry):
+        words += ["--from", str(_place(entry))]
+    if entry.encoder:
+        words += ["--encoder", _encoder(entry.encoder)]
     if entry.corpus:
         words += ["--corpus", str(entry.corpus.path)]
         if page_map := _json_map(entry.corpus.page_map):

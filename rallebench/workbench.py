@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,10 +25,15 @@ from rallebench.bench.store import RunFolder, list_runs
 from rallebench.catalog import Manifest, chain_from_json, chain_to_json, read_manifest, save_chain
 from rallebench.chain import chain as chains
 from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.imported import Corpus, Importing, import_corpus
+from rallebench.data_verbs import Data
+from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import RalleError, UsageError
 from rallebench.indexing import Building, build_index
 from rallebench.loads import Loads
+from rallebench.tradeoff import Point, Tradeoff
+from rallebench.tradeoff.kept import free_name, measure_and_keep
 from rallebench.types import (
     Chain,
     Episode,
@@ -84,13 +89,18 @@ class Workbench:
         self.tracking_uri = tracking_uri
         self.jobs: dict[str, Job] = {}
         self._memo: Memo | None = None
-        self._builds = Works("build", Manifest)
+        self.builds = Works("build", Manifest)
+        self.imports = Works("import", Corpus)
+        self.tradeoffs = Works("trade-off", Tradeoff)
         self._lock = threading.RLock()
         self.loads = Loads(self.workspace, lambda: any(not job.done for job in self.jobs.values()))
+        self.data = Data(self.workspace, self.loads, self.builds)
+        self.verify_index = self.data.verify_index
         # What is loaded stands in ``loads``; its verbs are the workbench's own.
         self.load, self.unload, self.load_for = self.loads.load, self.loads.unload, self.loads.load_for
         self.status, self.loading, self.is_loaded = self.loads.status, self.loads.loading, self.loads.is_loaded
-        self.stop_builds = self._builds.stop
+        self.stop_builds, self.stop_tradeoffs = self.builds.stop, self.tradeoffs.stop
+        self.stop_imports = self.imports.stop
 
     @property
     def backends(self) -> Backends:
@@ -102,8 +112,9 @@ class Workbench:
 
         A build that goes on is stopped and has a moment to take away what it has written.
         """
-        self._builds.stop()
-        self._builds.wait(BUILD_PATIENCE)
+        for works in (self.builds, self.imports, self.tradeoffs, self.data.verifications):
+            works.stop()
+            works.wait(BUILD_PATIENCE)
         self.loads.close()
         with self._lock:
             if self._memo is not None:
@@ -323,28 +334,70 @@ class Workbench:
     def build_index(
         self,
         name: str,
-        corpus: Path,
+        corpus: str | Path,
         kind: str,
         *,
         encoder: str = "minilm",
         page_map: Path | None = None,
         chunking: Chunking | None = None,
+        form: str = "",
         parameters: dict[str, Any] | None = None,
+        source: Path | None = None,
     ) -> Iterator[Building | Manifest]:
         """Build an index of the workspace, yielding progress, the Manifest last.
 
+        ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it).
         It is built in a thread of its own: a page that goes away stops nothing, and whoever asks for
         the same name again follows the build that goes on.
         """
         settings: dict[str, Any] = {
-            "encoder_name": encoder, "page_map": page_map, "chunking": chunking, "parameters": parameters,
+            "encoder_name": encoder, "page_map": page_map, "chunking": chunking, "form": form, "parameters": parameters,
+            "source": source,
         }  # fmt: skip
-        return self._builds.follow(
+        passages = self.workspace.corpus(str(corpus))
+        return self.builds.follow(
             name,
-            (corpus, kind, settings),
-            lambda: build_index(self.workspace.indexes, name, corpus, kind, **settings),
+            (passages, kind, settings),
+            lambda: build_index(self.workspace.indexes, name, passages, kind, **settings),
         )
+
+    def import_corpus(
+        self, name: str, source: Path, *, form: str = "", page_map: Path | None = None, skip_bad: bool = False
+    ) -> Iterator[Importing | Corpus]:
+        """Import a corpus under a name, yielding progress, the Corpus last; it goes on in a thread of its own."""
+        settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
+        return self.imports.follow(
+            name, (source, settings), lambda: import_corpus(self.workspace.corpora, name, source, **settings)
+        )
+
+    def import_dataset(self, name: str, source: Path, *, form: str = "", skip_bad: bool = False) -> QuestionSet:
+        """Import a question set under a name; returns what was made of it."""
+        return import_dataset(self.workspace.path / "datasets", name, source, form=form, skip_bad=skip_bad)
 
     def manifest(self, name: str) -> Manifest:
         """What an index says of itself."""
         return read_manifest(self.workspace.indexes / name)
+
+    def measure_tradeoff(
+        self,
+        indexes: Sequence[str],
+        dataset: str,
+        *,
+        k: int = 10,
+        limit: int = 200,
+        name: str = "",
+        swept: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Iterator[str | Point | Tradeoff]:
+        """Compare indexes on the questions of a set, yielding sentences, Points and the Tradeoff last.
+
+        It goes on in a thread of its own; see ``tradeoff.measure`` for what is measured.
+        """
+        name, examples = free_name(self.workspace, name), self.questions(dataset)
+        asked = (tuple(indexes), dataset, k, limit, repr(swept))
+        return self.tradeoffs.follow(
+            name,
+            asked,
+            lambda: measure_and_keep(
+                self.workspace, name, indexes, dataset, examples, self.loads.encoders, k=k, limit=limit, swept=swept
+            ),
+        )

@@ -10,8 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.catalog import LLMEntry, Manifest, read_llm_entries, read_manifest
+from rallebench.catalog import (
+    Combination,
+    LLMEntry,
+    Manifest,
+    read_combinations,
+    read_llm_entries,
+    read_manifest,
+)
 from rallebench.chain.ralle import Experiment, experiment_from_json, load_chain_file
+from rallebench.combining import STARTER_COMBINATIONS, Names, about, about_index, resolve
+from rallebench.corpora.imported import is_imported
 from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.llms import LLMS
@@ -42,7 +51,8 @@ def prompts_folder() -> Path:
 
 
 class Workspace:
-    """A folder with ``indexes/``, ``runs/``, ``cache/``, ``chains/``, ``datasets/``, ``llms.json``, ``mlflow.db``."""
+    """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``cache/``, ``chains/``, ``llms.json``,
+    ``retrievers.json``, ``mlflow.db``."""
 
     def __init__(self, path: Path, base_settings: Path | None = None) -> None:
         self.path = Path(path).resolve()
@@ -59,6 +69,11 @@ class Workspace:
     def runs(self) -> Path:
         """Where runs are."""
         return self.path / "runs"
+
+    @property
+    def vectors(self) -> Path:
+        """Encoded passages, see ``embeddings.kept_vectors``."""
+        return self.path / "cache" / "vectors"
 
     @property
     def memo(self) -> Path:
@@ -90,6 +105,18 @@ class Workspace:
                 f"{reference} is no file of questions. Known question sets: {', '.join(known)}."
             )
         raise NotFoundError(unknown("question set", reference, list(known)))
+
+    # corpora
+
+    @property
+    def corpora(self) -> Path:
+        """Where imported corpora are."""
+        return self.path / "corpora"
+
+    def corpus(self, reference: str) -> Path:
+        """The folder of an imported corpus given by its name, else ``reference`` as a path, which may not exist."""
+        folder = self.corpora / reference
+        return folder if reference.strip() and is_imported(folder) else _path(reference)
 
     # chains
 
@@ -135,15 +162,48 @@ class Workspace:
     # retrievers
 
     def retrievers(self) -> dict[str, str]:
-        """Name → one line about it: built indexes, the starter's, and those of RaLLe's settings."""
+        """Name → one line about it: built indexes, the starter's, those of RaLLe's settings, and combinations."""
         found = {
             name: f"starter corpus, {kind}, built on first use" for name, kind in STARTER_INDEXES.items()
         }
+        found |= {name: about(entry) for name, entry in self.combinations().items()}
         if self.base:
             found |= {name: f"RaLLe settings: {entry.type}" for name, entry in self.base.retrievers.items()}
-        for name, manifest in self.manifests().items():
-            found[name] = f"{manifest.kind}, {manifest.passages} passages of {manifest.corpus}"
-        return found
+        return found | {name: about_index(manifest) for name, manifest in self.manifests().items()}
+
+    def combinations(self) -> dict[str, Combination]:
+        """Name → entry of every combination of retrievers that has a name here."""
+        own = self.path / "retrievers.json"
+        return {**STARTER_COMBINATIONS, **(read_combinations(own) if own.exists() else {})}
+
+    def retriever(self, reference: str) -> Combination | None:
+        """What a name, or a combination written out, is made of, with all its settings; None for a plain index.
+
+        See :mod:`rallebench.combining`. Raises UsageError, also for what its parts name.
+        """
+        return resolve(reference, self._names(self.combinations()))
+
+    def _names(self, combinations: Mapping[str, Combination]) -> Names:
+        indexes = dict(STARTER_INDEXES)
+        if self.base:
+            indexes |= dict.fromkeys(self.base.retrievers, "")
+        # A damaged index is one too: opening it says what is wrong.
+        folders = (path.parent.name for path in self.indexes.glob("*/manifest.json"))
+        indexes |= {name: "" for name in folders if not name.startswith(".")}
+        indexes |= {name: manifest.kind for name, manifest in self.manifests().items()}
+        return Names(indexes, combinations, self.llm, parse_settings)
+
+    def save_retriever(self, name: str, entry: Combination) -> None:
+        """Add or replace a combination in the workspace's ``retrievers.json``. UsageError if it could not be used."""
+        if not name.strip() or not name.isprintable() or any(c in name for c in "/\\:?,()"):
+            raise UsageError(f"The retriever name {name!r} cannot be used; use letters, digits, '-' and '_'.")
+        path = self.path / "retrievers.json"
+        entries = {**(read_combinations(path) if path.exists() else {}), name: entry}
+        names = self._names({**STARTER_COMBINATIONS, **entries})
+        if name in names.indexes or name in self.llms():
+            raise UsageError(f"{name!r} is an index or a model of this workspace; choose another name.")
+        resolve(name, names)
+        write_json(path, {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()})
 
     def manifests(self) -> dict[str, Manifest]:
         """The built indexes; a folder whose manifest is damaged is left out."""
@@ -196,7 +256,7 @@ class Workspace:
 @contextlib.contextmanager
 def nothing_left(workspace: Path) -> Iterator[None]:
     """Whoever is refused (UsageError) leaves no empty folder behind in ``workspace``."""
-    folders = [Path(workspace) / name for name in ("indexes", "runs", "cache")] + [Path(workspace)]
+    folders = [Path(workspace) / name for name in ("indexes", "runs", "corpora", "datasets", "cache")] + [Path(workspace)]
     new = [folder for folder in folders if not folder.exists()]
     try:
         yield

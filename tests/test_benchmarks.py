@@ -19,11 +19,17 @@ pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 
 MEASURES = {
+    "big_corpus": {"import", "anonymous memory at most", "a passage by its row", "a row by its id"},
     "bm25_build": {"build", "first query"},
+    "bm25_scale": {"build", "queries a second of processor time, in a batch"},
+    "vector_search": {"flat: batch", "hnsw: batch", "ivf-sq8: single", "ivf-sq8: memory over flat's"},
+    "encoding": {"float32, passages a second", "float32, speed-up"},
     "kill_and_resume": {"prompts asked", "time in sessions"},
+    "kill_encoding": {"passages encoded twice", "time in both sessions"},
     "loop_overhead": {"overhead per question", "the runner, per question"},
     "mlflow_logging": {"logging the run", "first migration of a database"},
     "memo_rerun": {"speed-up by the memory", "re-run, per question"},
+    "retrieval_quality": {"starter, BM25, page hit@1 (n = 20, 371 passages)"},
     "start_up": {"import rallebench", "rallebench list", "app.py until its first answer"},
 }
 """Script → figures that it must print, at the least."""

@@ -929,7 +929,7 @@ def test_an_interrupted_build_leaves_nothing_and_is_started_again(
         text=True,
     )
     assert building.stderr is not None
-    while "encoding passages 640/" not in building.stderr.readline():
+    while "encoding passages" not in building.stderr.readline():
         assert building.poll() is None
     building.send_signal(signal.SIGINT)
     _, err = building.communicate(timeout=20)

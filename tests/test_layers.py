@@ -15,7 +15,7 @@ LAYERS = [
     {"registry", "files", "memory", "parameters", "folders"},
     {"catalog", "sources", "endpoints", "checkpoints"},
     {"corpora", "encoders", "vector_index", "datasets", "metrics"},
-    {"reader", "kilt_score", "embeddings"},
+    {"reader", "kilt_score", "embeddings", "foreign_indexes"},
     {"llms", "retrievers"},
     {"indexing", "chain"},
     {"ralle_settings", "bench"},

@@ -333,16 +333,16 @@ def test_a_retriever_knows_its_index_its_corpus_and_its_encoder(project: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "reason"),
+    ("name", "kind", "reason", "encoder"),
     [
-        ("bm25_subset_499992", "bm25", "is a Lucene index, which cannot be read without Java"),
-        ("flat_subset_499992", "flat", "is a Faiss file, which this version cannot import"),
-        ("hnsw_subset_499992", "flat", "is a Faiss file, which this version cannot import"),
-        ("diskann_subset_499992", "flat", "is a DiskANN index, which this version cannot import"),
+        ("bm25_subset_499992", "bm25", "is a Lucene index, which cannot be read without Java; build it", ""),
+        ("flat_subset_499992", "flat", "has no Faiss file at {index}; put it there, or build it", "e5-large-v2"),
+        ("hnsw_subset_499992", "flat", "has no Faiss file at {index}; put it there, or build it", "e5-large-v2"),
+        ("diskann_subset_499992", "diskann", "has no DiskANN index at {index}/index; put it there, or build it", "e5-large-v2"),
     ],
 )
 def test_each_retriever_says_with_which_command_line_it_is_built(
-    project: Path, name: str, kind: str, reason: str
+    project: Path, name: str, kind: str, reason: str, encoder: str
 ):
     corpus, pages = put(project / CORPUS), put((project / PAGE_MAP).with_suffix(".json"))
     put(project / PAGE_MAP)
@@ -350,10 +350,30 @@ def test_each_retriever_says_with_which_command_line_it_is_built(
 
     told = why_not(entry)
 
-    command = f"rallebench index --kind {kind} --name {name} --corpus {corpus} --page-map {pages}"
-    assert told.startswith(f"{name!r} {reason}; build it")
+    with_encoder = f"--encoder {encoder} " if encoder else ""
+    command = f"rallebench index --kind {kind} --name {name} {with_encoder}--corpus {corpus} --page-map {pages}"
+    assert told.startswith(f"{name!r} {reason.format(index=entry.index)} with: ")
     assert told.endswith(f" with: {command}")
     assert build_command(entry) == command
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "kind"),
+    [("flat_subset_499992", "IxFI", "flat"), ("hnsw_subset_499992", "IHNf", "hnsw"), ("diskann_subset_499992", "", "diskann")],
+)
+def test_an_index_of_ralles_that_is_there_is_taken_over(project: Path, name: str, first: str, kind: str):
+    put(project / CORPUS)
+    index = read(project).retrievers[name].index
+    there = put(project / index / "index_disk.index").with_name("index") if kind == "diskann" else put(project / index, first)
+    entry = read(project).retrievers[name]
+    told = why_not(entry)
+    what = "DiskANN index" if kind == "diskann" else "Faiss file"
+    assert told.startswith(f"{name!r} is a {what} of RaLLe's; ")
+    assert "take it over with: rallebench index" in told
+    words = shlex.split(build_command(entry))
+    assert words[words.index("--kind") + 1] == kind
+    assert Path(words[words.index("--from") + 1]) == there
+    assert words[words.index("--encoder") + 1] == "e5-large-v2"
 
 
 def test_the_kinds_of_the_command_lines_can_be_built(project: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ FIRST_FAILURES = 5
 """So many failures before anything succeeded stop a run: the cause is the set-up, not a question."""
 
 STATE_EVERY = 0.5
+"""Seconds between two writings of the state; what came in between is written when they are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class _Counter:
         self._started = time.perf_counter()
         self._told, self._looked = 0.0, -STATE_EVERY
         self._stop = False
+        self._lock = threading.RLock()
+        self._later: threading.Timer | None = None
 
     @property
     def done(self) -> int:
@@ -105,19 +109,32 @@ class _Counter:
         return self._stop
 
     def count(self, episode: Episode) -> Progress:
-        self.new += 1
-        if episode.error:
-            self.errors += 1
-            self.first_message = self.first_message or episode.error
-        else:
-            for name, value in self.observe(episode).items():
-                if value is not None:
-                    total = self.sums.setdefault(name, [0.0, 0.0])
-                    total[0] += value
-                    total[1] += 1
-        if self.elapsed - self._told > STATE_EVERY:
-            self.tell("running")
+        with self._lock:
+            self.new += 1
+            if episode.error:
+                self.errors += 1
+                self.first_message = self.first_message or episode.error
+            else:
+                self._add(self.observe(episode))
+            if self.elapsed - self._told > STATE_EVERY:
+                self.tell("running")
+            elif self._later is None:  # a batch ends all at once, and the next may take minutes
+                self._later = threading.Timer(STATE_EVERY, self._tell_later)
+                self._later.daemon = True
+                self._later.start()
         return Progress(self.done, self.total, self.errors, self.elapsed, episode)
+
+    def _add(self, values: Mapping[str, float | None]) -> None:
+        for name, value in values.items():
+            if value is not None:
+                total = self.sums.setdefault(name, [0.0, 0.0])
+                total[0] += value
+                total[1] += 1
+
+    def _tell_later(self) -> None:
+        with self._lock:
+            if self._later is not None:  # nothing newer was told meanwhile
+                self.tell("running")
 
     def check(self, max_errors: int | None) -> None:
         if self.errors == self.new >= min(FIRST_FAILURES, self.total) and not self.already:
@@ -131,6 +148,13 @@ class _Counter:
             )
 
     def tell(self, state: str, message: str = "") -> None:
+        with self._lock:
+            if self._later is not None:
+                self._later.cancel()
+                self._later = None
+            self._write(state, message)
+
+    def _write(self, state: str, message: str) -> None:
         self._told = self.elapsed
         rate = self.new / self.elapsed if self.elapsed > 0 else 0.0
         self.folder.set_state(

@@ -31,8 +31,9 @@ _NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
 
 def checked_run_name(name: str) -> str:
     """A name that is one plain folder name; UsageError otherwise."""
-    too_long = len(name.encode("utf-8", "replace")) > 200
-    if not _NAME.fullmatch(name) or too_long or name.startswith(".") or name.endswith((" ", ".")):
+    if len(name) > 100 or len(name.encode("utf-8", "replace")) > 200:
+        raise UsageError(f"The run name {name[:40]!r}… is too long; use at most 100 characters.")
+    if not _NAME.fullmatch(name) or name.startswith(".") or name.endswith((" ", ".")):
         raise UsageError(
             f"The run name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
         )

@@ -16,7 +16,8 @@ from typing import Any
 
 from rallebench.catalog import MAX_ACTIONS, chain_from_json, checked_generation
 from rallebench.errors import BadFileError, MissingPackageError, UsageError
-from rallebench.files import read_json, read_lines
+from rallebench.files import read_json
+from rallebench.sources import Source
 from rallebench.types import Action, ActionKind, Chain, Dialect
 
 _KINDS: Mapping[str, ActionKind] = {"LLM": "generate", "Retriever": "retrieve", "Identity": "identity"}
@@ -189,7 +190,7 @@ def _read_yaml(path: Path) -> Any:
         import yaml
     except ImportError:
         raise MissingPackageError("pyyaml", f"but needed to read {path}") from None
-    text = "".join(f"{line}\n" for _, line in read_lines(path))
+    text = "".join(f"{line}\n" for _, line in Source(path).lines())
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -1,1 +1,34 @@
-"""Where passages come from: readers that stream a corpus file, and the store an index keeps."""
+"""Where passages come from: formats that stream a corpus, the ways to cut it, and the store it is kept in.
+
+A format is a reader ``(source) -> Iterator[Row]``, one file each. It streams, hands every bad row to
+``source.bad``, and knows nothing of page maps and equal ids, which ``reading`` adds for all of them.
+Trait ``recognises``: whether a path looks like this format, for a corpus whose format nobody names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from rallebench.registry import Registry
+from rallebench.sources import Problem, Problems, Source
+
+__all__ = ["CORPORA", "ID_NAMES", "PAGE_NAMES", "Problem", "Problems", "Reader", "Row", "Source"]
+
+ID_NAMES = ("id", "doc_id", "docid", "_id", "pid", "passage_id")
+PAGE_NAMES = ("page_id", "wikipedia_id")
+
+
+class Row(NamedTuple):
+    """A passage as its file has it; ``line`` is the line where it begins, or its number in a folder."""
+
+    line: int
+    doc_id: str
+    text: str
+    title: str = ""
+    page_id: str = ""
+
+
+Reader = Callable[[Source], Iterator[Row]]
+
+CORPORA: Registry[Reader] = Registry("corpus format", "rallebench.corpora")

@@ -1,30 +1,68 @@
-"""Cut documents into passages: by words, by tokens (of the embedded encoder), or by characters."""
+"""Cut documents into passages, in one of three ways, keeping where each passage stands in its document.
+
+==========  ==================================================================================
+blocks      ``size`` words, tokens or characters, ``overlap`` of them shared (KILT: 100 words)
+recursive   at most ``size`` characters, cut at a blank line, else a newline, else a space (BARAG)
+sentences   whole sentences up to ``size`` tokens, the last ones repeated (CRUD-RAG)
+==========  ==================================================================================
+
+Whatever the way, chunks cover every character that is not white space and stand in order.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
 
+from rallebench.corpora._cutting import Spans, blocks, recursive
+from rallebench.corpora._sentences import original_sentences, sentences
 from rallebench.errors import UsageError
+from rallebench.registry import unknown
 from rallebench.types import Passage
 
 Unit = Literal["words", "tokens", "characters"]
+How = Literal["blocks", "recursive", "sentences"]
+
+UNIT_OF: Mapping[str, Unit] = {"recursive": "characters", "sentences": "tokens"}
+"""The one unit of the ways that have no choice."""
+
+TITLE = "{title}"
 
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
     """``size`` and ``overlap`` in ``unit``s; 0 <= overlap < size. A ``token`` is a word or one
-    punctuation mark or one CJK character, so it needs no model."""
+    punctuation mark or one CJK character, so it needs no model.
+
+    ``prefix`` stands before the text of every chunk, ``{title}`` in it is the document's title; it is not
+    counted in ``size``. ``compat`` "original" cuts sentences as CRUD-RAG's code does (see ``_sentences``).
+    Raises UsageError for values that do not fit.
+    """
 
     size: int
     overlap: int = 0
     unit: Unit = "words"
+    how: How = "blocks"
+    prefix: str = ""
+    compat: Literal["", "original"] = ""
 
     def __post_init__(self) -> None:
-        if self.unit not in ("words", "tokens", "characters"):
+        if self.how not in get_args(How):
+            raise UsageError(
+                f"The way of chunking {self.how!r} is not known; use blocks, recursive or sentences."
+            )
+        if self.unit not in get_args(Unit):
             raise UsageError(f"The chunk unit {self.unit!r} is not known; use words, tokens or characters.")
+        if self.unit != UNIT_OF.get(self.how, self.unit):
+            raise UsageError(
+                f"The chunk unit {self.unit!r} does not fit {self.how!r}, which counts {UNIT_OF[self.how]}."
+            )
+        if self.compat not in ("", "original") or (self.compat and self.how != "sentences"):
+            raise UsageError(
+                f"The chunk compatibility {self.compat!r} is not known for {self.how!r}; "
+                "only sentences can be cut as the 'original' does."
+            )
         if self.size < 1:
             raise UsageError(f"The chunk size is {self.size}; it must be at least 1.")
         if not 0 <= self.overlap < self.size:
@@ -32,42 +70,101 @@ class Chunking:
                 f"The chunk overlap is {self.overlap}; it must lie between 0 and {self.size - 1}."
             )
 
+    def as_json(self) -> dict[str, Any]:
+        """What a manifest keeps; ``Chunking(**value)`` is the same again."""
+        return {name: value for name, value in asdict(self).items() if value != _PLAIN.get(name)}
 
-_PIECES = {
-    "words": re.compile(r"\S+"),
-    "tokens": re.compile(
-        r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
-    ),
-    "characters": re.compile(r".", re.DOTALL),
+
+_PLAIN: Mapping[str, str] = {"how": "blocks", "prefix": "", "compat": ""}
+"""Left out of a manifest: what was so before there was a choice."""
+
+PRESETS: Mapping[str, Chunking] = {
+    "kilt": Chunking(100),
+    "barag": Chunking(1024, 48, "characters", "recursive", prefix=f"Title: {TITLE}\n"),
+    "barag-code": Chunking(1028, 48, "characters", "recursive", prefix=f"Title: {TITLE}\n"),
+    "crud": Chunking(128, 0, "tokens", "sentences"),
+    "crud-original": Chunking(128, 0, "tokens", "sentences", compat="original"),
 }
+"""KILT (arXiv:2009.02252): 100 words. BARAG: the paper's 1024 characters, or the 1028 of its code.
+CRUD-RAG (arXiv:2401.17043): 128 tokens, without the overlap; its grid is 64 … 512 and 0 … 70 %."""
 
 
-def spans(text: str, chunking: Chunking) -> list[tuple[int, int]]:
+def choose(
+    *,
+    preset: str = "",
+    how: str = "",
+    size: int | None = None,
+    overlap: int | None = None,
+    unit: str = "",
+) -> Chunking | None:
+    """The chunking that somebody asks for; None if nothing is asked for. What is given goes over the preset.
+
+    >>> choose(preset="crud", size=256, overlap=25)
+    Chunking(size=256, overlap=25, unit='tokens', how='sentences', prefix='', compat='')
+
+    Raises UsageError for an unknown preset, for a way without a size, and for values that do not fit.
+    """
+    if preset:
+        if preset not in PRESETS:
+            raise UsageError(unknown("chunking preset", preset, sorted(PRESETS)))
+        known = PRESETS[preset]
+        if how and how != known.how:
+            raise UsageError(f"The chunking preset {preset!r} cuts {known.how}, not {how}; leave one of the two out.")
+        return replace(
+            known,
+            size=known.size if size is None else size,
+            overlap=known.overlap if overlap is None else overlap,
+            unit=unit or known.unit,  # type: ignore[arg-type]
+        )
+    if size is None:
+        if overlap:
+            raise UsageError("--chunk-overlap needs --chunk-size.")
+        if how:
+            raise UsageError(f"The way of chunking {how!r} needs --chunk-size, or take a --chunk-preset.")
+        return None
+    way = how or "blocks"
+    return Chunking(size, overlap or 0, unit or UNIT_OF.get(way, "words"), way)  # type: ignore[arg-type]
+
+
+def spans(text: str, chunking: Chunking, document: str = "") -> Spans:
     """Offsets (start, end) of the chunks in ``text``; together they cover every piece.
+
+    ``document`` is its id, which only ``compat`` "original" counts.
 
     >>> spans("one two three four five", Chunking(3, 1))
     [(0, 13), (8, 23)]
     """
-    pieces = [match.span() for match in _PIECES[chunking.unit].finditer(text)]
-    step = chunking.size - chunking.overlap
-    cut: list[tuple[int, int]] = []
-    for first in range(0, len(pieces), step):
-        window = pieces[first : first + chunking.size]
-        cut.append((window[0][0], window[-1][1]))
-        if first + chunking.size >= len(pieces):
-            break
-    return cut
+    if chunking.how == "recursive":
+        return recursive(text, chunking.size, chunking.overlap)
+    if chunking.how == "sentences":
+        if chunking.compat:
+            return original_sentences(text, chunking.size, chunking.overlap, document)
+        return sentences(text, chunking.size, chunking.overlap)
+    return blocks(text, chunking.size, chunking.overlap, chunking.unit)
+
+
+preview = spans
+"""Where the cuts of a text would fall, for a page that shows them."""
+
+
+def cut(
+    documents: Iterable[Passage], chunking: Chunking | None
+) -> Iterator[tuple[Passage, tuple[int, int] | None]]:
+    """Yield passages with their spans (start, end) in their documents; None for one that was not cut.
+
+    A document that is cut in several, or gets a prefix, has ids ``doc#0``, ``doc#1`` …; title and page id are kept.
+    """
+    for document in documents:
+        found = spans(document.text, chunking, document.doc_id) if chunking else []
+        prefix = chunking.prefix.replace(TITLE, document.title) if chunking else ""
+        if len(found) <= 1 and not prefix:
+            yield document, None
+            continue
+        for n, (start, end) in enumerate(found or [(0, 0)]):
+            doc_id, text = f"{document.doc_id}#{n}", prefix + document.text[start:end]
+            yield Passage(doc_id, text, document.title, document.page_id), (start, end)
 
 
 def chunk(documents: Iterable[Passage], chunking: Chunking | None) -> Iterator[Passage]:
-    """Yield passages; a document that is cut in several gets ids ``doc#0``, ``doc#1`` …
-
-    Title and page id are kept. None leaves the documents as they are.
-    """
-    for document in documents:
-        cut = spans(document.text, chunking) if chunking else []
-        if len(cut) <= 1:
-            yield document
-            continue
-        for n, (start, end) in enumerate(cut):
-            yield replace(document, doc_id=f"{document.doc_id}#{n}", text=document.text[start:end])
+    """Yield passages as ``cut`` does, without their spans. None leaves the documents as they are."""
+    return (passage for passage, _ in cut(documents, chunking))

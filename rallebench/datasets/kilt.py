@@ -19,12 +19,13 @@ from typing import Any
 from rallebench.datasets import DATASETS
 from rallebench.datasets._rows import read_rows
 from rallebench.errors import BadFileError
+from rallebench.sources import Source
 from rallebench.types import Example, Gold, Question
 
 PAGE_KEY = "wikipedia_id"
 
 
-@DATASETS.register("kilt", suffixes=(".jsonl", ".jsonl.gz"))
+@DATASETS.register("kilt", suffixes=(".jsonl", ".jsonl.gz"), records=Source.objects)
 def read_kilt(path: Path) -> Iterator[Example]:
     """KILT records as JSON lines, plain or gzipped: id, input, and the output that holds the gold.
 
@@ -41,7 +42,7 @@ def read_kilt(path: Path) -> Iterator[Example]:
                 f"{where} repeats the id {qid!r} of line {seen[qid]}; every question needs its own."
             )
         seen[qid] = number
-        yield Example(Question(qid, _input(record, where)), read_gold(record, where), record)
+        yield Example(Question(qid, record_input(record, where)), read_gold(record, where), record)
 
 
 def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
@@ -115,7 +116,8 @@ def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str)
     return "+".join(parts)
 
 
-def _input(record: Mapping[str, Any], where: str) -> str:
+def record_input(record: Mapping[str, Any], where: str) -> str:
+    """The record's question."""
     text = record.get("input")
     if not isinstance(text, str):
         problem = "has no 'input'" if text is None else f"has an 'input' that is {_kind(text)}, not text"

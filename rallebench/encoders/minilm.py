@@ -6,20 +6,24 @@ arXiv:1908.10084; model card sentence-transformers/all-MiniLM-L6-v2, Apache-2.0)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rallebench.encoders import ENCODERS
+from rallebench.encoders import DTYPES, ENCODERS
+from rallebench.encoders._engine import Engine
 from rallebench.errors import MismatchError, MissingPackageError
 from rallebench.files import sha256_file
+from rallebench.parameters import Setting
 
 if TYPE_CHECKING:
-    from rallebench.encoders import Vectors
+    from rallebench.encoders import Batches, Vectors
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 256
-BATCH = 32
+SETTINGS = {
+    "dtype": Setting(str, "auto", choices=DTYPES, about="numeric type of passages; queries are float32")
+}
 
 
 def model_folder() -> Path:
@@ -39,47 +43,45 @@ def model_folder() -> Path:
 
 
 class MiniLM:
-    """The embedded encoder. Needs about 90 MB; float32 on the CPU."""
+    """The embedded encoder. Needs about 90 MB; ``dtype`` is what passages are encoded in, see DTYPES."""
 
     name = "minilm"
     dim = 384
     fingerprint = f"all-MiniLM-L6-v2@{WEIGHTS_SHA256[:12]}/mean/256"
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str = "auto") -> None:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils.logging import disable_progress_bar
 
         disable_progress_bar()
         folder = model_folder()
+        self.dtype = dtype
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         self.model: Any = AutoModel.from_pretrained(str(folder), local_files_only=True).eval()
+        self._engine = Engine("minilm", self.tokenizer, self.model, _mean, MAX_TOKENS, self.dim)
+
+    @property
+    def fast_dtypes(self) -> tuple[str, ...]:
+        """What this machine computes natively besides float32."""
+        return self._engine.fast_dtypes()
 
     def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage") -> Vectors:
         """Float32 (n, 384), unit length; longer texts are cut at 256 tokens. Roles have no prefix here."""
-        import numpy as np
-        import torch
+        return self._engine.encode(texts)
 
-        out = np.zeros((len(texts), self.dim), dtype=np.float32)
-        # Similar lengths together waste no work on padding; the results go back in the asked order.
-        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
-            batch = self.tokenizer(
-                [texts[i] for i in rows],
-                padding=True,
-                truncation=True,
-                max_length=MAX_TOKENS,
-                return_tensors="pt",
-            )
-            with torch.inference_mode():
-                hidden = self.model(**batch).last_hidden_state
-                mask = batch["attention_mask"].unsqueeze(-1).to(hidden.dtype)
-                pooled = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
-                out[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()
-        return out
+    def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
+        """See ``BulkEncoder``."""
+        return self._engine.bulk(dtype)
 
 
-@ENCODERS.register("minilm", dim=384)
-def minilm() -> MiniLM:
+def _mean(model: Any, features: dict[str, Any]) -> Any:
+    """The mean of the last hidden states over the real tokens."""
+    hidden = model(**features).last_hidden_state
+    mask = features["attention_mask"].unsqueeze(-1).to(hidden.dtype)
+    return (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+
+
+@ENCODERS.register("minilm", dim=384, settings=SETTINGS)
+def minilm(dtype: str = "auto") -> MiniLM:
     """all-MiniLM-L6-v2 (English, 384 dimensions), carried by a pip package, works offline."""
-    return MiniLM()
+    return MiniLM(dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,28 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def check_address(host: str, port: int) -> None:
+    """Raise UsageError with the system's own reason if nobody can listen there."""
+    try:
+        if not 0 <= port <= 65535:  # looking up the host would cut it to 16 bits
+            raise OverflowError("a port is a number from 0 to 65535")
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        kind, _, _, _, address = found[0]
+        with socket.socket(kind, socket.SOCK_STREAM) as probe:
+            if os.name == "posix":  # a server that has just ended leaves its port waiting
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"The page cannot be opened on {host}:{port} ({reason}); choose another --port or --host."
+        ) from None
+
+
 def serve(args: argparse.Namespace) -> None:
     """Open the page and serve until interrupted. Raises UsageError for a bad address or a busy port."""
     auth = login(args)
+    check_address(args.host, args.port)
     workbench = Workbench(args.workspace, base_settings=args.base_settings)
     page = build_app(workbench)
     page.queue(default_concurrency_limit=16)
@@ -102,5 +122,5 @@ def serve(args: argparse.Namespace) -> None:
         )
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"The page could not be opened on {args.host}:{args.port} ({error}); choose another --port."
+            f"The page could not be opened on {args.host}:{args.port} ({error}); choose another --port or --host."
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ DIALECTS = [("f-string", "fstring"), ("eval", "eval")]
 FIELDS = (
     "kind", "template", "dialect", "retriever", "k", "llm", "max_tokens", "temperature", "seed", "stop", "system", "options",
 )  # fmt: skip
-HEAD = ("name", "count")
+HEAD = ("name", "count", "about")
 
 EXAMPLES = {
     "fstring": "{question} · {response[0]} · {prompt[0]} · {documents[0][0][title]} · {history}",
@@ -30,7 +31,7 @@ Values = Sequence[Any]
 def read_chain(values: Values) -> Chain:
     """The flat values of the form → Chain. Raises UsageError naming the action and the field."""
     name, count = str(values[0] or "").strip() or "untitled", int(values[1])
-    return Chain(name, tuple(_read_action(values, i) for i in range(count)))
+    return Chain(name, tuple(_read_action(values, i) for i in range(count)), values[2] or "")
 
 
 def _read_action(values: Values, index: int) -> Action:
@@ -79,9 +80,29 @@ def optional_number(text: str | None, what: str) -> float | int | None:
     if not text:
         return None
     try:
-        return int(text) if text.lstrip("+-").isdigit() else float(text)
+        number = int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
-        raise UsageError(f"{what} is {text!r}; it must be a number, or empty.") from None
+        number = math.nan
+    if isinstance(number, float) and not math.isfinite(number):
+        raise UsageError(f"{what} is {cut(text)!r}; it must be a number, or empty.")
+    return number
+
+
+def cut(text: str) -> str:
+    """What was typed, short enough for a sentence."""
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def whole_number(value: float | str | None, what: str) -> int | None:
+    """The whole number in a field, None if it is empty. Raises UsageError.
+
+    >>> whole_number("12", "n"), whole_number(5.0, "n"), whole_number("", "n")
+    (12, 5, None)
+    """
+    number = optional_number("" if value is None else str(value), what)
+    if number is None or number == int(number):
+        return None if number is None else int(number)
+    raise UsageError(f"{what} is {number:g}; it must be a whole number.")
 
 
 def shown_number(value: Any) -> str:
@@ -112,20 +133,31 @@ def action_values(action: Action) -> dict[str, Any]:
     }
 
 
-def write_chain(chain: Chain) -> list[Any]:
-    """A Chain → updates for every component of the form, then visibility of every action's group."""
-    updates: list[Any] = [gr.update(value=chain.name), len(chain.actions)]
-    for index in range(MAX_ACTIONS):
-        shown = index < len(chain.actions)
-        action = chain.actions[index] if shown else Action("identity", "")
-        for field, value in action_values(action).items():
-            if field == "retriever" or field == "k":
-                updates.append(gr.update(value=value, visible=action.kind == "retrieve"))
-            elif field == "llm":
-                updates.append(gr.update(value=value, visible=action.kind == "generate"))
-            else:
-                updates.append(gr.update(value=value))
+def write_chain(chain: Chain, since: Chain | None = None) -> list[Any]:
+    """A Chain → updates for every component of the form, then visibility of every action's group.
+
+    Where the form holds the chain ``since``, its equal parts are left alone: a page redraws slowly.
+    """
+    updates: list[Any] = [gr.update(value=chain.name), len(chain.actions), chain.about]
+    before = [None] * MAX_ACTIONS if since is None else rows(since)
+    for action, old in zip(rows(chain), before, strict=True):
+        updates += [gr.skip()] * len(FIELDS) if action == old else action_updates(action)
     return updates + visibility(len(chain.actions))
+
+
+def rows(chain: Chain) -> list[Action]:
+    """The action of every row of the form; the rows that are not shown hold an empty one."""
+    spare = MAX_ACTIONS - len(chain.actions)
+    return [*chain.actions, *[Action("identity", "")] * spare]
+
+
+def action_updates(action: Action) -> list[Any]:
+    """An action → updates for the components of its row; only what its function needs is shown."""
+    needed = {"retriever": "retrieve", "k": "retrieve", "llm": "generate"}
+    return [
+        gr.update(value=value, visible=action.kind == needed[field]) if field in needed else gr.update(value=value)
+        for field, value in action_values(action).items()
+    ]
 
 
 def visibility(count: int) -> list[Any]:

@@ -18,13 +18,16 @@ from rallebench.errors import RalleError
 class Session:
     """Components that several tabs read or fill. Filled while the page is drawn, in tab order.
 
-    ``form`` is the flat list of the chain form's inputs (see ``gui.form``), ``groups`` the boxes of its actions; ``open_in_develop`` is a
-    State that another tab sets to ``{"run": …, "position": …, "at": …}`` to open a question of a run there.
+    ``form`` is the flat list of the chain form's inputs (see ``gui.form``), ``groups`` the boxes of its
+    actions; ``executed`` is what Develop shows of them (see ``gui.executed``): whoever fills the form with
+    another chain blanks it. ``open_in_develop`` is a State that another tab sets to
+    ``{"run": …, "position": …, "at": …}`` to open a question of a run there.
     """
 
     tabs: gr.Tabs
     form: list[Any] = field(default_factory=list)
     groups: list[Any] = field(default_factory=list)
+    executed: list[Any] = field(default_factory=list)
     dataset: Any = None
     open_in_develop: Any = None
     followed: Any = None

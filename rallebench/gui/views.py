@@ -28,7 +28,7 @@ def marked(text: str, answers: Sequence[str], mark: bool = True) -> str:
 
 def text_box(label: str, body: str, extra: str = "") -> str:
     """A labelled read-only text; ``body`` and ``extra`` are HTML."""
-    return f'<div class="rb-label"><span>{escape(label)}</span>{extra}</div><div class="rb-text">{body}</div>'
+    return f'<div class="rb-label"><span>{escape(label)}</span>{extra}</div><div class="rb-text" dir="auto">{body}</div>'
 
 
 def empty(message: str) -> str:
@@ -103,10 +103,15 @@ def passages(step: Step, gold: Gold, mark: bool, gold_rank: int | None, depth: i
     assert isinstance(step.request, Retrieve)
     extra = cost(step) + badge(f"{len(step.reply.hits)} of k = {step.request.k}")
     if gold.pages and mark:
-        extra += _rank_badge(gold_rank, step.request.k, depth)
-    hits = "".join(_hit(rank, hit, gold, mark) for rank, hit in enumerate(step.reply.hits, 1))
-    hits = hits or '<div class="rb-empty">No passage shares anything with this query.</div>'
-    return f'<div class="rb-label"><span>Passages</span>{extra}</div><div class="rb-hits">{hits}</div>{_strings(step)}'
+        extra += rank_badge(gold_rank, step.request.k, depth)
+    return ranked(step.reply.hits, gold, mark, extra) + _strings(step)
+
+
+def ranked(hits: Sequence[Hit], gold: Gold, mark: bool, extra: str) -> str:
+    """Passages, best first, with gold pages and gold answers marked; ``extra``: badges above them."""
+    shown = "".join(_hit(rank, hit, gold, mark) for rank, hit in enumerate(hits, 1))
+    shown = shown or '<div class="rb-empty">No passage was found for this query.</div>'
+    return f'<div class="rb-label"><span>Passages</span>{extra}</div><div class="rb-hits">{shown}</div>'
 
 
 def _strings(step: Step) -> str:
@@ -116,7 +121,8 @@ def _strings(step: Step) -> str:
     return f'<details class="rb-label"><summary>As later templates see it</summary>{boxes}</details>'
 
 
-def _rank_badge(rank: int | None, k: int, depth: int) -> str:
+def rank_badge(rank: int | None, k: int, depth: int) -> str:
+    """Where the first gold page is, looked for down to ``depth``."""
     if rank is None:
         return badge(f"gold page not among the first {depth}", "bad")
     if rank > k:
@@ -134,9 +140,9 @@ def _hit(rank: int, hit: Hit, gold: Gold, mark: bool) -> str:
         badges += badge("answer in passage", "good")
     page = f"page {escape(passage.page_id)}" if passage.page_id else "no page id"
     return (
-        f'<div class="rb-hit{" gold" if is_gold else ""}"><div class="rb-hit-head"><b>{rank}</b> <b>{title}</b>'
+        f'<div class="rb-hit{" gold" if is_gold else ""}"><div class="rb-hit-head"><b>{rank}</b> <b dir="auto">{title}</b>'
         f"<span>{page}</span>{badges}<span class='score'>{hit.score:.4f}</span></div>"
-        f"{marked(passage.text, gold.answers, mark)}</div>"
+        f'<div dir="auto">{marked(passage.text, gold.answers, mark)}</div></div>'
     )
 
 

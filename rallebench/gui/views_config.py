@@ -74,17 +74,17 @@ def file_stem(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "chain"
 
 
-def commands(chain: Path | str, dataset: str, workspace: Path, base_settings: Path | None = None) -> str:
-    """The command lines that do what the page does with the chain ``chain`` (a name or a file)."""
+def commands(chain: str, dataset: str, workspace: Path, base_settings: Path | None = None) -> str:
+    """The command lines that do what the page does with the saved chain ``chain``."""
     where = f"--workspace {shlex.quote(str(workspace))}"
     if base_settings is not None:
         where += f" --base-settings {shlex.quote(str(base_settings))}"
-    named = f"--chain {shlex.quote(str(chain))}"
+    named = f"--chain {shlex.quote(chain)}"
     return (
         "# benchmark the chain, as in Benchmark (add --limit 50 to try it, --json for programs)\n"
-        f"rallebench run {named} --dataset {shlex.quote(dataset)} {where}\n\n"
+        f"python -m rallebench run {named} --dataset {shlex.quote(dataset)} {where}\n\n"
         "# ask it one question, as in Develop and Chat\n"
-        f"rallebench ask {named} --question 'Your question' {where}\n"
+        f"python -m rallebench ask {named} --question 'Your question' {where}\n"
     )
 
 

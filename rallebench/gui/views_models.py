@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rallebench.catalog import LLMEntry, Manifest
-from rallebench.gui.views import badge, duration, empty, note, progress_bar, response
-from rallebench.indexing import Building
+from rallebench.catalog import LLMEntry
+from rallebench.gui.views import badge, empty, note, progress_bar, response
 from rallebench.loads import Loaded
 from rallebench.memory import Memory, size
 from rallebench.types import Gold, Step
@@ -83,7 +82,7 @@ def entry_line(entry: LLMEntry) -> str:
 def table(found: Sequence[Row]) -> str:
     """The status table."""
     if not found:
-        return empty("Nothing can be loaded yet: add a model or build an index below.")
+        return empty("Nothing can be loaded yet: add a model below, or build an index in Data.")
     heads = "<th>Name</th><th>Kind</th><th>State</th>"
     heads += '<th class="num">Memory</th><th class="num">Seconds</th><th>About</th>'
     body = "".join(_line(row) for row in found)
@@ -131,25 +130,6 @@ def part(said: str) -> float:
 def capital(said: str) -> str:
     """A sentence as it begins."""
     return said[:1].upper() + said[1:]
-
-
-def building(news: Building) -> str:
-    """How far an index is."""
-    count = f" {news.done} of {news.total}" if news.total else ""
-    said = f"{capital(news.stage)}{count} … ({duration(news.seconds)})"
-    return progress_bar(news.done, news.total) + note(said)
-
-
-def built(manifest: Manifest) -> str:
-    """What was built, and what to do next; a warning if gold pages can never be found in it."""
-    said = (
-        f"Built {manifest.name}: {manifest.kind}, {manifest.passages} passages of {manifest.corpus}, "
-        f"{size(manifest.bytes)}, {manifest.seconds:.1f} s. "
-        "It is ticked above: press Load, or choose it in Develop."
-    )
-    lost = manifest.passages_without_page
-    warning = f"{lost} passages have no page in the page map; they can never count as gold pages."
-    return progress_bar(1, 1) + note(said, "good") + (note(warning) if lost else "")
 
 
 def answer(name: str, step: Step) -> str:

@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
+from rallebench.endpoints.attempts import attempts
+from rallebench.endpoints.key import key_from_environment
 from rallebench.errors import RalleError
 from rallebench.llms import LLMS, settings_from
-from rallebench.llms._openai.attempts import attempts
 from rallebench.llms._openai.client import Client
-from rallebench.llms._openai.key import key_from_environment
 from rallebench.llms._openai.requests import body_of, default_seed, default_temperature
 from rallebench.llms._openai.settings import Settings, check
 from rallebench.types import Generate, Reply, digest

@@ -142,8 +142,8 @@ class TransformersLLM:
         """Replies to prompts of one ``decoding``; the caller holds the lock."""
         import torch
 
+        from rallebench.checkpoints.failures import is_out_of_memory
         from rallebench.llms._transformers.decoding import DrawRows, StopRows
-        from rallebench.llms._transformers.failures import is_out_of_memory
 
         if self._closed.is_set():
             raise self._unloaded()

@@ -28,3 +28,12 @@ class Retriever(Protocol):
 
 
 RETRIEVERS: Registry[Callable[..., Any]] = Registry("retriever kind", "rallebench.retrievers")
+
+COMBINATIONS: Registry[Callable[..., Any]] = Registry("way of combining retrievers", "rallebench.retrievers")
+"""Retrievers made of others: a factory ``(name, parts, settings) -> Retriever``, one file each.
+
+``settings`` are checked by its trait ``settings`` (name → Setting); the trait ``parts`` is (fewest, most). A
+trait ``check`` takes (name, number of parts, settings) and raises UsageError for what no single setting shows,
+before anything is loaded; a way with the trait ``llm`` is called with a language model and a prompt too. The
+parts belong to whoever loaded them and are not closed with the combination.
+"""

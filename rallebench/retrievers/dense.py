@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.errors import MismatchError
 from rallebench.retrievers import RETRIEVERS
-from rallebench.types import Hit
+from rallebench.types import Hit, digest
 from rallebench.vector_index import VECTOR_INDEXES, VectorIndex
 
 
@@ -24,9 +25,19 @@ class Dense:
     ) -> None:
         self.name = name
         self.fingerprint = fingerprint
+        self.scale = f"inner product, {encoder.fingerprint}"
         self.prefix_stable = index.exact
         self._store, self._index, self._encoder = store, index, encoder
         self._pages: frozenset[str] | None = None
+        self._knobs: dict[str, Any] = {}
+
+    def with_knobs(self, name: str, knobs: Mapping[str, Any]) -> Dense:
+        """The same open index searched with other settings, as in ``ef_search``; the files stay this one's."""
+        other = copy.copy(self)
+        other.name, other._knobs = name, {**self._knobs, **knobs}
+        other.fingerprint = digest([self.fingerprint, other._knobs])[:12]
+        other.close = lambda: None  # type: ignore[method-assign]
+        return other
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """At most k passages per query by inner product, best first; a blank query has none."""
@@ -35,7 +46,7 @@ class Dense:
         if not asked:
             return found
         vectors = self._encoder.encode([queries[i] for i in asked], role="query")
-        scores, rows = self._index.search(vectors, min(k, len(self._store)))
+        scores, rows = self._index.search(vectors, min(k, len(self._store)), **self._knobs)
         for i, row_scores, row_ids in zip(asked, scores, rows):
             found[i] = tuple(
                 Hit(self._store[int(row)], float(score))
@@ -52,6 +63,7 @@ class Dense:
 
     def close(self) -> None:
         """Let go of the files."""
+        self._index.close()
         self._store.close()
 
 

@@ -34,6 +34,10 @@ class InMemory:
         best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))[:k]
         return tuple(Hit(self.passages[i], score) for score, i in best)
 
+    def page_ids(self) -> frozenset[str]:
+        """Every page id of the passages."""
+        return frozenset(passage.page_id for passage in self.passages)
+
 
 @RETRIEVERS.register("in-memory")
 def open_in_memory(name: str, passages: Iterable[Passage]) -> InMemory:

@@ -19,6 +19,9 @@ from rallebench.types import Episode
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 200
+HEAD_START = 1.0
+"""Seconds that the first trace waits: it imports MLflow, which would slow down the answer being shown."""
+
 EXIT_PATIENCE = 5.0
 """Seconds that the end of the program waits for traces that are still being written."""
 
@@ -56,6 +59,7 @@ class _Writer:
             self._done("MLflow is too slow: a trace was left out.")
 
     def _work(self) -> None:
+        time.sleep(HEAD_START)
         while True:
             job = self._jobs.get()
             try:

@@ -67,7 +67,8 @@ def log_run(
 
 
 def remembered(run_folder: Path) -> dict[str, Any]:
-    """Where a run folder was logged last: ``tracking_uri`` (no credentials), ``experiment``, ``run_id``.
+    """Where a run folder was logged last: ``tracking_uri`` (no credentials), ``experiment``,
+    ``experiment_id``, ``run_id``.
 
     {} if it was never logged.
     """
@@ -148,6 +149,7 @@ class _Logged:
         return {
             "tracking_uri": without_credentials(self.uri),
             "experiment": self.experiment,
+            "experiment_id": self.experiment_id,
             "run_id": run_id,
             "traces": list(traces),
         }

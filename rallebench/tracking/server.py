@@ -141,6 +141,15 @@ def open_command(workspace: Path, tracking_uri: str | None = None) -> str:
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
+def page_address(workspace: Path, *, tracking_uri: str | None = None) -> str:
+    """Where MLflow's page over the workspace can be opened now, '' where nobody shows it."""
+    uri = tracking_uri_of(workspace, tracking_uri)
+    if is_server(uri):
+        return without_credentials(uri)
+    url = _noted(workspace)
+    return url if url and answers(url) else ""
+
+
 def answers(url: str) -> bool:
     """Whether an MLflow server answers at ``url`` now."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -166,11 +175,16 @@ def _other(workspace: Path) -> UIServer | None:
         pass
     except OSError as error:
         raise BackendError(f"{workspace} cannot be written to ({error.strerror or error}).") from None
+    url = _noted(workspace)
+    return UIServer(url) if url else None
+
+
+def _noted(workspace: Path) -> str:
+    """The address that the newest server over the workspace has left there, '' if none has."""
     try:
-        url = str(read_json(workspace / _NOTE)["url"])
+        return str(read_json(workspace / _NOTE)["url"])
     except (BadFileError, KeyError, TypeError):
-        return None
-    return UIServer(url)
+        return ""
 
 
 def _start(workspace: Path, port: int, uri: str) -> UIServer:

@@ -4,30 +4,50 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rallebench.bench.record import hit_to_json
 from rallebench.catalog import Manifest
-from rallebench.corpora.chunking import Chunking
+from rallebench.corpora import CORPORA
+from rallebench.corpora.chunking import PRESETS, choose
 from rallebench.errors import UsageError
-from rallebench.files import read_lines, write_text
+from rallebench.files import write_text
+from rallebench.indexing import kinds
+from rallebench.sources import Source
 from rallebench.verbs import VERBS, drain, say, settings_flag, workbench_of
 from rallebench.workspace import parse_settings
+
+PACE = 2.0
+"""Seconds between two lines of progress about the same stage."""
 
 
 def _index_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--corpus", type=Path, required=True, metavar="FILE", help="TSV id<TAB>text<TAB>title, or JSONL"
+        "--corpus",
+        required=True,
+        metavar="FILE|NAME",
+        help="an imported corpus, a file (TSV id<TAB>text<TAB>title, JSONL, CSV), or a folder (BEIR, documents)",
     )
+    parser.add_argument("--format", default="", metavar="F", help=f"{', '.join(CORPORA.names())} (default: recognised)")
     parser.add_argument("--name", required=True, metavar="N")
-    parser.add_argument("--kind", required=True, metavar="bm25|flat")
+    parser.add_argument("--kind", required=True, metavar="K", help=", ".join(kinds()))
     parser.add_argument("--encoder", default="minilm", metavar="E")
-    parser.add_argument("--page-map", type=Path, metavar="FILE", help="JSON: passage id → page id")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="PATH",
+        help="vectors (.npmmap, .npy), a Faiss file or a DiskANN folder (FOLDER/PREFIX) over this corpus, instead of encoding",
+    )
+    parser.add_argument("--page-map", type=Path, metavar="FILE", help="passage id → page id: JSON, JSON lines or TSV")
+    parser.add_argument("--chunk-preset", default="", metavar="P", help=", ".join(PRESETS))
+    parser.add_argument("--chunk-how", choices=("blocks", "recursive", "sentences"), default="")
     parser.add_argument("--chunk-size", type=int, metavar="N")
-    parser.add_argument("--chunk-overlap", type=int, default=0, metavar="N")
-    parser.add_argument("--chunk-unit", choices=("words", "tokens", "characters"), default="words")
+    parser.add_argument("--chunk-overlap", type=int, metavar="N")
+    parser.add_argument("--chunk-unit", choices=("words", "tokens", "characters"), default="")
     settings_flag(parser, "a setting of the index kind, as in k1=1.2")
 
 
@@ -40,12 +60,14 @@ def _index_flags(parser: argparse.ArgumentParser) -> None:
 )
 def index(args: argparse.Namespace) -> dict[str, Any]:
     """Build an index."""
-    chunking = (
-        None if args.chunk_size is None else Chunking(args.chunk_size, args.chunk_overlap, args.chunk_unit)
+    chunking = choose(
+        preset=args.chunk_preset,
+        how=args.chunk_how,
+        size=args.chunk_size,
+        overlap=args.chunk_overlap,
+        unit=args.chunk_unit,
     )
-    if chunking is None and args.chunk_overlap:
-        raise UsageError("--chunk-overlap needs --chunk-size.")
-    manifest = None
+    manifest, stage, told = None, "", 0.0
     for progress in workbench_of(args).build_index(
         args.name,
         args.corpus,
@@ -53,13 +75,17 @@ def index(args: argparse.Namespace) -> dict[str, Any]:
         encoder=args.encoder,
         page_map=args.page_map,
         chunking=chunking,
+        form=args.format,
         parameters=parse_settings(args.set),
+        source=args.source,
     ):
         if isinstance(progress, Manifest):
             manifest = progress
-        else:
+        elif progress.stage != stage or progress.done == progress.total or time.monotonic() - told > PACE:
+            stage, told = progress.stage, time.monotonic()
             far = f" {progress.done}/{progress.total}" if progress.total else ""
-            say(f"{progress.stage}{far} ({progress.seconds:.1f} s)")
+            left = f", {progress.rate:.3g} a second, {progress.left:.0f} s left" if progress.left else ""
+            say(f"{progress.stage}{far} ({progress.seconds:.1f} s{left})")
     assert manifest is not None
     if manifest.passages_without_page:
         say(
@@ -99,7 +125,7 @@ def search(args: argparse.Namespace) -> Any:
     """Retrieve passages."""
     if args.k < 1:
         raise UsageError(f"-k is {args.k}; it must be at least 1.")
-    queries = [*args.query, *([line for _, line in read_lines(args.queries)] if args.queries else [])]
+    queries = [*args.query, *([line for _, line in Source(args.queries).lines()] if args.queries else [])]
     if not queries:
         raise UsageError("No query was given; write one after the flags, or use --queries FILE.")
     workbench = workbench_of(args)

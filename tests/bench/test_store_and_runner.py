@@ -26,7 +26,7 @@ from rallebench.bench.record import (
     reply_to_json,
     request_to_json,
 )
-from rallebench.bench.runner import Progress, work
+from rallebench.bench.runner import STATE_EVERY, Progress, work
 from rallebench.bench.store import RunFolder, checked_run_name, difference, list_runs
 from rallebench.errors import BackendError, BadFileError, MismatchError, UsageError
 from rallebench.llms.scripted import Scripted
@@ -157,11 +157,18 @@ def test_a_run_that_cannot_be_made_whole_is_not_there(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", ".x", "a/b", "a\\b", "a\0b", "a\nb", "x ", "x.", "x" * 101, "é" * 101]
+    "name", ["", ".", "..", ".x", "a/b", "a\\b", "a\0b", "a\nb", "x ", "x.", "🏙️", "x" * 99 + "."]
 )
 def test_a_run_name_is_one_plain_folder_name(name: str) -> None:
     with pytest.raises(UsageError, match="cannot be a folder name"):
         checked_run_name(name)
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "é" * 101, "跑" * 70, "x" * 5_000])
+def test_a_run_name_that_is_too_long_is_not_repeated_in_full(name: str) -> None:
+    with pytest.raises(UsageError, match="is too long; use at most 100 characters") as refusal:
+        checked_run_name(name)
+    assert len(str(refusal.value)) < 200
 
 
 @pytest.mark.parametrize("name", ["x", "nq-top5", "Lauf 2 (Wörter)", "跑", "a.b_c=1,2+3@4"])
@@ -255,8 +262,11 @@ def test_a_full_disk_ends_the_session_with_one_sentence_and_costs_no_answer(fold
 # ── one run is never taken for another ───────────────────────────────────────
 
 
-def test_the_same_settings_are_the_same_run(folder: RunFolder) -> None:
-    folder.check_same({**SPEC, "batch_size": 7, "metrics": ["f1"]})
+def test_only_the_fingerprint_decides_whether_settings_are_the_same_run(folder: RunFolder) -> None:
+    more = {"batch_size": 7, "metrics": ["f1"]}
+    folder.check_same({**SPEC, **more})
+    with pytest.raises(MismatchError, match="The run 'x' was made with"):
+        folder.check_same({**SPEC, **more, "fingerprint": "ba9876543210"})
 
 
 @pytest.mark.parametrize(
@@ -381,6 +391,28 @@ def test_means_so_far_count_only_what_was_scored(folder: RunFolder) -> None:
 
     done(folder, answering("0"), QUESTIONS[:5], observe=observe)
     assert folder.state()["means"] == {"em": [0.25, 4], "rare": [1.0, 1]}
+
+
+def test_the_state_tells_of_a_whole_batch_while_the_next_one_is_still_being_answered(folder: RunFolder) -> None:
+    """The questions of a batch end within milliseconds; only the first of them used to be told at once."""
+    go_on = threading.Event()
+
+    def reply(request: Generate) -> str:
+        if request.messages[-1].content == "question 4":
+            go_on.wait(20)
+        return "a"
+
+    worker = threading.Thread(target=done, args=(folder, Scripted(reply, "far")), kwargs={"batch_size": 4})
+    worker.start()
+    deadline = time.monotonic() + 10
+    while folder.state()["done"] < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    told = folder.state()
+    go_on.set()
+    worker.join()
+    assert (told["state"], told["done"]) == ("running", 4)
+    time.sleep(1.1 * STATE_EVERY)
+    assert (folder.state()["state"], folder.state()["done"]) == ("answered", 12), "nothing is told after the end"
 
 
 # ── stopping ─────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from rallebench.chain.chain import as_flow, prompt_of
 from rallebench.chain.ralle import experiment_from_json, experiment_to_json, load_chain_file
 from rallebench.chain.template import check
 from rallebench.datasets.kilt import read_kilt
+from rallebench.errors import TemplateError
 from rallebench.types import (
     Chain,
     Example,
@@ -134,6 +135,8 @@ def test_the_readme_names_every_chain():
 def test_each_template_is_well_formed_before_any_value_is_known(name: str):
     for action in shipped(name).actions:
         check(action.template, action.dialect)
+        with pytest.raises(TemplateError):  # the check would see a brace or a bracket too many
+            check(action.template + ("{" if action.dialect == "fstring" else "["), action.dialect)
 
 
 @pytest.mark.parametrize(("name", "task"), [(name, task) for name, tasks in TASKS.items() for task in tasks])

@@ -253,7 +253,10 @@ def test_checking_needs_no_values() -> None:
         check(template, "fstring")
     for template, _, _ in EVALS:
         check(template, "eval")
-    check("response[99]", "eval")  # whether it exists is known only when the chain runs
+    late = "response[99]"  # whether it exists is known only when the chain runs
+    check(late, "eval")
+    with pytest.raises(TemplateError, match="no action has run before this one"):
+        render(late, "eval", with_question("q", response=[]))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rallebench.corpora.chunking import Chunking, chunk, spans
+from rallebench.corpora.page_maps import read_page_map
+from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PassageStore, write_store
-from rallebench.corpora.tables import read_corpus, read_page_map
 from rallebench.errors import BadFileError, UsageError
 from rallebench.types import Passage
 

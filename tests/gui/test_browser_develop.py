@@ -81,6 +81,24 @@ def test_actions_are_added_moved_and_removed_without_losing_their_text(develop: 
     assert "{response[0]}" in develop.input_value("#develop-template-2 textarea")
 
 
+def test_a_wrong_field_is_a_message_in_the_corner_and_hides_nothing(develop: Any) -> None:
+    develop.fill("#develop-k-1 input", "0")
+    develop.click("#develop-execute-1")
+    develop.wait_for_selector("text=Action 1: k is 0; it must be a whole number", timeout=PATIENCE)
+    develop.click("#develop-add-action")
+    develop.wait_for_selector("text=Action 1: k is 0", timeout=PATIENCE)
+    open_tab(develop, "Benchmark")
+    develop.click("#benchmark-run")
+    develop.wait_for_timeout(1500)
+    assert develop.inner_text("#benchmark-progress").strip()
+    covers = develop.locator("[data-testid='status-tracker'] > .error")
+    assert covers.count() > 0 and not any(cover.is_visible() for cover in covers.all())
+    open_tab(develop, "Develop")
+    develop.fill("#develop-k-1 input", "2")
+    develop.click("#develop-execute-1")
+    wait_for_text(develop, "develop-response-1", "2 of k = 2")
+
+
 def test_two_visitors_never_see_each_others_chain(
     develop: Any, browser: Any, served: tuple[str, Path]
 ) -> None:

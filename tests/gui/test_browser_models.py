@@ -1,8 +1,7 @@
-"""A person loads models, adds one, builds an index and reads runs, in a real browser."""
+"""A person loads models, adds one and reads runs, in a real browser."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,46 +106,6 @@ def test_an_added_model_can_be_loaded_and_asked_at_once(models: Any, served: tup
     choose(models, "models-ask-llm", "oracle")
     models.click("#models-ask")
     wait_for_text(models, "models-ask-answer", "<u>42</u>")
-
-
-def test_an_uploaded_corpus_becomes_an_index(models: Any, tmp_path: Path) -> None:
-    corpus = tmp_path / "rivers.tsv"
-    corpus.write_text("1\tTbilisi stands on the Kura River.\tTbilisi\n")
-    models.click("#models-index-panel button")
-    with models.expect_file_chooser() as chooser:
-        models.click("#models-index-corpus-upload")
-    chooser.value.set_files(str(corpus))
-    path = models.locator("#models-index-corpus").locator("input, textarea")
-    models.wait_for_function(
-        "e => e.value.endsWith('rivers.tsv')", arg=path.element_handle(), timeout=PATIENCE
-    )
-    models.click("#models-index-build")
-    wait_for_text(models, "models-index-progress", "Built rivers-bm25: bm25, 1 passages")
-    assert models.locator("#models-retrievers").get_by_label("rivers-bm25").is_checked()
-    load(models, ("rivers-bm25",), ())
-
-
-def test_a_build_can_be_stopped_and_leaves_nothing(
-    models: Any, served: tuple[str, Path], tmp_path: Path
-) -> None:
-    corpus = tmp_path / "long.tsv"
-    corpus.write_text("".join(f"{n}\t{'word ' * 100}{n}\tT\n" for n in range(100_000)))
-    models.click("#models-index-panel button")
-    models.locator("#models-index-corpus").locator("input, textarea").fill(str(corpus))
-    models.locator("#models-index-kind").get_by_label("numpy-flat").check()
-    choose(models, "models-index-encoder", "hashing")
-    models.click("#models-index-build")
-    wait_for_text(models, "models-index-progress", "Encoding passages")
-    models.click("#models-index-stop")
-    wait_for_text(models, "models-index-progress", "was stopped")
-    wait_until_gone(served[1] / "indexes", "long")
-
-
-def wait_until_gone(folder: Path, name: str) -> None:
-    deadline = time.monotonic() + 20
-    while any(name in path.name for path in folder.iterdir()):
-        assert time.monotonic() < deadline, list(folder.iterdir())
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")

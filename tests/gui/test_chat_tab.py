@@ -67,7 +67,7 @@ def ask(template: str, llm: str = "echo", **settings: Any) -> Action:
 
 def form_of(*actions: Action, name: str = "mine") -> list[Any]:
     """The values that the form in Develop has for a chain."""
-    values: list[Any] = [name, len(actions)]
+    values: list[Any] = [name, len(actions), ""]
     for index in range(MAX_ACTIONS):
         action = actions[index] if index < len(actions) else Action("identity", "")
         values += form.action_values(action).values()

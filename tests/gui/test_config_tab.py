@@ -16,7 +16,7 @@ from gradio.utils import get_upload_folder
 from rallebench.catalog import MAX_ACTIONS
 from rallebench.chain.ralle import load_chain_file
 from rallebench.cli import main
-from rallebench.gui import form, views_config
+from rallebench.gui import executed, form, views_config
 from rallebench.gui.tabs import config
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
@@ -54,7 +54,7 @@ def bench(tmp_path: Path) -> Workbench:
 
 def form_of(chain: Chain) -> list[Any]:
     """The values that the form in Develop has for a chain."""
-    values: list[Any] = [chain.name, len(chain.actions)]
+    values: list[Any] = [chain.name, len(chain.actions), chain.about]
     for index in range(MAX_ACTIONS):
         action = chain.actions[index] if index < len(chain.actions) else Action("identity", "")
         values += form.action_values(action).values()
@@ -81,7 +81,8 @@ def shown(updates: list[Any]) -> dict[str, Any]:
 
 def filled(updates: list[Any]) -> tuple[str, dict[str, Any], Chain]:
     """(message, this tab, the chain that the form in Develop now holds) after a chain was brought in."""
-    values = [u["value"] if isinstance(u, dict) and "value" in u else u for u in updates[1 + config.SHOWN :]]
+    filled = updates[1 + config.SHOWN : -executed.SIZE]
+    values = [u["value"] if isinstance(u, dict) and "value" in u else u for u in filled]
     return updates[0]["value"], shown(updates[1 : 1 + config.SHOWN]), form.read_chain(values)
 
 
@@ -156,6 +157,18 @@ def test_a_pasted_chain_fills_the_form(bench: Workbench, make: Any) -> None:
     assert chain == WHOLE
     assert "Develop now holds &#x27;whole&#x27; (3 actions)." in message and "Not known" not in message
     assert json.loads(seen["json"])["name"] == "whole", "this tab shows at once what Develop holds"
+
+
+def test_a_chain_that_was_brought_in_blanks_what_the_one_before_it_answered(bench: Workbench) -> None:
+    updates = config.on_import(bench, views_config.as_json(WHOLE), "starter-qa")
+    assert updates[-executed.SIZE :] == executed.blank()
+
+
+def test_what_a_chain_is_for_comes_in_and_goes_out_with_it(bench: Workbench) -> None:
+    told = Chain("told", WHOLE.actions, "Reads two lines.")
+    _, _, chain = filled(config.on_import(bench, views_config.as_json(told), "starter-qa"))
+    assert chain == told
+    assert json.loads(shown(config.on_tab(bench, "starter-qa", *form_of(chain))[1:])["json"])["about"] == told.about
 
 
 def test_a_ralle_experiment_fills_the_form_and_what_is_missing_here_is_named(
@@ -259,6 +272,9 @@ def test_saving_writes_the_chain_names_it_in_develop_and_the_command_line_finds_
     assert load_chain_file(path) == Chain("renamed", WHOLE.actions)
     after = shown(rest)
     assert after["unsaved"] == "" and "--chain renamed " in after["command"]
+    unsaved = Chain("🏙️ new", WHOLE.actions)
+    command = shown(config.exported(bench, "starter-qa", unsaved))["command"]
+    assert f"--chain {shlex.quote('🏙️ new')} " in command, "it stands there once it is saved"
     edited = Chain("renamed", WHOLE.actions[:1])
     assert "save it first" in shown(config.exported(bench, "starter-qa", edited))["unsaved"]
 
@@ -272,8 +288,8 @@ def test_the_shown_command_lines_do_what_they_say(tmp_path: Path, capfd: pytest.
     bench = Workbench(tmp_path / "a folder; rm -rf x")
     bench.save_chain(Chain("it's", (Action("identity", "said: {question}"),)), "it's")
     command = shown(config.exported(bench, "starter-qa", bench.workspace.chain("it's")))["command"]
-    run, ask = (shlex.split(line) for line in command.splitlines() if line.startswith("rallebench"))
-    assert main([*ask[1:], "--json"]) == 0
+    run, ask = (shlex.split(line) for line in command.splitlines() if line.startswith("python -m rallebench"))
+    assert main([*ask[3:], "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["answer"] == "said: Your question"
-    assert main([*run[1:], "--json", "--limit", "2", "--no-mlflow"]) == 0
+    assert main([*run[3:], "--json", "--limit", "2", "--no-mlflow"]) == 0
     assert json.loads(capfd.readouterr().out)["n"] == 2

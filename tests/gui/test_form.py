@@ -23,6 +23,7 @@ CHAINS = [
             ),
             Action("identity", ""),
         ),
+        "What it is for.",
     ),
     Chain("eight", tuple(Action("identity", str(i)) for i in range(MAX_ACTIONS))),
 ]  # fmt: skip
@@ -63,7 +64,11 @@ def test_actions_can_be_added_up_to_eight_removed_down_to_one_and_moved() -> Non
     ("field", "value", "message"),
     [
         ("k", 0, "Action 1: k is 0"),
+        ("k", -3, "Action 1: k is -3"),
         ("k", 2.5, "Action 1: k is 2.5"),
+        ("k", 100_000, "Action 1: k is 100000"),
+        ("temperature", "nan", "Action 2: temperature is 'nan'; it must be a number"),
+        ("seed", "9" * 500 + ".", "Action 2: seed is '9999"),
         ("max_tokens", "many", "Action 2: max_tokens is 'many'; it must be a number"),
         ("temperature", "-1", "Action 2: temperature is -1"),
         ("options", "{", "Action 2: the other settings are not valid JSON"),

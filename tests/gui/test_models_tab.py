@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ import gradio as gr
 import pytest
 
 from rallebench import memory
-from rallebench.catalog import LLMEntry, Manifest
-from rallebench.errors import StoppedError, UsageError
+from rallebench.catalog import LLMEntry
+from rallebench.errors import UsageError
 from rallebench.gui import views_models
-from rallebench.gui.tabs import _models_add, _models_index, models
-from rallebench.indexing import Building
+from rallebench.gui.tabs import _models_add, models
 from rallebench.loads import Loaded
 from rallebench.workbench import Job, Workbench
 
@@ -203,7 +201,7 @@ def test_what_is_loaded_without_being_listed_can_be_seen() -> None:
 
 
 def test_nothing_to_load_says_what_to_do() -> None:
-    assert "add a model or build an index" in views_models.table([])
+    assert "add a model below, or build an index in Data" in views_models.table([])
 
 
 def test_the_memory_line_names_vram_only_where_there_is_some() -> None:
@@ -216,9 +214,6 @@ def test_the_bar_moves_within_a_load_that_counts() -> None:
     assert views_models.part("building starter-minilm: encoding passages 64/256") == 0.25
     assert views_models.part("opening starter-minilm") == 0.0
     assert 'aria-valuenow="62"' in views_models.loading([], "encoding 64/256", 1, 2)
-    assert "Reading the corpus 5 of 10 … (3 s)" in views_models.building(
-        Building("reading the corpus", 5, 10, 3)
-    )
 
 
 # add a language model
@@ -352,124 +347,6 @@ def test_asking_needs_a_model_and_a_prompt(bench: Workbench) -> None:
         list(models.on_ask(bench, None, "x"))
     with pytest.raises(UsageError, match="The prompt is empty"):
         list(models.on_ask(bench, "echo", "  "))
-
-
-# build an index
-
-CORPUS = (
-    "id\ttext\ttitle\n1\tTbilisi stands on the Kura River.\tTbilisi\n2\tParis stands on the Seine.\tParis\n"
-)
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "my.tsv"
-    path.write_text(CORPUS)
-    return path
-
-
-def built(bench: Workbench, corpus: Any, **fields: Any) -> list[list[Any]]:
-    """Press Build with the form filled like this."""
-    form = {
-        "pages": "",
-        "name": "",
-        "kind": "bm25",
-        "encoder": "minilm",
-        "size": 0,
-        "overlap": 0,
-        "unit": "words",
-    }
-    return list(_models_index.on_build(bench, ["starter-bm25"], str(corpus), *{**form, **fields}.values()))
-
-
-def test_a_built_index_is_offered_ticked_and_searchable(bench: Workbench, corpus: Path) -> None:
-    screens = built(bench, corpus)
-    assert "Reading the corpus" in screens[0][0]
-    said, offered = screens[-1]
-    assert "Built my-bm25: bm25, 2 passages of my.tsv" in said
-    assert offered["value"] == ["starter-bm25", "my-bm25"] and "my-bm25" in offered["choices"]
-    list(models.on_load(bench, ["my-bm25"], []))
-    (hits,) = bench.backends.retrievers["my-bm25"].search(["Kura"], 1)
-    assert hits[0].passage.title == "Tbilisi"
-
-
-def test_chunks_pages_and_encoder_are_taken_from_the_form(
-    bench: Workbench, corpus: Path, tmp_path: Path
-) -> None:
-    pages = tmp_path / "pages.json"
-    pages.write_text('{"1": "p1"}')
-    said = built(
-        bench,
-        corpus,
-        name="mine",
-        kind="numpy-flat",
-        encoder="hashing",
-        size=3,
-        overlap=1,
-        unit="words",
-        pages=str(pages),
-    )[-1][0]
-    made = bench.manifest("mine")
-    assert made.encoder_name == "hashing" and made.chunking == {"size": 3, "overlap": 1, "unit": "words"}
-    assert made.passages == 5 and "2 passages have no page in the page map" in said
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"corpus": ""}, "No corpus is given"),
-        ({"corpus": "nowhere.tsv"}, "does not exist"),
-        ({"corpus": "."}, "cannot be read"),
-        ({"overlap": 2}, "needs a chunk size"),
-        ({"size": 3, "overlap": 3}, "must lie between 0 and 2"),
-        ({"size": -1}, "must be at least 1"),
-        ({"name": "a/b"}, "cannot be a folder name"),
-        ({"name": "echo"}, "is a language model of this workspace"),
-        ({"pages": "nowhere.json"}, "does not exist"),
-    ],
-)
-def test_a_build_that_cannot_work_says_why_and_leaves_nothing(
-    bench: Workbench, corpus: Path, fields: dict[str, Any], sentence: str
-) -> None:
-    form = {"corpus": corpus, **fields}
-    ((said, offered),) = built(bench, form.pop("corpus"), **form)[-1:]
-    assert "rb-error" in said and sentence in said and offered == SKIP
-    assert list(bench.workspace.indexes.glob("*")) == []
-
-
-def test_a_bad_line_is_named(bench: Workbench, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.tsv"
-    bad.write_text("1\tfine\tA\nno tabs here\n")
-    assert "line 2 has one column" in built(bench, bad)[-1][0]
-
-
-def test_a_stopped_build_leaves_nothing(bench: Workbench, corpus: Path) -> None:
-    build = bench.build_index("half", corpus, "flat", encoder="hashing")
-    next(build)
-    bench.stop_builds()
-    with suppress(StoppedError):  # a small build may be done before it looks
-        list(build)
-    assert [p for p in bench.workspace.indexes.iterdir() if p.name.startswith(".")] == []
-
-
-def test_a_build_goes_on_when_its_page_is_left(bench: Workbench, corpus: Path) -> None:
-    page = _models_index.on_build(bench, [], str(corpus), "", "left", "bm25", "minilm", 0, 0, "words")
-    next(page)
-    page.close()
-    wait_for((bench.workspace.indexes / "left" / "manifest.json").exists)
-
-
-def test_progress_is_paced_but_every_stage_and_the_end_are_told(bench: Workbench, corpus: Path) -> None:
-    (made,) = [news for news in bench.build_index("x", corpus, "bm25") if isinstance(news, Manifest)]
-    many = [Building("encoding", done, 10_000, 1.0) for done in range(10_000)]
-    told = list(_models_index.paced(iter([*many, Building("checking", 0, 0, 1.0), made])))
-    assert told[0] == many[0] and len(told) < 100
-    assert [getattr(news, "stage", "") for news in told[-2:]] == ["checking", ""] and told[-1] == made
-
-
-def test_bm25_is_not_asked_for_an_encoder() -> None:
-    assert _models_index.on_kind("bm25")["visible"] is False
-    assert _models_index.on_kind("flat")["visible"] is True
 
 
 def wait_for(condition: Any, seconds: float = 10.0) -> None:

@@ -262,6 +262,16 @@ def test_a_fresh_page_links_to_mlflow_only_while_it_answers(
     assert "<a " not in runs.mlflow_line(bench)
 
 
+def test_the_link_leads_to_the_table_that_holds_the_runs(bench: OfflineBench) -> None:
+    assert runs.runs_page(bench, "http://127.0.0.1:5000") == "http://127.0.0.1:5000"
+    here = "sqlite:///" + str(bench.workspace.path.resolve() / "mlflow.db")
+    for name, uri, experiment in (("third", "https://elsewhere", "9"), ("first", here, "4")):
+        entry = {"tracking_uri": uri, "experiment_id": experiment, "run_id": "f00"}
+        (bench.workspace.runs / name / "mlflow.json").write_text(json.dumps(entry))
+    page = runs.runs_page(bench, "http://127.0.0.1:5000")
+    assert page == "http://127.0.0.1:5000/#/experiments/4/runs"
+
+
 def test_a_tracking_server_of_ones_own_is_linked_without_its_password(made: Path) -> None:
     line = runs.mlflow_line(Workbench(made, tracking_uri="https://me:secret@mlflow.example"))
     assert 'href="https://mlflow.example"' in line and "secret" not in line

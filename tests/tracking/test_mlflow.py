@@ -315,6 +315,7 @@ def test_the_folder_remembers_where_it_went_without_credentials(
     run_id = log_run(folder.path, workspace=workspace)
     memory = remembered(folder.path)
     assert (memory["run_id"], memory["experiment"]) == (run_id, "rallebench")
+    assert memory["experiment_id"] == client.get_run(run_id).info.experiment_id
     assert memory["tracking_uri"] == default_uri(workspace)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import gradio as gr
 
 from rallebench.catalog import LLMEntry
+from rallebench.endpoints.key import variable_of
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views
 from rallebench.gui.session import guard
 from rallebench.llms import settings_from
 from rallebench.llms._openai import settings as served
-from rallebench.llms._openai.key import variable_of
 from rallebench.llms._transformers import settings as local
 from rallebench.loading import close, open_llm
 from rallebench.ralle_settings import with_environment

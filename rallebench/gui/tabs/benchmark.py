@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench import benchmark
-from rallebench.errors import UsageError
+from rallebench.errors import RalleError, UsageError
 from rallebench.gui import form, views, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
@@ -17,7 +17,10 @@ from rallebench.metrics import METRICS
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET
 
-NOTHING = "No run is followed. Press Run: it benchmarks the chain that stands in Develop."
+NOTHING = (
+    "No run is followed. Press Run benchmark: it benchmarks the chain that stands in Develop. "
+    "An earlier run is opened in Runs."
+)
 
 
 @TABS.register("benchmark", order=3, label="Benchmark")
@@ -29,6 +32,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             list(workbench.workspace.dataset_paths()),
             value=DEFAULT_DATASET,
             label="Question set",
+            allow_custom_value=True,
             elem_id="benchmark-dataset",
             scale=3,
         )
@@ -41,7 +45,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             min_width=130,
         )
         batch_size = gr.Number(
-            20, label="Batch size", precision=0, elem_id="benchmark-batch-size", scale=1, min_width=100
+            20, label="Batch size", elem_id="benchmark-batch-size", scale=1, min_width=100
         )
         name = gr.Textbox(
             label="Run name", placeholder="made for you", elem_id="benchmark-name", scale=3, max_lines=1
@@ -60,8 +64,8 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         track = gr.Checkbox(
             True, label="Log to MLflow", elem_id="benchmark-track", scale=1, min_width=150, container=False
         )
-    progress = gr.HTML(views.empty(NOTHING), elem_id="benchmark-progress")
-    report = gr.HTML(elem_id="benchmark-report")
+    progress = gr.HTML(views.empty(NOTHING), elem_id="benchmark-progress", elem_classes="rb-flush")
+    report = gr.HTML(elem_id="benchmark-report", elem_classes="rb-flush")
     with gr.Row(equal_height=True):
         which = gr.Dropdown(
             list(views_runs.FILTERS), value="all", label="Questions", elem_id="benchmark-filter", scale=2
@@ -88,11 +92,17 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         partial(guard, on_run, workbench),
         [dataset, limit, batch_size, name, metrics, track, *session.form],
         [followed, shown, progress, *results],
+        show_progress_on=[progress],
     )
     stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
-    resume.click(partial(guard, on_resume, workbench), [followed], [shown, progress])
-    which.change(partial(guard, on_filter, workbench), [followed, which], [questions, counted])
-    questions.select(on_select, [followed], [session.open_in_develop])
+    resume.click(
+        partial(guard, on_resume, workbench), [followed], [shown, progress], show_progress_on=[progress]
+    )
+    which.change(
+        partial(guard, on_filter, workbench), [followed, which], [questions, counted], show_progress_on=[counted]
+    )
+    questions.select(on_select, [followed], [session.open_in_develop], show_progress="hidden")
+    session.dataset.change(on_developed, [session.dataset], [dataset], show_progress="hidden")
     tab.select(partial(guard, on_names, workbench), None, [dataset], show_progress="hidden")
 
 
@@ -100,7 +110,7 @@ def on_run(
     workbench: Workbench,
     dataset: str,
     limit: str,
-    batch_size: float,
+    batch_size: float | None,
     name: str,
     metrics: list[str],
     track: bool,
@@ -109,36 +119,38 @@ def on_run(
     """Check the plan, then run it in the background."""
     chain = form.read_chain(values)
     plan = benchmark.prepare(
-        workbench.workspace, chain, dataset, limit=whole_number(limit), batch_size=int(batch_size or 20),
+        workbench.workspace, chain, dataset, limit=form.whole_number(limit, "The number of questions"),
+        batch_size=20 if (size := form.whole_number(batch_size, "The batch size")) is None else size,
         name=name.strip(), metrics=tuple(metrics) or None, track=track,
     )  # fmt: skip
     job = workbench.start_run(plan)
     return [job.name, "", views_runs.live(job.name, {}, "loading"), "", [], ""]
 
 
-def whole_number(text: str) -> int | None:
-    """How many questions; None (all) for an empty field or RaLLe's -1. Raises UsageError."""
-    number = form.optional_number(text, "The number of questions")
-    if number is None or number <= 0:
-        return None
-    if number != int(number):
-        raise UsageError(f"The number of questions is {text!r}; it must be a whole number.")
-    return int(number)
-
-
 def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list[Any]:
-    """Follow the run folder; a fresh page follows what is running. Results are drawn once, when a run ends."""
-    followed = followed or workbench.running()
+    """Follow the run folder; a fresh page follows what is running, or what ran last while it was away.
+
+    Results are drawn once, when a run ends.
+    """
+    followed = followed or workbench.running() or newest(workbench)
     nothing = [gr.skip()] * 3
     if not followed:
         return [followed, shown, gr.skip(), *nothing]
-    progress, ended = now(workbench, followed)
+    try:
+        progress, ended = now(workbench, followed)
+    except RalleError as error:  # said once, not every second
+        progress, ended = views.error(str(error)), "unreadable"
     mark = f"{followed} {ended}"
     if not ended:
         return [followed, mark, progress, *nothing]
     if mark == shown:
         return [gr.skip()] * 3 + nothing
     return [followed, mark, progress, *result(workbench, followed, which)]
+
+
+def newest(workbench: Workbench) -> str:
+    """The run that this process began last, '' if none: whoever comes back finds what has ended meanwhile."""
+    return next((job.name for job in reversed(list(workbench.jobs.values())) if job.folder is not None), "")
 
 
 def now(workbench: Workbench, name: str) -> tuple[str, str]:
@@ -165,10 +177,10 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
     """Report, question rows and their number."""
     try:
         folder = workbench.open_run(name)
-    except UsageError:
+        rows = views_runs.question_rows(folder, which)
+        return [views_runs.report_table(folder.report()), rows, counted(rows)]
+    except RalleError:  # the progress line says what is wrong with the run
         return ["", [], ""]
-    rows = views_runs.question_rows(folder, which)
-    return [views_runs.report_table(folder.report()), rows, counted(rows)]
 
 
 def counted(rows: list[Any]) -> str:
@@ -185,6 +197,8 @@ def on_stop(workbench: Workbench, followed: str) -> str:
     """Stop after the current batch; what is answered is kept."""
     if not followed:
         raise UsageError("No run is followed, so there is nothing to stop.")
+    if now(workbench, followed)[1]:
+        raise UsageError(f"The run {followed!r} has ended, so there is nothing to stop.")
     workbench.stop_run(followed)
     return views.note(f"Stopping {followed} after the current batch …")
 
@@ -205,6 +219,11 @@ def on_filter(workbench: Workbench, followed: str, which: str) -> list[Any]:
 def on_select(followed: str, event: gr.SelectData) -> dict[str, Any]:
     """Ask Develop to open the clicked question; the time makes a second click on it count."""
     return {"run": followed, "position": int(event.row_value[0]), "at": time.time()}
+
+
+def on_developed(dataset: str) -> str:
+    """Benchmark the question set that Develop shows; another one can still be chosen here."""
+    return dataset
 
 
 def on_names(workbench: Workbench) -> Any:

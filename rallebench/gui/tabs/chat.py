@@ -49,7 +49,13 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     turns = gr.State([])
     with gr.Row():
         with gr.Column(scale=2, min_width=260):
-            source = gr.Dropdown(offers(workbench), value=DEVELOP, label="Chain", elem_id="chat-chain")
+            source = gr.Dropdown(
+                offers(workbench),
+                value=DEVELOP,
+                label="Chain",
+                allow_custom_value=True,
+                elem_id="chat-chain",
+            )
         with gr.Column(scale=5, min_width=320):
             line = gr.HTML(elem_id="chat-chain-line")
     talk = gr.Chatbot(

@@ -14,7 +14,7 @@ from gradio.utils import get_upload_folder
 from rallebench.catalog import chain_to_json
 from rallebench.chain.ralle import load_chain_file
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import form, views, views_config
+from rallebench.gui import executed, form, views, views_config
 from rallebench.gui.session import Session
 from rallebench.gui.tabs import TABS
 from rallebench.types import Chain
@@ -82,11 +82,12 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
 
     shown = [*(d for _, d in drawn), *(c for c, _ in drawn), ralle, command, command_note, name]
     current = [dataset, *session.form]
-    filled = [brought, *shown, *session.form, *session.groups]
+    filled = [brought, *shown, *session.form, *session.groups, *session.executed]
     tab.select(partial(on_tab, workbench), current, [status, *shown], show_progress="hidden")
-    save.click(partial(on_save, workbench), [name, *current], [saved, session.form[0], *shown])
-    upload.upload(partial(on_upload, workbench), [upload, dataset], filled)
-    bring.click(partial(on_import, workbench), [paste, dataset], filled)
+    saving = partial(on_save, workbench), [name, *current], [saved, session.form[0], *shown]
+    save.click(*saving, show_progress="hidden")
+    upload.upload(partial(on_upload, workbench), [upload, dataset], filled, show_progress_on=[upload])
+    bring.click(partial(on_import, workbench), [paste, dataset], filled, show_progress="hidden")
 
 
 def draw_form(key: str, label: str, language: Any, ending: str) -> tuple[gr.Code, gr.DownloadButton]:
@@ -117,9 +118,8 @@ def exported(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
     files = [download(text, stem + ending) for text, (*_, ending) in zip(texts, FORMS, strict=True)]
     named = is_saved(workbench, chain)
     space = workbench.workspace
-    reference = chain.name if named else space.path / "chains" / f"{stem}.json"
     base = space.base.folder.resolve() if space.base else None
-    command = views_config.commands(reference, dataset or DEFAULT_DATASET, space.path, base)
+    command = views_config.commands(chain.name, dataset or DEFAULT_DATASET, space.path, base)
     note = "" if named else views.note(UNSAVED)
     return [*files, *texts, told(views_config.ralle_note(chain)), command, told(note), chain.name]
 
@@ -180,12 +180,13 @@ def filled_with(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
         message += views.note(
             f"Not known in this workspace: {'; '.join(unknown)}. Choose another one in Develop."
         )
-    return [told(message), *exported(workbench, dataset, chain), *form.write_chain(chain)]
+    return [told(message), *exported(workbench, dataset, chain), *form.write_chain(chain), *executed.blank()]
 
 
 def unfilled(message: str) -> list[Any]:
-    """Only a message: the form and this tab stay as they are."""
-    return [told(views.error(message)), *[gr.skip()] * (SHOWN + len(form.write_chain(Chain("", ()))))]
+    """Only a message: this tab, the form and what was executed stay as they are."""
+    filled = SHOWN + len(form.write_chain(Chain("", ())))
+    return [told(views.error(message)), *[gr.skip()] * filled, *executed.unchanged()]
 
 
 def on_tab(workbench: Workbench, dataset: str, *values: Any) -> list[Any]:

@@ -3,39 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from rallebench.bench.single import Delta, Event, StepDone, StepStarted
 from rallebench.catalog import MAX_ACTIONS
-from rallebench.chain.chain import prompt_of
 from rallebench.errors import RalleError
-from rallebench.gui import form, views
+from rallebench.gui import executed, form, views
+from rallebench.gui.executed import Steps, blank, prefix, show_step
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
-from rallebench.gui.tabs._develop_action import draw_action
-from rallebench.types import Episode, Example, Step
+from rallebench.gui.tabs._develop_action import Widgets, draw_action
+from rallebench.types import Chain, Example
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_CHAIN, DEFAULT_DATASET
 
 SHOWN_QUESTIONS = 200
-Steps = dict[int, Step]
+QUESTION = "Question (choose one, or type your own)"
 
 
 @TABS.register("develop", order=2, label="Develop")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Build a chain step by step on one question."""
     chain = workbench.workspace.chain(DEFAULT_CHAIN)
+    first = workbench.questions(DEFAULT_DATASET)[0]
+    steps, count, about = gr.State({}), gr.State(len(chain.actions)), gr.State(chain.about)
+    picked = draw_question(workbench)
+    tools = draw_tools(workbench, chain)
+    rows = [draw_action(workbench, chain, index) for index in range(MAX_ACTIONS)]
+    add = gr.Button("Add action", elem_id="develop-add-action", size="sm")
+    with gr.Accordion("The question's record", open=False):
+        record = gr.JSON(dict(first.record), elem_id="develop-record", show_label=False)
+
+    session.dataset = picked["dataset"]
+    session.form += [tools["name"], count, about, *(row[field] for row in rows for field in form.FIELDS)]
+    session.groups += [row["group"] for row in rows]
+    session.executed += [steps, tools["status"], *(row[part] for row in rows for part in ("prompt", "response"))]
+    whole_form = [*session.form, *session.groups]
+
+    wire_question(workbench, session, picked, record)
+    wire_chain(workbench, session, picked, tools)
+    edited = [*whole_form, *session.executed]
+    add.click(partial(guard, on_edit, "add", 0), session.form, edited, show_progress="hidden")
+    for index, row in enumerate(rows):
+        wire_action(workbench, session, index, row, [picked["dataset"], picked["question"], tools["mark"]])
+        for verb in ("up", "down", "remove"):
+            row[verb].click(
+                partial(guard, on_edit, verb, index), session.form, edited, show_progress="hidden"
+            )
+    targets = [row[field] for row in rows for field in ("retriever", "llm")]
+    names = [picked["dataset"], tools["saved"], *targets]
+    tab.select(partial(guard, on_names, workbench), names, names, show_progress="hidden")
+    page.load(partial(guard, on_names, workbench), names, names, show_progress="hidden")
+    session.open_in_develop.change(
+        partial(guard, on_open, workbench),
+        [session.open_in_develop, tools["mark"]],
+        [session.tabs, picked["dataset"], picked["question"], picked["gold"], record, *edited],
+        show_progress="hidden",
+    )
+
+
+# what is drawn
+
+
+def draw_question(workbench: Workbench) -> Widgets:
+    """Question set, search and question, and the gold of the chosen one."""
     examples = workbench.questions(DEFAULT_DATASET)
-    steps = gr.State({})
     with gr.Row(equal_height=True):
         dataset = gr.Dropdown(
             list(workbench.workspace.dataset_paths()),
             value=DEFAULT_DATASET,
             label="Question set",
+            allow_custom_value=True,
             elem_id="develop-dataset",
             scale=2,
         )
@@ -49,17 +89,23 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         question = gr.Dropdown(
             choices(examples, ""),
             value=examples[0].question.qid,
-            label="Question (choose one, or type your own)",
+            label=QUESTION,
             allow_custom_value=True,
             elem_id="develop-question",
             scale=6,
         )
-    gold = gr.HTML(views.gold_line(examples[0]), elem_id="develop-gold")
+    gold = gr.HTML(views.gold_line(examples[0]), elem_id="develop-gold", elem_classes="rb-flush")
+    return {"dataset": dataset, "find": find, "question": question, "gold": gold}
+
+
+def draw_tools(workbench: Workbench, chain: Chain) -> Widgets:
+    """Load, name, save and execute the chain, and a line that says what happens."""
     with gr.Row(elem_classes="rb-tools"):
         saved = gr.Dropdown(
             list(workbench.workspace.chain_paths()),
             value=DEFAULT_CHAIN,
             label="Saved chain",
+            allow_custom_value=True,
             elem_id="develop-chain",
             scale=3,
         )
@@ -78,27 +124,26 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             size="md",
         )
         stop = gr.Button("Stop", elem_id="develop-stop", scale=0, min_width=90, size="md")
-    status = gr.HTML(elem_id="develop-status")
-    count = gr.State(len(chain.actions))
-    session.form += [name, count]
-    session.dataset = dataset
-    groups, outputs, rows = [], [], []
-    for index in range(MAX_ACTIONS):
-        row = draw_action(workbench, chain, index)
-        groups.append(row["group"])
-        outputs += [row["prompt"], row["response"]]
-        session.form += [row[field] for field in form.FIELDS]
-        rows.append(row)
-    add = gr.Button("Add action", elem_id="develop-add-action", size="sm")
-    with gr.Accordion("The question's record", open=False):
-        record = gr.JSON(dict(examples[0].record), elem_id="develop-record", show_label=False)
+    status = gr.HTML(elem_id="develop-status", elem_classes="rb-flush")
+    return {
+        "saved": saved, "load": load, "name": name, "save": save,
+        "mark": mark, "execute": execute, "stop": stop, "status": status,
+    }  # fmt: skip
 
-    session.groups += groups
-    whole_form = [*session.form, *groups]
-    asked = [dataset, question]
-    shown = [steps, status, *outputs]
-    cleared = [gold, record, *shown]
-    dataset.input(partial(guard, on_dataset, workbench), [dataset], [find, question, *cleared])
+
+# what happens when
+
+
+def wire_question(workbench: Workbench, session: Session, picked: Widgets, record: gr.JSON) -> None:
+    """Choosing and finding questions."""
+    dataset, find, question = picked["dataset"], picked["find"], picked["question"]
+    cleared = [picked["gold"], record, *session.executed]
+    dataset.input(
+        partial(guard, on_dataset, workbench),
+        [dataset],
+        [find, question, *cleared],
+        show_progress_on=[picked["gold"]],
+    )
     find.input(
         partial(guard, on_find, workbench),
         [dataset, find],
@@ -106,52 +151,60 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         show_progress="hidden",
         trigger_mode="always_last",
     )
-    question.input(partial(guard, on_question, workbench), asked, cleared)
-    load.click(partial(guard, on_load_chain, workbench), [saved], [*whole_form, *shown])
-    save.click(partial(guard, on_save_chain, workbench), session.form, [saved, status])
-    mark.input(partial(guard, on_mark, workbench), [*asked, mark, steps], outputs, show_progress="hidden")
-    add.click(partial(guard, on_edit, "add", 0), [steps, *session.form], [*whole_form, *shown])
-    running = execute.click(
+    question.input(
+        partial(guard, on_question, workbench),
+        [dataset, question],
+        cleared,
+        show_progress_on=[picked["gold"]],
+    )
+
+
+def wire_chain(workbench: Workbench, session: Session, picked: Widgets, tools: Widgets) -> None:
+    """Loading, saving, executing and stopping the whole chain; showing it with or without marks."""
+    mark, status = tools["mark"], tools["status"]
+    asked = [picked["dataset"], picked["question"], mark]
+    steps, _, *outputs = session.executed
+    tools["load"].click(
+        partial(guard, on_load_chain, workbench),
+        [tools["saved"]],
+        [*session.form, *session.groups, *session.executed],
+        show_progress="hidden",
+    )
+    tools["save"].click(
+        partial(guard, on_save_chain, workbench), session.form, [tools["saved"], status], show_progress="hidden"
+    )
+    mark.input(partial(guard, on_mark, workbench), [*asked, steps], outputs, show_progress="hidden")
+    running = tools["execute"].click(
         partial(guard_stream, on_execute_chain, workbench),
-        [*asked, mark, *session.form],
-        shown,
+        [*asked, *session.form],
+        session.executed,
         show_progress="hidden",
     )
-    stop.click(None, cancels=[running]).then(on_stop, None, [status], show_progress="hidden")
-    for index, row in enumerate(rows):
-        row["kind"].change(
-            on_kind,
-            [row["kind"]],
-            [row["retriever"], row["k"], row["llm"], row["settings"]],
-            show_progress="hidden",
-        )
-        row["dialect"].change(on_dialect, [row["dialect"]], [row["template"]], show_progress="hidden")
-        one = [row["prompt"], row["response"]]
-        row["interpret"].click(
-            partial(guard, on_interpret, workbench, index),
-            [*asked, mark, steps, *session.form],
-            [row["prompt"], status],
-        )
-        row["execute"].click(
-            partial(guard_stream, on_execute_action, workbench, index),
-            [*asked, mark, steps, *session.form],
-            [steps, status, *one],
-            show_progress="hidden",
-        )
-        for verb in ("up", "down", "remove"):
-            row[verb].click(
-                partial(guard, on_edit, verb, index), [steps, *session.form], [*whole_form, *shown]
-            )
-    targets = [row[field] for row in rows for field in ("retriever", "llm")]
-    names = [dataset, saved, *targets]
-    tab.select(partial(guard, on_names, workbench), names, names, show_progress="hidden")
-    page.load(partial(guard, on_names, workbench), names, names, show_progress="hidden")
-    session.open_in_develop.change(
-        partial(guard, on_open, workbench),
-        [session.open_in_develop, mark],
-        [session.tabs, dataset, question, gold, record, *whole_form, *shown],
+    tools["stop"].click(None, cancels=[running]).then(on_stop, None, [status], show_progress="hidden")
+
+
+def wire_action(
+    workbench: Workbench, session: Session, index: int, row: Widgets, asked: list[Any]
+) -> None:
+    """Interpreting and executing one action; its widgets follow its function and its dialect."""
+    steps, status = session.executed[:2]
+    given = [*asked, steps, *session.form]
+    row["kind"].change(
+        on_kind, [row["kind"]], [row["retriever"], row["k"], row["llm"], row["settings"]], show_progress="hidden"
+    )
+    row["dialect"].change(on_dialect, [row["dialect"]], [row["template"]], show_progress="hidden")
+    row["interpret"].click(
+        partial(guard, on_interpret, workbench, index), given, [row["prompt"], status], show_progress="hidden"
+    )
+    row["execute"].click(
+        partial(guard_stream, on_execute_action, workbench, index),
+        given,
+        [steps, status, row["prompt"], row["response"]],
         show_progress="hidden",
     )
+
+
+# the handlers
 
 
 def choices(examples: tuple[Example, ...], words: str) -> list[tuple[str, str]]:
@@ -161,23 +214,20 @@ def choices(examples: tuple[Example, ...], words: str) -> list[tuple[str, str]]:
     return [(" ".join(q.text.split())[:160], q.qid) for _, q in zip(range(SHOWN_QUESTIONS), found)]
 
 
-def blank() -> list[Any]:
-    """Steps, status and all prompts and responses as they are before anything ran."""
-    return [{}, "", *[views.empty(views.EMPTY_PROMPT), views.empty(views.EMPTY_RESPONSE)] * MAX_ACTIONS]
-
-
 def on_dataset(workbench: Workbench, dataset: str) -> list[Any]:
     """Another question set: its questions, the first one chosen."""
     examples = workbench.questions(dataset)
     first = examples[0]
-    update = gr.update(choices=choices(examples, ""), value=first.question.qid)
+    update = gr.update(choices=choices(examples, ""), value=first.question.qid, label=QUESTION)
     return ["", update, views.gold_line(first), dict(first.record), *blank()]
 
 
 def on_find(workbench: Workbench, dataset: str, words: str) -> Any:
     """Offer the questions of the set that hold the words."""
     found = choices(workbench.questions(dataset), words)
-    return gr.update(choices=found, label=f"Question ({len(found)} shown; choose one, or type your own)")
+    first = "the first " if len(found) == SHOWN_QUESTIONS else ""
+    label = f"Question ({first}{len(found)} found; choose one, or type your own)"
+    return gr.update(choices=found, label=label if words.strip() else QUESTION)
 
 
 def on_question(workbench: Workbench, dataset: str, chosen: str) -> list[Any]:
@@ -201,17 +251,17 @@ def on_save_chain(workbench: Workbench, *values: Any) -> list[Any]:
     ]
 
 
-def on_edit(verb: str, index: int, steps: Steps, *values: Any) -> list[Any]:
-    """Add, remove or move an action; what was executed before the place stays in memory, the screen is cleared."""
+def on_edit(verb: str, index: int, *values: Any) -> list[Any]:
+    """Add, remove or move an action; an added one leaves what was executed on the screen."""
     chain = form.read_chain(values)
     if verb == "add":
-        return [*form.write_chain(form.added(chain)), *[gr.skip()] * (2 + 2 * MAX_ACTIONS)]
+        return [*form.write_chain(form.added(chain), since=chain), *executed.unchanged()]
     changed = (
         form.removed(chain, index)
         if verb == "remove"
         else form.moved(chain, index, -1 if verb == "up" else 1)
     )
-    return [*form.write_chain(changed), *blank()]
+    return [*form.write_chain(changed, since=chain), *blank()]
 
 
 def on_kind(kind: str) -> list[Any]:
@@ -229,9 +279,11 @@ def on_interpret(
     workbench: Workbench, index: int, dataset: str, chosen: str, mark: bool, steps: Steps, *values: Any
 ) -> list[Any]:
     """Fill in the template of one action; nothing is run."""
-    example = workbench.example(dataset, chosen)
+    example, chain = workbench.example(dataset, chosen), form.read_chain(values)
+    if not chain.actions[index].template:
+        return [views.note(executed.ENDS_HERE), ""]
     try:
-        text = workbench.plan_action(form.read_chain(values), index, example.question, prefix(steps, index))
+        text = workbench.plan_action(chain, index, example.question, prefix(steps, index))
     except RalleError as error:
         return [views.error(str(error)), ""]
     return [views.prompt(text, example.gold, mark, waiting=True), ""]
@@ -240,81 +292,17 @@ def on_interpret(
 def on_execute_action(
     workbench: Workbench, index: int, dataset: str, chosen: str, mark: bool, steps: Steps, *values: Any
 ) -> Iterator[list[Any]]:
-    """Run one action on what the earlier ones answered; later steps are forgotten."""
-    example = workbench.example(dataset, chosen)
-    yield [gr.skip(), views.note(f"Running action {index + 1} …"), gr.skip(), views.empty("…")]
-    try:
-        step = workbench.execute_action(
-            form.read_chain(values), index, example.question, prefix(steps, index)
-        )
-    except RalleError as error:
-        yield [gr.skip(), "", gr.skip(), views.error(str(error))]
-        return
-    kept = {**{i: s for i, s in steps.items() if i < index}, index: step}
-    yield [kept, "", *show_step(workbench, step, example, mark)]
+    """Run one action on what the earlier ones answered."""
+    example, chain = workbench.example(dataset, chosen), form.read_chain(values)
+    yield from executed.one_action(workbench, chain, index, example, mark, steps)
 
 
 def on_execute_chain(
     workbench: Workbench, dataset: str, chosen: str, mark: bool, *values: Any
 ) -> Iterator[list[Any]]:
     """Run every action up to the last, each shown as it starts, streams and ends."""
-    example = workbench.example(dataset, chosen)
-    chain = form.read_chain(values)
-    screen = blank()
-    screen[1] = views.note("Loading what the chain names …")
-    yield screen
-    watched = Watched(workbench, example, mark, len(chain.actions))
-    for event in workbench.execute_chain(chain, example.question, stream=True):
-        yield watched.screen(event)
-
-
-@dataclass
-class Watched:
-    """A chain that is being executed, and what the page shows of each of its events."""
-
-    workbench: Workbench
-    example: Example
-    mark: bool
-    actions: int
-    steps: Steps = field(default_factory=dict)
-    written: str = ""
-
-    def screen(self, event: Event) -> list[Any]:
-        """Updates for steps, status and every prompt and response; what did not change is skipped."""
-        screen: list[Any] = [gr.skip()] * (2 + 2 * MAX_ACTIONS)
-        gold = self.example.gold
-        if isinstance(event, StepStarted):
-            self.written = ""
-            screen[1] = views.note(f"Running action {event.index + 1} of {self.actions} …")
-            screen[2 + 2 * event.index] = views.prompt(prompt_of(event.request), gold, self.mark)
-            screen[3 + 2 * event.index] = views.empty("…")
-        elif isinstance(event, Delta):
-            self.written += event.text
-            body = views.marked(self.written, gold.answers, self.mark)
-            screen[3 + 2 * event.index] = views.text_box("Response", body)
-        elif isinstance(event, StepDone):
-            self.steps = screen[0] = {**self.steps, event.index: event.step}
-            at = 2 + 2 * event.index
-            screen[at : at + 2] = show_step(self.workbench, event.step, self.example, self.mark)
-        else:
-            self.workbench.trace(event, self.example.question.text, "develop")
-            screen = end_of_chain(event, screen)
-        return screen
-
-
-def end_of_chain(episode: Episode, screen: list[Any]) -> list[Any]:
-    """What the page shows when a chain ended: its time, or its error where it happened."""
-    if episode.error:
-        screen[1] = views.error(episode.error)
-        at = 3 + 2 * len(episode.steps)
-        if at < len(screen):
-            screen[at] = views.error(episode.error)
-        return screen
-    seconds = sum(step.seconds for step in episode.steps if not step.cached)
-    screen[1] = views.note(f"Done: {len(episode.steps)} actions, {seconds:.2f} s.", "good")
-    if episode.outcome and episode.outcome.stop_reason == "empty_template":
-        screen[1] = views.note(f"Stopped before action {len(episode.steps) + 1}: its template is empty.")
-    return screen
+    example, chain = workbench.example(dataset, chosen), form.read_chain(values)
+    yield from executed.whole_chain(workbench, chain, example, mark)
 
 
 def on_stop() -> str:
@@ -325,10 +313,10 @@ def on_stop() -> str:
 def on_mark(workbench: Workbench, dataset: str, chosen: str, mark: bool, steps: Steps) -> list[Any]:
     """Show the same steps with or without marks."""
     example = workbench.example(dataset, chosen)
-    updates: list[Any] = [gr.skip()] * (2 * MAX_ACTIONS)
+    updates = executed.unchanged()
     for index, step in steps.items():
-        updates[2 * index : 2 * index + 2] = show_step(workbench, step, example, mark)
-    return updates
+        updates[executed.place(index)] = show_step(workbench, step, example, mark)
+    return updates[2:]
 
 
 def on_names(workbench: Workbench, *values: Any) -> list[Any]:
@@ -350,8 +338,8 @@ def on_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> 
     error = opened.episode.error
     screen[1] = views.error(error) if error else views.note(f"Opened from the run {wanted['run']}.")
     for index, step in steps.items():
-        screen[2 + 2 * index : 4 + 2 * index] = show_step(workbench, step, example, mark)
-    question = gr.update(choices=choices((example,), ""), value=example.question.qid)
+        screen[executed.place(index)] = show_step(workbench, step, example, mark)
+    question = gr.update(choices=choices((example,), ""), value=example.question.qid, label=QUESTION)
     shown = [
         gr.Tabs(selected="develop"),
         opened.dataset,
@@ -360,22 +348,3 @@ def on_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> 
         dict(example.record),
     ]
     return [*shown, *form.write_chain(opened.chain), *screen]
-
-
-def prefix(steps: Steps, index: int) -> list[Step]:
-    """The steps of the actions before ``index`` that ran without a gap."""
-    found: list[Step] = []
-    while len(found) < index and len(found) in steps:
-        found.append(steps[len(found)])
-    return found
-
-
-def show_step(workbench: Workbench, step: Step, example: Example, mark: bool) -> list[str]:
-    """Prompt and response of a step as HTML."""
-    rank = None
-    if mark:
-        try:
-            rank = workbench.gold_rank(step, example.gold.pages)
-        except RalleError:
-            rank = None
-    return [views.step_prompt(step, example.gold, mark), views.response(step, example.gold, mark, rank)]

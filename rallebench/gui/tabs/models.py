@@ -9,12 +9,12 @@ from typing import Any
 import gradio as gr
 
 from rallebench import memory
+from rallebench.catalog import LLMEntry
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_models
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._models_add import draw_add, offer
-from rallebench.gui.tabs._models_index import draw_index
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_CHAIN
 
@@ -23,6 +23,7 @@ WELCOME = (
     "rallebench and need no download, no key and no GPU. **Then open Develop**, where a chain that uses them "
     "waits with its first question."
 )
+BUILD = "To import a corpus, build an index over it or combine retrievers, open the **Data** tab."
 NOTHING = "Nothing is being loaded. Tick what you need and press Load; what is loaded stays loaded."
 NO_ANSWER = "The answer comes here; the model is really asked, whatever it answered before."
 TRY = (
@@ -49,14 +50,23 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     with gr.Row(equal_height=True, elem_classes="rb-tools"):
         load = gr.Button("Load", variant="primary", elem_id="models-load", scale=2, min_width=110)
         develop = gr.Button("Open Develop", elem_id="models-open-develop", scale=2, min_width=130)
-        loaded = gr.Dropdown([], label="Loaded now", elem_id="models-loaded", scale=4, min_width=200)
+        # A custom value is let through to the workbench, whose sentence is better than Gradio's: between two
+        # refreshes a page may name what somebody else has just unloaded.
+        loaded = gr.Dropdown(
+            [],
+            label="Loaded now",
+            allow_custom_value=True,
+            elem_id="models-loaded",
+            scale=4,
+            min_width=200,
+        )
         unload = gr.Button("Unload", elem_id="models-unload", scale=1, min_width=110)
     progress = gr.HTML(views.empty(NOTHING), elem_id="models-progress", elem_classes="rb-flush")
     held = gr.HTML(now["memory"], elem_id="models-memory", elem_classes="rb-flush")
     table = gr.HTML(now["table"], elem_id="models-table", elem_classes=["rb-flush", "rb-long"])
     draw_add(workbench, llms)
     askable = draw_ask(workbench)
-    draw_index(workbench, retrievers)
+    gr.Markdown(BUILD, elem_id="models-build")
 
     choosers = [retrievers, llms, loaded, askable]
     running = load.click(
@@ -96,12 +106,17 @@ def recommended(workbench: Workbench) -> list[str]:
 
 def snapshot(workbench: Workbench) -> Snapshot:
     """What can be loaded, what is loaded and what memory is held, now. Damaged entries are a sentence."""
-    status, problem, llms = workbench.status(), "", {}
-    retrievers = workbench.workspace.retrievers()
+    status, problem = workbench.status(), ""
+    retrievers: dict[str, str] = {}
+    llms: dict[str, LLMEntry] = {}
+    try:
+        retrievers = workbench.workspace.retrievers()
+    except RalleError as error:
+        problem += views.error(str(error))
     try:
         llms = workbench.workspace.llms()
     except RalleError as error:
-        problem = views.error(str(error))
+        problem += views.error(str(error))
     rows = views_models.rows(retrievers, llms, status, loading_now(workbench))
     return {
         "retrievers": list(retrievers),
@@ -184,7 +199,12 @@ def draw_ask(workbench: Workbench) -> gr.Dropdown:
     """One question to a loaded model; returns the list of those that can be asked."""
     with gr.Accordion("Ask a language model one question", open=False, elem_id="models-ask-panel"), gr.Row():
         with gr.Column(scale=5, min_width=320):
-            llm = gr.Dropdown([], label="Language model (of those loaded)", elem_id="models-ask-llm")
+            llm = gr.Dropdown(
+                [],
+                label="Language model (of those loaded)",
+                allow_custom_value=True,
+                elem_id="models-ask-llm",
+            )
             prompt = gr.Textbox(TRY, label="Prompt", lines=5, max_lines=16, elem_id="models-ask-prompt")
             with gr.Row():
                 ask = gr.Button("Ask", elem_id="models-ask", scale=3)

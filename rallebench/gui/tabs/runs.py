@@ -13,13 +13,12 @@ import gradio as gr
 from rallebench.bench.store import RunFolder
 from rallebench.catalog import chain_from_json
 from rallebench.errors import RalleError, UsageError
-from rallebench.files import read_json
 from rallebench.gui import views, views_runs
 from rallebench.gui.form import KINDS
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.tracking import server
-from rallebench.tracking.connection import is_server, tracking_uri_of, without_credentials
+from rallebench.tracking.connection import tracking_uri_of, without_credentials
 from rallebench.tracking.mlflow import remembered
 from rallebench.types import Action
 from rallebench.workbench import Workbench
@@ -28,7 +27,7 @@ T = TypeVar("T")
 
 NO_RUNS = (
     "No run yet. Open Develop and look at the chain there, then open Benchmark and press Run benchmark: "
-    "the run appears here. On the command line: rallebench run --chain starter."
+    "the run appears here. On the command line: python -m rallebench run --chain starter."
 )
 NOTHING_CHOSEN = "Click a run to see its report, its chain and its warnings."
 WIDTHS = ["17%", "7%", "8%", "6%", "6%", "6%", "7%", "9%", "8%", "9%", "8%", "9%"]
@@ -277,7 +276,8 @@ def on_start_mlflow(workbench: Workbench) -> Iterator[str]:
     """Start MLflow's page, then link to it."""
     try:
         for said in workbench.start_mlflow():
-            yield (link(said) if said.startswith("http") else views.note(said)) + by_hand(workbench)
+            told = link(workbench, said) if said.startswith("http") else views.note(said)
+            yield told + by_hand(workbench)
     except RalleError as error:
         yield views.error(str(error)) + by_hand(workbench)
 
@@ -285,32 +285,29 @@ def on_start_mlflow(workbench: Workbench) -> Iterator[str]:
 def mlflow_line(workbench: Workbench) -> str:
     """Where MLflow's page is now, or how to start it."""
     try:
-        url = mlflow_url(workbench)
-        return (link(url) if url else "") + by_hand(workbench)
+        url = server.page_address(workbench.workspace.path, tracking_uri=workbench.tracking_uri)
+        return (link(workbench, url) if url else "") + by_hand(workbench)
     except RalleError as error:
         return views.error(str(error))
 
 
-def mlflow_url(workbench: Workbench) -> str:
-    """The address of MLflow's page over this workspace if it can be opened now, '' otherwise."""
-    uri = tracking_uri_of(workbench.workspace.path, workbench.tracking_uri)
-    if is_server(uri):
-        return without_credentials(uri)
-    try:
-        url = str(read_json(workbench.workspace.path / server._NOTE)["url"])
-    except (RalleError, KeyError, TypeError):
-        return ""
-    return url if server.answers(url) else ""
-
-
-def link(url: str) -> str:
-    """A link to MLflow's page."""
-    shown = escape(url, quote=True)
+def link(workbench: Workbench, url: str) -> str:
+    """A link to MLflow's page: to the table of runs, where one of the workspace is known to be there."""
+    target, shown = escape(runs_page(workbench, url), quote=True), escape(url)
     where = " (for a browser on the machine that runs rallebench)" if "://127.0.0.1" in url else ""
     return (
-        f'<div class="rb-good">MLflow\'s page: <a href="{shown}" target="_blank" rel="noopener">{shown}</a>'
+        f'<div class="rb-good">MLflow\'s page: <a href="{target}" target="_blank" rel="noopener">{shown}</a>'
         f"{where}</div>"
     )
+
+
+def runs_page(workbench: Workbench, url: str) -> str:
+    """Where MLflow's page at ``url`` lists the workspace's runs; ``url`` itself if none is known there."""
+    uri = without_credentials(tracking_uri_of(workbench.workspace.path, workbench.tracking_uri))
+    logged = (remembered(run.path) for run in workbench.runs())
+    known = (entry.get("experiment_id") for entry in logged if entry.get("tracking_uri") == uri)
+    experiment = next(filter(None, known), "")
+    return f"{url}/#/experiments/{experiment}/runs" if experiment else url
 
 
 def by_hand(workbench: Workbench) -> str:

@@ -6,19 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.llms._openai.failures import NOT_OPENAI, SEE_LOG, Failure, short
+from rallebench.endpoints.failures import NOT_OPENAI, SEE_LOG, Failure, short
 from rallebench.types import Reply, ToolCall
-
-
-def parsed(text: bytes, key: str) -> Any:
-    """JSON text as a value; raises Failure."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        shown = short(text[:2000].decode("utf-8", "replace"), key, 80)
-        raise Failure(
-            f"answered with something that is not JSON ({shown or 'nothing'})", NOT_OPENAI
-        ) from None
 
 
 def reply_of(document: Any, key: str) -> Reply:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rallebench.endpoints.addresses import OPENAI, check_address
+from rallebench.endpoints.attempts import MAX_PAUSE
+from rallebench.endpoints.key import check_variable
 from rallebench.errors import UsageError
 from rallebench.llms import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, checked_number
-from rallebench.llms._openai.addresses import OPENAI, check_address
-
-MAX_PAUSE = 60.0
-"""Seconds: the longest pause that we choose ourselves."""
 
 OURS = frozenset({"messages", "model", "n", "stream", "stream_options"})
 """Fields of the request that ``extra_body`` and a request's options may not set."""
@@ -54,7 +52,7 @@ def check(name: str, given: Settings) -> None:
         raise UsageError(f"{name!r}: model is empty; it must be the name the server knows the model by.")
     check_address(name, given.base_url)
     if given.api_key_env is not None:
-        _check_variable(name, given.api_key_env)
+        check_variable(name, given.api_key_env)
     checked_number(name, "timeout", given.timeout, 0.01, 86_400)
     checked_number(name, "concurrency", given.concurrency, 1, 256, whole=True)
     checked_number(name, "max_retries", given.max_retries, 0, 100, whole=True)
@@ -67,15 +65,6 @@ def check(name: str, given: Settings) -> None:
     if not isinstance(given.extra_body, Mapping):
         raise UsageError(f"{name!r}: extra_body must be an object of request fields.")
     check_fields(name, "extra_body", given.extra_body)
-
-
-def _check_variable(name: str, variable: Any) -> None:
-    # Capitals only: what looks like a key is refused here and never printed.
-    if not isinstance(variable, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):
-        raise UsageError(
-            f"{name!r}: api_key_env must be the name of an environment variable in capitals, such as "
-            "OPENAI_API_KEY; the key itself belongs into that variable, not here."
-        )
 
 
 def check_fields(name: str, where: str, fields: Mapping[str, Any]) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rallebench.llms._openai.failures import DROPPED, NOT_OPENAI, Failure
-from rallebench.llms._openai.replies import choice_of, parsed, reply_of, text_of
+from rallebench.endpoints.failures import DROPPED, NOT_OPENAI, Failure
+from rallebench.endpoints.reading import parsed
+from rallebench.llms._openai.replies import choice_of, reply_of, text_of
 from rallebench.types import Reply
 
 

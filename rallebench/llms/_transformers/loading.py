@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.checkpoints.failures import LESS, loading_failed
+from rallebench.checkpoints.folders import BITS, content_hash, model_folder, needed_bytes
 from rallebench.errors import BackendMemoryError, BadFileError, MissingPackageError
-from rallebench.llms._transformers.failures import LESS, loading_failed
-from rallebench.llms._transformers.folders import BITS, content_hash, model_folder, needed_bytes
 from rallebench.llms._transformers.settings import Settings
 from rallebench.memory import Memory, free_ram_bytes, release, size
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import re
 
+from rallebench.endpoints import Endpoint
+from rallebench.endpoints.addresses import OPENAI, is_loopback, is_openai
 from rallebench.errors import UsageError
-from rallebench.llms._openai.addresses import OPENAI, is_loopback, is_openai
-from rallebench.llms._openai.settings import Settings
 
 OPENAI_VARIABLE = "OPENAI_API_KEY"
 
 _SECRET = re.compile(r"\b(?:(?i:bearer)\s+\S{12,}|(?:sk|gsk|xai|hf)[-_](?=\S*[\d*])[\w*.-]{8,})")
 
 
-def variable_of(given: Settings) -> str:
+def variable_of(given: Endpoint) -> str:
     """The environment variable whose key this server may see, '' if there is none.
 
     OPENAI_API_KEY is lent to a stranger's server only by a user who names it.
@@ -25,7 +25,17 @@ def variable_of(given: Settings) -> str:
     return OPENAI_VARIABLE if known else ""
 
 
-def key_from_environment(name: str, given: Settings) -> str:
+def check_variable(name: str, variable: object) -> None:
+    """Raise UsageError unless ``variable`` can be the name of an environment variable."""
+    # Capitals only: what looks like a key is refused here and never printed.
+    if not isinstance(variable, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):
+        raise UsageError(
+            f"{name!r}: api_key_env must be the name of an environment variable in capitals, such as "
+            "OPENAI_API_KEY; the key itself belongs into that variable, not here."
+        )
+
+
+def key_from_environment(name: str, given: Endpoint) -> str:
     """The key, '' if there is none; many servers in one's own network need none."""
     variable = variable_of(given)
     key = os.environ.get(variable, "").strip() if variable else ""
@@ -42,7 +52,7 @@ def key_from_environment(name: str, given: Settings) -> str:
     return key
 
 
-def how_to_set(given: Settings, key: str) -> str:
+def how_to_set(given: Endpoint, key: str) -> str:
     """How to mend a key that the server refused."""
     variable = variable_of(given)
     if not variable:

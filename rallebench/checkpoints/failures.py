@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from rallebench.checkpoints.folders import damaged
 from rallebench.errors import (
     BackendError,
     BackendMemoryError,
@@ -12,7 +13,6 @@ from rallebench.errors import (
     RalleError,
     UsageError,
 )
-from rallebench.llms._transformers.folders import damaged
 
 log = logging.getLogger(__name__)
 

@@ -115,7 +115,7 @@ def needed_bytes(folder: Path, dtype: str, quantization: str = "none") -> int:
     for file in weight_files(folder):
         if file.suffix != ".safetensors":
             return 0
-        for tensor, count, stored, dimensions in _tensors(file):
+        for tensor, count, stored, dimensions in tensors(file):
             shrinks = dimensions == 2 and not any(part in tensor for part in _NOT_QUANTISED)
             if stored not in _PLAIN:
                 bits += 8 * count
@@ -124,7 +124,7 @@ def needed_bytes(folder: Path, dtype: str, quantization: str = "none") -> int:
     return int(bits / 8)
 
 
-def _tensors(file: Path) -> Iterator[tuple[str, int, str, int]]:
+def tensors(file: Path) -> Iterator[tuple[str, int, str, int]]:
     """(name, elements, dtype, dimensions) from a safetensors header; raises BadFileError."""
     try:
         with open(file, "rb") as handle:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
+from rallebench.endpoints import Endpoint
+from rallebench.endpoints.failures import Failure, unloaded
 from rallebench.errors import BackendError
-from rallebench.llms._openai.failures import Failure, unloaded
-from rallebench.llms._openai.settings import MAX_PAUSE, Settings
-from rallebench.types import Reply
 
 MAX_RETRY_AFTER = 120.0
 """Seconds: a server that asks to wait for longer is reported instead."""
 
-Try = Callable[[], Iterator["str | Reply"]]
-"""Asks once: pieces of text, then the Reply; raises Failure."""
+MAX_PAUSE = 60.0
+"""Seconds: the longest pause that we choose ourselves."""
+
+T = TypeVar("T")
 
 
-def attempts(once: Try, name: str, given: Settings, closed: threading.Event) -> Iterator[str | Reply]:
-    """What ``once`` yields; tried again while nothing was handed out and the failure deserves it.
+def attempts(
+    once: Callable[[], Iterator[T]], name: str, given: Endpoint, closed: threading.Event
+) -> Iterator[T]:
+    """What ``once`` yields (it raises Failure); tried again while nothing was handed out and the failure deserves it.
 
     Raises BackendError when it does not, and as soon as ``closed`` is set.
     """

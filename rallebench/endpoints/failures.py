@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.endpoints import Endpoint
+from rallebench.endpoints.key import how_to_set, without_keys
 from rallebench.errors import BackendError
-from rallebench.llms._openai.key import how_to_set, without_keys
-from rallebench.llms._openai.settings import Settings
 
 TIMEOUT_RETRIES = 2
 """A time-out costs ``timeout`` seconds each, so it is not worth all of ``max_retries``."""
@@ -57,7 +57,7 @@ def timed_out(seconds: float) -> Failure:
     )
 
 
-def refused(error: Any, said: str, given: Settings, key: str) -> Failure:
+def refused(error: Any, said: str, given: Endpoint, key: str) -> Failure:
     """A status other than 2xx; ``error`` is the client's, ``said`` the server's own words."""
     status = int(error.status_code)
     told = f"({status}: {said})" if said else f"({status})"

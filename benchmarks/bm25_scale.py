@@ -1,0 +1,119 @@
+"""BM25 over 200,000 passages: how long it takes to build, and how many queries a second it answers in a batch.
+
+The corpus and the questions are those of ``bm25_build.py``. Everything after the build is measured in a
+fresh process: the first batch, where a just-in-time compiler would have to compile, later batches, and the
+memory that is not mapped from files. The bare figure is bm25s's own ``retrieve`` over the same index and
+tokens, numpy backend, turn by turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import _report
+import bm25_build
+from _report import Fact, Measure, Report
+
+TARGET_SECONDS, TARGET_QPS = 180.0, 700.0
+K = 5
+
+
+def answer(indexes: Path, name: str, asked: int, rounds: int) -> dict[str, Any]:
+    """Seconds and memory of batches in this process, ours and bm25s's own."""
+    import psutil
+
+    from rallebench.loading import Encoders, open_retriever
+    from rallebench.tokens import tokenize
+    from rallebench.workspace import Workspace
+
+    process = psutil.Process()
+    queries = bm25_build.queries(asked)
+    retriever: Any = [*open_retriever(Workspace(indexes.parent), name, Encoders())][-1]
+    before = process.memory_info()
+    started = time.perf_counter()
+    hits = retriever.search(queries, K)
+    first = time.perf_counter() - started
+    after = process.memory_info()
+    held = (after.rss - after.shared) - (before.rss - before.shared)
+    compilers = [package for package in bm25_build.COMPILERS if package in sys.modules]
+
+    import bm25s
+
+    model = bm25s.BM25.load(str(indexes / name / "bm25"), mmap=True, show_progress=False)
+    known = [[token for token in tokenize(query) if token in model.vocab_dict] for query in queries]
+    ours, bare = [], []
+    for _ in range(rounds):
+        ours.append(_report.timed(lambda: retriever.search(queries, K))[0].processor)
+        took, found = _report.timed(lambda: model.retrieve(known, k=K, show_progress=False, n_threads=0))
+        bare.append(took.processor)
+    # bm25s cuts ties as it likes: the scores are compared, not the passages.
+    same = all(
+        [round(hit.score, 4) for hit in mine] == [round(float(score), 4) for score in theirs][: len(mine)]
+        for mine, theirs in zip(hits, found.scores)
+        if mine
+    )
+    return {"first": first, "ours": ours, "bare": bare, "held": held, "same": same, "compilers": compilers}
+
+
+def measure(folder: Path, passages: int, rounds: int, asked: int) -> Report:
+    """Build once; ask in a fresh process."""
+    corpus = folder / "corpus.tsv"
+    count = bm25_build.write_corpus(corpus, passages, [])
+    took, manifest = _report.timed(lambda: bm25_build.ours(corpus, folder / "indexes", "scale"))
+    command = [sys.executable, __file__, "--answer", str(folder / "indexes"), "scale", str(asked), str(rounds)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=_report.child_environment()
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    most = TARGET_SECONDS * max(1.0, count / 200_000)
+    return Report(
+        "bm25_scale",
+        {"passages": count, "queries": asked, "index": f"{manifest.bytes / 2**20:.0f} MB"},
+        [
+            Measure("build", "s", [took.wall], most=most),
+            Measure("its processor time", "s", [took.processor]),
+            Measure(
+                "queries a second of processor time, in a batch",
+                "/s",
+                [asked / seconds for seconds in found["ours"]],
+                [asked / seconds for seconds in found["bare"]],
+                "bare bm25s",
+                least=TARGET_QPS,
+            ),
+            Measure("first batch, by the clock", "s", [found["first"]]),
+            Measure("memory of the first batch, mapped files apart", "MB", [found["held"] / 2**20]),
+        ],
+        [
+            Fact("passages indexed", manifest.passages, count),
+            Fact("scores equal bm25s's over the same tokens", found["same"], True),
+            Fact("compilers imported for a batch", found["compilers"], []),
+        ],
+    )
+
+
+def main() -> int:
+    """Measure and print."""
+    flags = _report.parser(__doc__, rounds=5)
+    flags.add_argument("--passages", type=int, default=200_000, metavar="N", help="default: 200000")
+    flags.add_argument("--answer", nargs=4, help=argparse.SUPPRESS)
+    arguments = flags.parse_args()
+    if arguments.answer:
+        indexes, name, asked, rounds = arguments.answer
+        print(json.dumps(answer(Path(indexes), name, int(asked), int(rounds))))
+        return 0
+    passages, rounds, asked = arguments.passages, arguments.rounds, 1000
+    if arguments.quick:
+        passages, rounds, asked = 600, 1, 50
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(Path(folder), passages, rounds, asked).tell(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

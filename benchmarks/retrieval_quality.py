@@ -1,0 +1,208 @@
+"""How well the retrievers find the gold passage: BM25, the embedded encoder, both fused, both fused and re-ranked.
+
+``--data FOLDER`` holds question sets in KILT's form, in the folder or one level below: ``NAME_corpus.tsv`` with
+``NAME_kilt.jsonl`` and, where a page has several passages, ``NAME_doc_id_to_wikipedia_id.json``; a folder with
+``corpus.tsv`` and one ``*_kilt.jsonl`` is a set of its folder's name. Without ``--data`` the starter corpus and
+its questions are asked. ``--together`` puts all passages of the sets into one corpus, so that each set's passages
+are distractors of the others.
+
+page hit@1: the first passage is of a gold page; page hit@5: one of the first five is. passage hit@1 and @5: the same
+for the gold passage itself, over the questions that name one. The bare figure of every other retriever is BM25's.
+The re-ranker is what ``--reranker`` names, a folder or hub id of a cross-encoder; none comes with the project, so
+without it nothing is re-ranked.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import _report
+from _report import Fact, Measure, Report
+
+from rallebench.types import Hit, Passage
+from rallebench.workbench import Workbench
+
+DEPTH = 5
+QUICK = 20
+REFERENCE = {
+    "xquad_en": (0.966, 0.990, 0.925, 0.984),
+    "xquad_zh": (0.983, 0.997, 0.942, 0.990),
+    "newwiki": (0.908, 0.974, 0.768, 0.911),
+    "qed_nq": (0.845, 0.945, 0.828, 0.942),
+    "crud": (0.475, 0.829, None, None),
+}
+"""What BM25 (k1 0.9, b 0.4, title and text, no stop words, no stemming, Chinese bigrams) reaches on known sets."""
+
+FIGURES = ("page hit@1", "page hit@5", "passage hit@1", "passage hit@5")
+ROUNDING = 0.0005
+"""The reference is given to three places."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with the pages and passages that answer it."""
+
+    text: str
+    pages: frozenset[str]
+    passages: frozenset[str]
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """A corpus with its questions; passage ids are unique across sets."""
+
+    name: str
+    passages: Sequence[Passage]
+    questions: Sequence[Asked]
+
+
+def question_sets(folder: Path, wanted: Sequence[str]) -> Iterator[QuestionSet]:
+    """The sets of a folder, by name; corpora without questions, and questions without a corpus, are left out."""
+    for corpus in sorted([*folder.glob("*corpus.tsv"), *folder.glob("*/*corpus.tsv")]):
+        stem = corpus.name.removesuffix("corpus.tsv")
+        named = sorted(corpus.parent.glob(f"{stem or '*'}kilt.jsonl"))
+        name = stem.rstrip("_") or corpus.parent.name
+        if len(named) == 1 and (not wanted or name in wanted):
+            yield read_set(name, corpus, named[0], corpus.parent / f"{stem}doc_id_to_wikipedia_id.json")
+
+
+def read_set(name: str, corpus: Path, questions: Path, page_map: Path) -> QuestionSet:
+    """One set; a passage that no map gives a page is a page of its own."""
+    from rallebench.corpora.reading import read_corpus
+
+    pages: dict[str, Any] = json.loads(page_map.read_text(encoding="utf-8")) if page_map.is_file() else {}
+    passages = [
+        Passage(f"{name}/{p.doc_id}", p.text, p.title, f"{name}/{pages.get(p.doc_id, p.doc_id)}")
+        for p in read_corpus(corpus)
+    ]
+    asked = []
+    with open(questions, encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            gold = [p for output in record["output"] for p in output.get("provenance") or []]
+            asked.append(
+                Asked(
+                    record["input"],
+                    frozenset(f"{name}/{p['wikipedia_id']}" for p in gold),
+                    frozenset(f"{name}/{p['doc_id']}" for p in gold if "doc_id" in p),
+                )
+            )
+    return QuestionSet(name, passages, [question for question in asked if question.pages])
+
+
+def starter() -> QuestionSet:
+    """The corpus and the questions that come with the project."""
+    folder = _report.PROJECT / "rallebench" / "starter"
+    questions = next(path for path in sorted((folder / "questions").glob("*.jsonl")) if path.stem == "starter-qa")
+    return read_set("starter", folder / "corpus.tsv", questions, folder / "page_map.json")
+
+
+def build(workbench: Workbench, passages: Sequence[Passage], name: str) -> tuple[str, str]:
+    """The names of a BM25 and a dense index over ``passages``."""
+    folder = workbench.workspace.path
+    corpus, pages = folder / f"{name}.jsonl", folder / f"{name}.json"
+    with open(corpus, "w", encoding="utf-8") as handle:
+        for p in passages:
+            handle.write(json.dumps({"id": p.doc_id, "text": p.text, "title": p.title}, ensure_ascii=False) + "\n")
+    pages.write_text(json.dumps({p.doc_id: p.page_id for p in passages}), encoding="utf-8")
+    made = (f"{name}-bm25", f"{name}-dense")
+    for index, kind in zip(made, ("bm25", "flat")):
+        print(f"building {index} over {len(passages):,} passages", file=sys.stderr)
+        for _ in workbench.build_index(index, corpus, kind, page_map=pages):
+            pass
+    return made
+
+
+def retrievers(sparse: str, dense: str, reranker: str) -> dict[str, str]:
+    """What is compared: its name for people → its name for the workbench."""
+    hybrid = f"rrf:{sparse},{dense}?weights=0.5,0.5"
+    found = {"BM25": sparse, "dense (MiniLM)": dense, "hybrid (rrf)": hybrid}
+    if reranker:
+        found["hybrid + re-rank"] = f"rerank:({hybrid})?model={reranker}&depth=50"
+    return found
+
+
+def ask(workbench: Workbench, retriever: str, questions: Sequence[Asked]) -> list[tuple[Hit, ...]]:
+    """The first five hits of every question."""
+    for _ in workbench.load(retriever, "retriever"):
+        pass
+    found: list[tuple[Hit, ...]] = workbench.backends.retrievers[retriever].search([q.text for q in questions], DEPTH)
+    return found
+
+
+def shares(questions: Sequence[Asked], found: Sequence[Sequence[Hit]]) -> dict[str, tuple[float, int]]:
+    """Figure → (share, number of questions it is over)."""
+    rows: dict[str, list[bool]] = {figure: [] for figure in FIGURES}
+    for question, hits in zip(questions, found):
+        pages = [hit.passage.page_id in question.pages for hit in hits]
+        rows["page hit@1"].append(any(pages[:1]))
+        rows["page hit@5"].append(any(pages[:5]))
+        if question.passages:
+            passages = [hit.passage.doc_id in question.passages for hit in hits]
+            rows["passage hit@1"].append(any(passages[:1]))
+            rows["passage hit@5"].append(any(passages[:5]))
+    return {figure: (sum(row) / len(row), len(row)) for figure, row in rows.items() if row}
+
+
+def measure(report: Report, workbench: Workbench, group: Sequence[QuestionSet], reranker: str) -> None:
+    """Build over all passages of a group of sets, ask each set's questions, and add the figures."""
+    name = group[0].name if len(group) == 1 else "together"
+    passages = [passage for one in group for passage in one.passages]
+    named = retrievers(*build(workbench, passages, name), reranker)
+    for one in group:
+        bare: dict[str, float] = {}
+        for people, retriever in named.items():
+            found = ask(workbench, retriever, one.questions)
+            for figure, (share, count) in shares(one.questions, found).items():
+                known = REFERENCE.get(one.name, (None,) * 4)[FIGURES.index(figure)] if len(group) == 1 else None
+                judged = known is not None and people == "BM25"
+                report.measures.append(
+                    Measure(
+                        f"{one.name}, {people}, {figure} (n = {count:,}, {len(passages):,} passages)",
+                        "of questions",
+                        [share],
+                        [] if people == "BM25" or not bare.get(figure) else [bare[figure]],
+                        "BM25",
+                        least=known - ROUNDING if judged and known is not None else None,
+                    )
+                )
+                if people == "BM25":
+                    bare[figure] = share
+            report.facts.append(Fact(f"{one.name}, {people}: questions answered for", len(found), len(one.questions)))
+
+
+def main() -> int:
+    """Measure and print; the exit code."""
+    flags = _report.parser(__doc__, rounds=1)
+    flags.add_argument("--data", type=Path, metavar="FOLDER", help="default: the starter corpus")
+    flags.add_argument("--sets", default="", metavar="NAME,…", help="default: all sets of the folder")
+    flags.add_argument("--together", action="store_true", help="all passages in one corpus")
+    flags.add_argument("--reranker", default="", metavar="MODEL", help="folder or hub id of a cross-encoder")
+    arguments = flags.parse_args()
+    wanted = [name for name in arguments.sets.split(",") if name]
+    sets = [*question_sets(arguments.data, wanted)] if arguments.data else [starter()]
+    if not sets:
+        flags.error(f"{arguments.data} holds no corpus with questions")
+    if arguments.quick:
+        sets = [QuestionSet(s.name, s.passages, s.questions[:QUICK]) for s in sets]
+    report = Report("retrieval_quality", {"depth": DEPTH, "sets": len(sets), "together": arguments.together})
+    if not arguments.reranker:
+        report.notes.append("hybrid + re-rank: not run, no --reranker was given and none comes with the project")
+    with tempfile.TemporaryDirectory() as folder:
+        workbench = Workbench(Path(folder))
+        try:
+            for group in [sets] if arguments.together else [[one] for one in sets]:
+                measure(report, workbench, group, arguments.reranker)
+        finally:
+            workbench.close()
+    return report.tell(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+"""Every kind of vector index: build time, size, recall@10, queries per second, memory, and what our layer adds.
+
+Seeded unit vectors around centres: 200,000 of 384 dimensions in 2,000 clusters, or with ``--hard`` 50,000
+whose clusters overlap. Every query is a vector of its own from the same clusters. "Bare" is the same work
+by the library called directly, turn by turn with ours, by processor time in one thread. Memory is that of
+a fresh process that opened an index and searched, less that of one that only imported the same packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import _report
+from _report import Fact, Measure, Report
+
+from rallebench.errors import MissingPackageError
+from rallebench.vector_index import VECTOR_INDEXES, built
+
+DIM, K = 384, 10
+KINDS = ("flat", "hnsw", "hnswlib", "ivf-sq8", "diskann", "diskann-memory")
+SWEPT: Mapping[str, tuple[str, tuple[int, ...]]] = {
+    "hnsw": ("ef_search", (16, 32, 64, 128, 256)),
+    "hnswlib": ("ef_search", (16, 32, 64, 128, 256)),
+    "ivf-sq8": ("nprobe", (4, 8, 16, 32, 64)),
+    "diskann": ("complexity", (16, 32, 64, 100, 200)),
+    "diskann-memory": ("complexity", (16, 32, 64, 100, 200)),
+}
+RECALL = {"flat": 1.0, "hnsw": 0.99, "hnswlib": 0.99, "ivf-sq8": 0.95, "diskann": 0.95, "diskann-memory": 0.95}
+MEMORY = {"ivf-sq8": 0.30, "diskann": 0.15}
+GRAPH_BATCH, GRAPH_SINGLE = 8.0, 20.0
+EXTRA_SHARE, EXTRA_MS = 0.05, 0.2
+BLOCK = 50_000
+
+
+def vectors(path: Path, count: int, asked: int, hard: bool) -> tuple[Any, Any]:
+    """(count, 384) memory-mapped from ``path`` and (asked, 384) queries."""
+    import numpy as np
+
+    drawn = np.random.default_rng(_report.SEED)
+    clusters, spread = (count // 250, 2.5) if hard else (count // 100, 0.6)
+    centres = drawn.normal(size=(max(1, clusters), DIM)).astype(np.float32)
+    out = np.lib.format.open_memmap(path, "w+", np.float32, (count + asked, DIM))
+    for start in range(0, count + asked, BLOCK):
+        some = min(BLOCK, count + asked - start)
+        piece = centres[drawn.integers(0, len(centres), some)]
+        piece += np.float32(spread) * drawn.standard_normal((some, DIM), dtype=np.float32)
+        out[start : start + some] = piece / np.linalg.norm(piece, axis=1, keepdims=True)
+    out.flush()
+    whole = np.load(path, mmap_mode="r")
+    asked_for = np.array(whole[count:])
+    np.save(path.with_suffix(".only.npy"), whole[:count])
+    path.unlink()
+    return np.load(path.with_suffix(".only.npy"), mmap_mode="r"), asked_for
+
+
+def exact(known: Any, asked: Any) -> Any:
+    """Rows (q, 10) of the largest inner products, block by block."""
+    import numpy as np
+
+    scores = np.empty((len(asked), 0), dtype=np.float32)
+    rows = np.empty((len(asked), 0), dtype=np.int64)
+    for start in range(0, len(known), BLOCK):
+        found = asked @ np.asarray(known[start : start + BLOCK]).T
+        here = np.broadcast_to(np.arange(start, start + found.shape[1]), found.shape)
+        scores, rows = np.concatenate([scores, found], axis=1), np.concatenate([rows, here], axis=1)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :K]
+        scores, rows = np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)
+    return rows
+
+
+def recall(rows: Any, true: Any) -> float:
+    """The mean share of the true ten that was found."""
+    return sum(len({*a} & {*b}) / len(b) for a, b in zip(rows.tolist(), true.tolist())) / len(true)
+
+
+def bare(kind: str, index: Any, known: Any) -> Callable[[Any], Any]:
+    """The library's own call for the answer that our index gives."""
+    import numpy as np
+
+    knobs = {name: knob.default for name, knob in VECTOR_INDEXES.entry(kind).traits["knobs"].items()}
+    if kind == "hnswlib":
+        index._index.set_ef(knobs["ef_search"])
+        return lambda asked: index._index.knn_query(asked, K)
+    if kind.startswith("diskann"):
+        if not hasattr(index, "_graph"):  # too small for a graph
+            return lambda asked: index._index.search(asked, K)
+        more = {"beam_width": knobs["beam_width"]} if "beam_width" in knobs else {}
+        return lambda asked: [index._graph[0].search(q, K, knobs["complexity"], **more) for q in asked]
+    import faiss
+
+    if kind == "ivf-sq8":
+        parameters = faiss.SearchParametersIVF(nprobe=knobs["nprobe"])
+
+        def probed(asked: Any) -> Any:
+            _, near = index._index.search(asked, K * knobs["rerank"], params=parameters)
+            scores = np.einsum("qcd,qd->qc", known[near], asked)
+            return np.take_along_axis(near, np.argsort(-scores, axis=1)[:, :K], axis=1)
+
+        return probed
+    if kind == "hnsw":
+        parameters = faiss.SearchParametersHNSW(efSearch=knobs["ef_search"])
+        return lambda asked: index._index.search(asked, K, params=parameters)
+    return lambda asked: index._index.search(asked, K)
+
+
+def compared(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[list[float], list[float]]:
+    """Processor seconds of both, turn by turn."""
+    took: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds):
+        for side in (0, 1) if number % 2 else (1, 0):
+            took[side].append(_report.timed((ours, theirs)[side])[0].processor)
+    return took
+
+
+def memory(kind: str, folder: Path, queries: Path) -> dict[str, int]:
+    """Bytes that opening and searching take beyond imports, in a fresh process: resident and anonymous."""
+    command = [sys.executable, __file__, "--memory", kind, str(folder), str(queries)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=_report.child_environment()
+    )
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
+def memory_here(kind: str, folder: Path, queries: Path) -> dict[str, int]:
+    """``memory`` as the fresh process measures it: a first tiny index pays for the imports."""
+    import numpy as np
+
+    asked = np.load(queries)
+    with tempfile.TemporaryDirectory() as small:
+        built(VECTOR_INDEXES[kind]().build(Path(small), asked[:5]))
+        VECTOR_INDEXES[kind]().load(Path(small)).search(asked[:5], 2)
+    if kind.startswith("diskann"):
+        __import__("diskannpy")
+    before = _resident()
+    index = VECTOR_INDEXES[kind]().load(folder)
+    for query in asked:
+        index.search(query[None], K)
+    index.search(asked, K)
+    after = _resident()
+    return {name: after[name] - before[name] for name in after}
+
+
+def _resident() -> dict[str, int]:
+    import psutil
+
+    now = psutil.Process().memory_info()
+    return {"resident": now.rss, "anonymous": now.rss - getattr(now, "shared", 0)}
+
+
+def measure_kind(
+    kind: str, folder: Path, known: Any, asked: Any, true: Any, rounds: int, singles: int
+) -> tuple[dict[str, Any], list[Measure]]:
+    """Build, compare, sweep."""
+    place = folder / kind
+    place.mkdir()
+    started = time.perf_counter()
+    took, _ = _report.timed(lambda: built(VECTOR_INDEXES[kind]().build(place, known, **_threads(kind))))
+    seconds = time.perf_counter() - started
+    index = VECTOR_INDEXES[kind]().load(place)
+    direct = bare(kind, index, known)
+    found = recall(index.search(asked, K)[1], true)
+    batch = compared(lambda: index.search(asked, K), lambda: direct(asked), rounds)
+    some = asked[:singles]
+    single = compared(
+        lambda: [index.search(some[i : i + 1], K) for i in range(len(some))],
+        lambda: [direct(some[i : i + 1]) for i in range(len(some))],
+        rounds,
+    )
+    per_batch, bare_batch = (1000 * min(side) / len(asked) for side in batch)
+    per_single, bare_single = (1000 * min(side) / len(some) for side in single)
+    sweep = []
+    knob, values = SWEPT.get(kind, ("", ()))
+    for value in values:
+        spent, answer = _report.timed(lambda value=value: index.search(asked, K, **{knob: value}))  # type: ignore[misc]
+        sweep.append({knob: value, "recall": recall(answer[1], true), "qps": len(asked) / spent.processor})
+    index.close()
+    np_save(folder / "asked.npy", asked)
+    held = memory(kind, place, folder / "asked.npy")
+    row = {
+        "build_seconds": seconds,
+        "build_processor_seconds": took.processor,
+        "bytes": sum(p.stat().st_size for p in place.iterdir()),
+        "recall": found,
+        "batch_qps": 1000 / per_batch,
+        "single_qps": 1000 / per_single,
+        **{f"{name}_bytes": size for name, size in held.items()},
+        "sweep": sweep,
+    }
+    extra = per_single - bare_single
+    return row, [
+        Measure(f"{kind}: batch", "ms a query", [1000 * s / len(asked) for s in batch[0]], [1000 * s / len(asked) for s in batch[1]], "bare"),
+        Measure(f"{kind}: batch, best over bare's best", "times", [per_batch / bare_batch], most=1 + EXTRA_SHARE),
+        Measure(f"{kind}: single", "ms a query", [1000 * s / len(some) for s in single[0]], [1000 * s / len(some) for s in single[1]], "bare"),
+        Measure(f"{kind}: single, best above bare's best", "ms", [extra], most=max(EXTRA_MS, EXTRA_SHARE * bare_single)),
+        Measure(f"{kind}: recall@10", "", [found], least=RECALL[kind]),
+    ]
+
+
+def np_save(path: Path, asked: Any) -> None:
+    """Keep the queries for the fresh processes."""
+    import numpy as np
+
+    if not path.exists():
+        np.save(path, asked)
+
+
+def _threads(kind: str) -> dict[str, int]:
+    return {"threads": _report.THREADS} if "threads" in VECTOR_INDEXES.entry(kind).traits["settings"] else {}
+
+
+def against_flat(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Measure]:
+    """What is asked of a kind beside flat."""
+    found = []
+    flat = rows.get("flat")
+    for kind, row in rows.items() if flat else ():
+        if kind in ("hnsw", "hnswlib") and not hard:
+            found += [
+                Measure(f"{kind}: batch queries over flat's", "times", [row["batch_qps"] / flat["batch_qps"]], least=GRAPH_BATCH),
+                Measure(f"{kind}: single queries over flat's", "times", [row["single_qps"] / flat["single_qps"]], least=GRAPH_SINGLE),
+            ]
+        if kind in MEMORY:
+            share = row["resident_bytes"] / max(1, flat["resident_bytes"])
+            found.append(Measure(f"{kind}: memory over flat's", "times", [share], most=MEMORY[kind]))
+    if {"hnsw", "ivf-sq8"} <= rows.keys():
+        faster = rows["ivf-sq8"]["batch_qps"] / rows["hnsw"]["batch_qps"]
+        found.append(Measure("ivf-sq8: batch queries over hnsw's", "times", [faster], least=1.0))
+    return found
+
+
+def lines(kind: str, row: Mapping[str, Any]) -> str:
+    """A kind on one line, its sweep behind it."""
+    swept = "; ".join(
+        f"{name} {point[name]}: {point['recall']:.3f} at {point['qps']:.0f}/s"
+        for point in row["sweep"]
+        for name in list(point)[:1]
+    )
+    return (
+        f"{kind}: built in {row['build_seconds']:.1f} s ({row['build_processor_seconds']:.1f} s here), "
+        f"{row['bytes'] / 2**20:.0f} MB on disk, {row['resident_bytes'] / 2**20:.0f} MB resident "
+        f"({row['anonymous_bytes'] / 2**20:.0f} anonymous), recall {row['recall']:.4f}, {row['batch_qps']:.0f}/s in a batch, "
+        f"{row['single_qps']:.0f}/s singly" + (f". {swept}" if swept else "")
+    )
+
+
+def measure(folder: Path, arguments: argparse.Namespace, asked_for: int, singles: int) -> Report:
+    """All kinds over the same vectors."""
+    known, asked = vectors(folder / "vectors.npy", arguments.count, asked_for, arguments.hard)
+    true = exact(known, asked)
+    rows: dict[str, Any] = {}
+    measures: list[Measure] = []
+    notes: list[str] = []
+    for kind in arguments.kinds:
+        try:
+            rows[kind], more = measure_kind(kind, folder, known, asked, true, arguments.rounds, singles)
+        except MissingPackageError as absent:
+            notes.append(f"{kind}: left out, {absent}")
+            continue
+        measures += more
+        notes.append(lines(kind, rows[kind]))
+        print(notes[-1], file=sys.stderr, flush=True)
+    measures += against_flat(rows, arguments.hard)
+    settings = {
+        "vectors": arguments.count,
+        "dimensions": DIM,
+        "queries": asked_for,
+        "clusters": "overlapping" if arguments.hard else "apart",
+    }
+    facts = [Fact("flat finds the exact ten", rows["flat"]["recall"] >= 0.9995, True)] if "flat" in rows else []
+    return Report("vector_search", settings, measures, facts, notes)
+
+
+def main() -> int:
+    """Measure and print."""
+    flags = _report.parser(__doc__, rounds=5)
+    flags.add_argument("--count", type=int, default=0, metavar="N", help="vectors; default: 200000, hard 50000")
+    flags.add_argument("--hard", action="store_true", help="clusters that overlap")
+    flags.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS, help="default: all")
+    flags.add_argument("--memory", nargs=3, help=argparse.SUPPRESS)
+    arguments = flags.parse_args()
+    if arguments.memory:
+        kind, folder, queries = arguments.memory
+        print(json.dumps(memory_here(kind, Path(folder), Path(queries))))
+        return 0
+    arguments.count = arguments.count or (50_000 if arguments.hard else 200_000)
+    asked_for, singles = 1000, 200
+    if arguments.quick:
+        arguments.count, asked_for, singles, arguments.rounds = 2000, 100, 20, 1
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(Path(folder), arguments, asked_for, singles).tell(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

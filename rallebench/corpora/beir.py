@@ -1,0 +1,41 @@
+"""BEIR (Thakur et al. 2021, arXiv:2104.08663): a folder with ``corpus.jsonl``, or that file itself.
+
+Its lines are ``{"_id": …, "title": …, "text": …, "metadata": {…}}``; the metadata is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from rallebench.corpora import CORPORA, Row
+from rallebench.corpora.jsonl import read_jsonl
+from rallebench.errors import BadFileError
+from rallebench.sources import Source
+
+NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
+
+
+def corpus_file(path: Path) -> Path:
+    """The corpus of a BEIR folder; a file is taken as it is. BadFileError if the folder holds none."""
+    if not path.is_dir():
+        return path
+    for name in NAMES:
+        if (path / name).is_file():
+            return path / name
+    raise BadFileError(f"{path} holds no corpus.jsonl; name a folder in BEIR's form, or the file itself.")
+
+
+def _recognises(path: Path) -> bool:
+    return path.is_dir() and any((path / name).is_file() for name in NAMES)
+
+
+@CORPORA.register("beir", recognises=_recognises)
+def read_beir(source: Source) -> Iterator[Row]:
+    """BEIR's corpus.jsonl or the folder that holds it: _id, title, text."""
+    inner = replace(source, path=corpus_file(source.path), total=0)
+    source.total = inner.total
+    for row in read_jsonl(inner):
+        source.done = inner.done
+        yield row

@@ -1,0 +1,50 @@
+"""CSV with a header row: ``text`` is needed; ``id``, ``title`` and ``page_id`` are taken where they are.
+
+Without an id column a row's number (from 1) is its id. Fields may hold line ends; other columns are
+passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, Row
+from rallebench.errors import BadFileError
+from rallebench.sources import Source
+
+
+def _recognises(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith(".csv")
+
+
+@CORPORA.register("csv", recognises=_recognises)
+def read_csv(source: Source) -> Iterator[Row]:
+    """CSV with a header row that names text, and optionally id, title and page_id."""
+    rows = source.table()
+    header = next(rows, None)
+    if header is None:
+        return
+    names = [name.strip().lower() for name in header[1]]
+    if "text" not in names:
+        raise BadFileError(
+            f"{source.where(header[0])} names the columns {', '.join(names)[:200]}, and none is 'text'; "
+            "the first row of a CSV corpus names its columns, for example id,text,title."
+        )
+    at_text = names.index("text")
+    at_id, at_title, at_page = (_first(names, known) for known in (ID_NAMES, ("title",), PAGE_NAMES))
+    for count, (number, fields) in enumerate(rows, 1):
+        if len(fields) != len(names):
+            source.bad(number, f" has {len(fields)} fields where the header names {len(names)}.")
+            continue
+        yield Row(
+            number,
+            str(count) if at_id is None else fields[at_id].strip(),
+            fields[at_text].strip(),
+            "" if at_title is None else fields[at_title].strip(),
+            "" if at_page is None else fields[at_page].strip(),
+        )
+
+
+def _first(names: list[str], known: tuple[str, ...]) -> int | None:
+    return next((names.index(name) for name in known if name in names), None)

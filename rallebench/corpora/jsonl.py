@@ -1,0 +1,29 @@
+"""JSON lines: objects with ``id`` (or ``doc_id``, ``_id`` …), ``text``, and optionally ``title`` and ``page_id``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, Row
+from rallebench.sources import Source
+
+
+def _recognises(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+
+
+@CORPORA.register("jsonl", recognises=_recognises)
+def read_jsonl(source: Source) -> Iterator[Row]:
+    """JSON lines with id, text, and optionally title and page_id (or wikipedia_id)."""
+    for number, row in source.objects():
+        doc_id = next((row[name] for name in ID_NAMES if row.get(name) is not None), None)
+        if doc_id is None or not isinstance(row.get("text"), str):
+            have = ", ".join(list(row)[:8]) or "nothing"
+            source.bad(number, f" needs 'id' and 'text'; it has {have}.")
+            continue
+        page = next((row[name] for name in PAGE_NAMES if row.get(name) is not None), "")
+        if isinstance(doc_id, (list, dict)) or isinstance(page, (list, dict)):
+            source.bad(number, ": an id must be text or a number.")
+            continue
+        yield Row(number, str(doc_id).strip(), row["text"], str(row.get("title") or ""), str(page).strip())

@@ -1,0 +1,32 @@
+"""Text files with one article per line, as CRUD-RAG's news (arXiv:2401.17043, ``80000_docs/``) come.
+
+A folder is read file by file in the order of their names, whatever these are. An article's id is
+``file:line``; it has no title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rallebench.corpora import CORPORA, Row
+from rallebench.errors import BadFileError
+from rallebench.sources import Source, files_in
+
+
+@CORPORA.register("lines")
+def read_lines(source: Source) -> Iterator[Row]:
+    """A text file, or a folder of them, with one article per line (CRUD-RAG)."""
+    files = files_in(source.path)
+    if not files:
+        raise BadFileError(f"{source.path} holds no file; one with an article on every line is needed.")
+    before = 0
+    for file in files:
+        inner = replace(source, path=file, done=0, total=0)
+        name = file.relative_to(source.path).as_posix() if source.path.is_dir() else file.name
+        for number, line in inner.lines():
+            if line.strip():
+                source.done = before + inner.done
+                yield Row(number, f"{name}:{number}", line.strip())
+        before += inner.total
+        source.done = before

@@ -1,0 +1,119 @@
+"""Passage id → page id, as RaLLe's JSON object, or, for millions of ids, a table or JSON lines kept compactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from rallebench.corpora import ID_NAMES, PAGE_NAMES
+from rallebench.corpora._seen import hashes
+from rallebench.corpora.reading import Pages
+from rallebench.corpora.tsv import unquote
+from rallebench.errors import BadFileError
+from rallebench.files import read_json
+from rallebench.sources import Source
+
+BATCH = 2**16
+
+
+def read_page_map(path: Path) -> Pages:
+    """Read a map from passage ids to page ids (``wikipedia_id``); both are compared as stripped text.
+
+    A JSON object is held as a dict. A ``.tsv`` with two columns (id, page id; a header row that names them is
+    passed over) or JSON lines (``id`` and ``page_id`` or ``wikipedia_id``) take about 20 bytes an id.
+    Raises BadFileError for any other content, and for an id that is mapped to two pages.
+    """
+    path = Path(path)
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".tsv", ".tab", ".txt")):
+        return CompactPages(path, _table(path))
+    if name.endswith((".jsonl", ".ndjson")):
+        return CompactPages(path, _objects(path))
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise BadFileError(f"{path} should hold a JSON object that maps passage ids to page ids.")
+    for key, page in value.items():
+        if not isinstance(page, (str, int)):
+            raise BadFileError(
+                f"{path} maps {key!r} to {type(page).__name__}; a page id is a string or a number."
+            )
+    return {str(key).strip(): str(page).strip() for key, page in value.items()}
+
+
+class CompactPages:
+    """Sorted 64-bit hashes of the ids, and the pages' names once each, one after the other.
+
+    The ids themselves are not kept: one that the map lacks is taken for another with a chance of 1e-12 at
+    22 million ids.
+    """
+
+    def __init__(self, path: Path, pairs: Iterator[tuple[str, str]]) -> None:
+        """Raises BadFileError if there are no pairs, or if an id has two pages."""
+        numbers: dict[str, int] = {}
+        keys, values = [], []
+        ids: list[str] = []
+        pages: list[int] = []
+        for doc_id, page in pairs:
+            ids.append(doc_id)
+            pages.append(numbers.setdefault(page, len(numbers)))
+            if len(ids) == BATCH:
+                keys.append(hashes(ids))
+                values.append(np.array(pages, dtype=np.uint32))
+                ids, pages = [], []
+        keys.append(hashes(ids))
+        values.append(np.array(pages, dtype=np.uint32))
+        key, value = np.concatenate(keys), np.concatenate(values)
+        if not len(key):
+            raise BadFileError(f"{path} maps nothing; it should hold a passage id and a page id on every line.")
+        order = np.argsort(key, kind="stable")
+        self._keys, self._values = key[order], value[order]
+        names = [name.encode("utf-8", "surrogatepass") for name in numbers]
+        self._names = b"".join(names)
+        self._ends = np.cumsum([0, *map(len, names)], dtype=np.uint64)
+        twice = (self._keys[1:] == self._keys[:-1]) & (self._values[1:] != self._values[:-1])
+        if twice.any():
+            at = int(np.flatnonzero(twice)[0])
+            one, two = (self._name(int(number)) for number in self._values[at : at + 2])
+            raise BadFileError(f"{path} maps one passage id to two pages, {one!r} and {two!r}; an id has one page.")
+
+    def get(self, key: str, default: str, /) -> str:
+        """The page id of a passage id, or ``default``."""
+        wanted = hashes([key])[0]
+        at = int(np.searchsorted(self._keys, wanted))
+        if at == len(self._keys) or self._keys[at] != wanted:
+            return default
+        return self._name(int(self._values[at]))
+
+    def _name(self, number: int) -> str:
+        start, end = int(self._ends[number]), int(self._ends[number + 1])
+        return self._names[start:end].decode("utf-8", "surrogatepass")
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def _table(path: Path) -> Iterator[tuple[str, str]]:
+    source = Source(path)
+    for number, line in source.lines():
+        if not line.strip():
+            continue
+        fields = [unquote(field.strip()) for field in line.split("\t")]
+        if len(fields) != 2 or not fields[0]:
+            raise BadFileError(
+                f"{source.where(number)} has {len(fields)} columns; a page map has two: passage id<TAB>page id."
+            )
+        if number == 1 and fields[0].lower() in ID_NAMES and fields[1].lower() in (*PAGE_NAMES, "page"):
+            continue
+        yield fields[0], fields[1]
+
+
+def _objects(path: Path) -> Iterator[tuple[str, str]]:
+    source = Source(path)
+    for number, row in source.objects():
+        doc_id = next((row[name] for name in ID_NAMES if row.get(name) is not None), None)
+        page = next((row[name] for name in PAGE_NAMES if row.get(name) is not None), None)
+        if not isinstance(doc_id, (str, int)) or not isinstance(page, (str, int)):
+            raise BadFileError(f"{source.where(number)} needs 'id' and 'page_id', each a text or a number.")
+        yield str(doc_id).strip(), str(page).strip()

@@ -1,0 +1,165 @@
+"""Read a corpus of any format as passages, streaming: its format recognised, equal ids found, page ids given."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from rallebench.corpora import CORPORA, Reader, Row
+from rallebench.corpora._seen import SeenIds
+from rallebench.corpora.store import PassageStore
+from rallebench.errors import BadFileError
+from rallebench.sources import KEPT, Problems, Source
+from rallebench.types import Passage
+
+BATCH_ROWS, BATCH_CHARACTERS, BATCH_SECONDS = 4096, 2**22, 0.3
+"""A batch ends at the first of these: memory stays small, and progress is told of slow files, too."""
+
+IMPORTED = "imported"
+
+
+class Pages(Protocol):
+    """Passage id → page id; a dict is one."""
+
+    def get(self, key: str, default: str, /) -> str:
+        """The page id, or ``default``."""
+
+
+def form_of(path: Path) -> str:
+    """The format of a corpus by its name, or by what a folder holds; ``tsv`` for any other file.
+
+    Raises BadFileError for a folder that no format knows.
+    """
+    path = Path(path)
+    for name in CORPORA.names():
+        recognises = CORPORA.entry(name).traits.get("recognises")
+        if recognises and recognises(path):
+            return name
+    if path.is_dir():
+        raise BadFileError(
+            f"{path} is a folder without documents (.txt, .md, .html, .pdf) and without a corpus.jsonl; "
+            "name a file, another folder, or its format."
+        )
+    return "tsv"
+
+
+def read_corpus(
+    path: Path,
+    page_map: Pages | None = None,
+    *,
+    form: str = "",
+    problems: Problems | None = None,
+    source: Source | None = None,
+) -> Iterator[Passage]:
+    """Yield the passages of a corpus in order.
+
+    ``page_map``: passage id → page id; a passage it lacks has page id ''. Without a map the
+    passage id (or the record's own page id) is the page id. ``form``: a name of CORPORA; '' recognises
+    it. ``problems`` decides on bad rows; without it the first one raises. ``source``: to follow how many
+    bytes were read; it brings its own problems. Memory stays flat but for 8 bytes for each id.
+
+    Raises BadFileError with the line number for a malformed row, an empty or repeated id, or a corpus without
+    passages, NotFoundError for an unknown form, MissingPackageError if a format needs a package that is absent.
+    """
+    path = Path(path)
+    source = source or Source(path, problems or Problems())
+    form = form or form_of(path)
+    if form == IMPORTED and page_map is None:  # ids were compared then, and a page that is '' is meant
+        yield from _stored(path)
+        return
+    reader = CORPORA[form]
+    count = 0
+    for row in _distinct(_sound(reader(source), source), source, reader):
+        count += 1
+        page = page_map.get(row.doc_id, "") if page_map is not None else (row.page_id or row.doc_id)
+        yield Passage(row.doc_id, row.text, row.title, page)
+    if not count:
+        if bad := source.problems.first:
+            number = source.problems.count
+            raise BadFileError(f"{path} holds no passages, only {number} bad rows; the first: {bad[0].message}")
+        raise BadFileError(f"{path} holds no passages; it should hold one passage per line: id, text, title.")
+
+
+def _stored(path: Path) -> Iterator[Passage]:
+    store = PassageStore(path)
+    try:
+        yield from store
+    finally:
+        store.close()
+
+
+def _sound(rows: Iterator[Row], source: Source) -> Iterator[Row]:
+    """The rows that have an id and, where that is asked for, a text."""
+    refuse_empty = source.problems.refuse_empty
+    for row in rows:
+        if not row.doc_id:
+            source.bad(row.line, " has an empty id.")
+        elif refuse_empty and not row.text.strip():
+            source.bad(row.line, f" has no text (id {row.doc_id!r}); fill it in, or skip bad rows.")
+        else:
+            yield row
+
+
+def _distinct(rows: Iterator[Row], source: Source, reader: Reader) -> Iterator[Row]:
+    """The rows whose ids are new. They are checked in batches; a repeated id is looked up in the file."""
+    seen, size = SeenIds(), 64
+    ended = False
+    while not ended:
+        batch: list[Row] = []
+        characters = 0
+        failed: Exception | None = None
+        try:
+            until = time.monotonic() + BATCH_SECONDS
+            while len(batch) < size and characters < BATCH_CHARACTERS and time.monotonic() < until:
+                row = next(rows)
+                batch.append(row)
+                characters += len(row.text)
+        except StopIteration:
+            ended = True
+        except Exception as error:  # the rows before it come first
+            ended, failed = True, error
+        dropped = _repeated(batch, seen.add([row.doc_id for row in batch]), source, reader)
+        yield from (row for position, row in enumerate(batch) if position not in dropped)
+        if failed is not None:
+            raise failed
+        size = min(size * 4, BATCH_ROWS)
+
+
+def _repeated(batch: list[Row], maybe: list[int], source: Source, reader: Reader) -> set[int]:
+    """The positions of rows that repeat an id; each is a bad row of ``source``.
+
+    The earlier lines are looked up by reading the corpus again, until twenty bad rows are known.
+    """
+    if not maybe:
+        return set()
+    if source.problems.count >= KEPT:
+        for position in maybe:
+            source.bad(batch[position].line, f" repeats the id {batch[position].doc_id!r}; ids must be unique.")
+        return set(maybe)
+    first = _first_lines({batch[position].doc_id for position in maybe}, source, reader)
+    dropped = set()
+    for position in maybe:
+        row = batch[position]
+        earlier = first.get(row.doc_id)
+        if earlier == row.line:
+            continue  # another id with the same hash
+        of = f" of line {earlier}" if earlier else ""
+        dropped.add(position)
+        source.bad(row.line, f" repeats the id {row.doc_id!r}{of}; ids must be unique.")
+    return dropped
+
+
+def _first_lines(ids: set[str], source: Source, reader: Reader) -> dict[str, int]:
+    """Id → the line where it first stands; empty for a corpus that can be read only once."""
+    if not (source.path.is_file() or source.path.is_dir()):
+        return {}
+    again = Source(source.path, Problems(skip=True, refuse_empty=source.problems.refuse_empty))
+    found: dict[str, int] = {}
+    for row in _sound(reader(again), again):
+        if row.doc_id in ids:
+            found.setdefault(row.doc_id, row.line)
+            if len(found) == len(ids):
+                break
+    return found

@@ -1,0 +1,73 @@
+"""BEIR's questions (Thakur et al. 2021, arXiv:2104.08663): ``queries.jsonl`` and ``qrels/<split>.tsv``.
+
+A record gets one output element for each relevant passage, its id as ``wikipedia_id``: recall at k is then
+the share of relevant passages found, as in BEIR. Questions without a relevant passage in the split are left
+out, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rallebench.datasets import DATASETS
+from rallebench.datasets._examples import examples
+from rallebench.errors import BadFileError
+from rallebench.sources import Source
+from rallebench.types import Example
+
+SPLITS = ("test", "dev", "train")
+
+
+def recognises(path: Path) -> bool:
+    """Whether ``path`` is a folder in BEIR's form."""
+    return (path / "queries.jsonl").is_file() and (path / "qrels").is_dir()
+
+
+def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line of queries.jsonl, KILT record). Of several splits test is taken, else dev, else train."""
+    folder = source.path
+    if not recognises(folder):
+        raise BadFileError(f"{folder} is no folder with queries.jsonl and qrels/; BEIR's questions need both.")
+    splits = (folder / "qrels" / f"{name}.tsv" for name in SPLITS)
+    split = next((path for path in splits if path.exists()), None)
+    if split is None:
+        raise BadFileError(f"{folder / 'qrels'} holds no test.tsv, dev.tsv or train.tsv.")
+    relevant = _relevant(replace(source, path=split, total=0))
+    queries = replace(source, path=folder / "queries.jsonl", total=0)
+    for line, row in queries.objects():
+        qid, text = str(row.get("_id", row.get("id", ""))).strip(), row.get("text")
+        if not qid or not isinstance(text, str):
+            queries.bad(line, " needs '_id' and 'text'.")
+        elif qid in relevant:
+            output = [{"provenance": [{"wikipedia_id": page}]} for page in relevant[qid]]
+            yield line, {"id": qid, "input": text, "output": output}
+
+
+def _relevant(source: Source) -> dict[str, list[str]]:
+    """Query id → ids of its relevant passages (score above 0)."""
+    found: dict[str, list[str]] = {}
+    for line, text in source.lines():
+        fields = text.split("\t")
+        if line == 1 and fields[0].strip().lower() in ("query-id", "query_id", "qid"):
+            continue
+        if len(fields) == 4:  # TREC's own form has a column that is always 0
+            del fields[1]
+        try:
+            query, passage, score = fields[0].strip(), fields[1].strip(), float(fields[2])
+        except (IndexError, ValueError):
+            if text.strip():
+                source.bad(line, " is not query-id<TAB>corpus-id<TAB>score.")
+            continue
+        if score > 0:
+            found.setdefault(query, []).append(passage)
+    return found
+
+
+@DATASETS.register("beir", records=records, recognises=recognises)
+def read_beir(path: Path) -> Iterator[Example]:
+    """A BEIR folder: queries.jsonl with qrels/test.tsv (or dev, or train)."""
+    source = Source(path)
+    yield from examples(source, records(source))

@@ -1,0 +1,96 @@
+"""Question sets that a workspace keeps: any format, checked, as ``<workspace>/datasets/<name>.jsonl`` in KILT's form."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.datasets import DATASETS
+from rallebench.datasets._examples import examples
+from rallebench.errors import BadFileError, UsageError
+from rallebench.files import disk_error
+from rallebench.folders import beside, check_name
+from rallebench.sources import Problem, Problems, Source
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """What an import made: ``skipped`` bad rows were left out, the first 20 are ``problems``."""
+
+    name: str
+    path: Path
+    form: str
+    questions: int
+    skipped: int
+    problems: tuple[Problem, ...]
+
+
+def import_dataset(datasets: Path, name: str, source: Path, *, form: str = "", skip_bad: bool = False) -> QuestionSet:
+    """Copy a question set into ``datasets/<name>.jsonl``, whole or not at all; an equal one is left as it is.
+
+    ``form``: a name of DATASETS; '' recognises BEIR and CSV, anything else is KILT's JSON lines. Raises
+    BadFileError for the first bad row unless ``skip_bad``, and for a set without a question; UsageError if the
+    name is taken by another set; BackendError if the disk is full.
+    """
+    datasets, source = Path(datasets), Path(source)
+    target = datasets / f"{check_name('question set', name)}.jsonl"
+    if target.with_name(target.name + ".gz").exists():
+        raise UsageError(f"A question set {name!r} exists already; choose another name.")
+    if not source.exists():
+        raise BadFileError(f"{source} does not exist.")
+    form = form or form_of(source)
+    records = DATASETS.entry(form).traits["records"]
+    read = Source(source, Problems(skip=skip_bad))
+    try:
+        with beside(datasets, name) as half:
+            count = _write(half / target.name, examples(read, records(read)))
+            if not count:
+                raise BadFileError(f"{source} holds no question.")
+            _move_in(half / target.name, target)
+    except OSError as error:
+        raise disk_error(target, error) from error
+    return QuestionSet(name, target, form, count, read.problems.count, tuple(read.problems.first))
+
+
+def form_of(path: Path) -> str:
+    """The format of a question set by its name, or by what a folder holds; ``kilt`` for any other file."""
+    for name in DATASETS.names():
+        recognises = DATASETS.entry(name).traits.get("recognises")
+        if recognises and recognises(path):
+            return name
+    return "kilt"
+
+
+def _write(path: Path, found: Iterator[Any]) -> int:
+    count = 0
+    with open(path, "wb") as handle:
+        for example in found:
+            line = json.dumps(dict(example.record), ensure_ascii=False) + "\n"
+            handle.write(line.encode("utf-8", "backslashreplace"))
+            count += 1
+        handle.flush()
+        os.fsync(handle.fileno())
+    return count
+
+
+def _move_in(made: Path, target: Path) -> None:
+    """Give a file its name unless another has it: a link is refused then, where a rename would replace it."""
+    if not target.exists():
+        try:
+            os.link(made, target)
+            return
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            os.rename(made, target)
+            return
+    if not filecmp.cmp(made, target, shallow=False):
+        raise UsageError(
+            f"A question set {target.stem!r} exists already and holds other questions; "
+            f"choose another name or remove {target}."
+        )

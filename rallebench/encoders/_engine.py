@@ -1,0 +1,198 @@
+"""Texts through a transformer: batches of like lengths under a token budget, in float32 or bfloat16.
+
+Where the time of a plain ``encode`` goes that this does not spend: padding (texts are sorted by their
+number of tokens, not of characters), batches whose activations fall out of the processor's cache (the
+budget counts tokens, not texts), and float32 products where bfloat16 ones leave the ranking as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rallebench.errors import BackendError, BackendMemoryError
+
+if TYPE_CHECKING:
+    from rallebench.encoders import Batches, Vectors
+
+CPU_TOKENS, GPU_TOKENS = 1024, 32768
+"""Tokens in a batch. On a CPU more of them leave the cache; a GPU is idle with fewer."""
+MAX_BATCH = 512
+
+
+@dataclass
+class Engine:
+    """A tokenizer and a model on one device. ``pooled(model, features)`` gives (n, dim), any length.
+
+    ``features`` are ``input_ids`` and ``attention_mask``, int64 (n, tokens). Threads may share an engine.
+    """
+
+    name: str
+    tokenizer: Any
+    model: Any
+    pooled: Callable[[Any, dict[str, Any]], Any]
+    max_tokens: int
+    dim: int
+    batch: int = MAX_BATCH
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def encode(self, texts: Sequence[str], model: Any = None) -> Vectors:
+        """Float32 (n, dim), unit length, in the order of ``texts``."""
+        import numpy as np
+
+        out = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for rows, vectors in self.batches(texts, model):
+            out[rows] = vectors
+        return out
+
+    def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
+        """``batches`` with the model in ``dtype``."""
+        model = self.model if dtype == "float32" else halved(self.model)
+        return lambda texts: self.batches(texts, model)
+
+    def batches(self, texts: Sequence[str], model: Any = None) -> Batches:
+        """(rows, float32 unit vectors), longest texts first: what does not fit in memory shows at once."""
+        import numpy as np
+
+        if not texts:
+            return
+        tokens = self._tokens(texts)
+        lengths = np.array([max(1, len(ids)) for ids in tokens])
+        order = np.argsort(-lengths, kind="stable")
+        for start, stop in cuts(lengths[order], self._budget(), self.batch):
+            rows = order[start:stop]
+            yield rows, self._vectors([tokens[row] for row in rows], model or self.model)
+
+    def fast_dtypes(self) -> tuple[str, ...]:
+        """What this device computes natively besides float32."""
+        return ("bfloat16",) if has_bfloat16(self._device()) else ()
+
+    def _device(self) -> Any:
+        return next(self.model.parameters()).device
+
+    def _budget(self) -> int:
+        return CPU_TOKENS if self._device().type == "cpu" else GPU_TOKENS
+
+    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        # Surrogate halves, which JSON may hold, are no Unicode that a tokenizer takes.
+        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        with self._lock:  # a fast tokenizer keeps how it cuts in itself
+            found: list[list[int]] = self.tokenizer(
+                clean,
+                add_special_tokens=True,
+                padding=False,
+                truncation=True,
+                max_length=self.max_tokens,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+                verbose=False,
+            )["input_ids"]
+        return found
+
+    def _vectors(self, tokens: Sequence[Sequence[int]], model: Any) -> Vectors:
+        import numpy as np
+        import torch
+
+        width = max(1, *map(len, tokens))
+        ids = np.full((len(tokens), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        mask = np.zeros_like(ids)
+        left = self.tokenizer.padding_side == "left"
+        for row, found in enumerate(tokens):
+            place = slice(width - len(found), width) if left else slice(len(found))
+            ids[row, place], mask[row, place] = found, 1
+        device = self._device()
+        features = {
+            "input_ids": torch.from_numpy(ids).to(device),
+            "attention_mask": torch.from_numpy(mask).to(device),
+        }
+        try:
+            with torch.inference_mode():
+                vectors = self.pooled(model, features).float().cpu().numpy()
+        except (torch.OutOfMemoryError, MemoryError):
+            raise BackendMemoryError(
+                f"The encoder {self.name!r} ran out of memory with {ids.size} tokens at once; "
+                "choose a smaller max_tokens or batch, or device=cpu."
+            ) from None
+        except (RuntimeError, IndexError) as error:
+            reason = " ".join(str(error).split())[-200:]
+            raise BackendError(
+                f"The encoder {self.name!r} failed on a text of {width} tokens ({reason}); "
+                "if the model takes fewer, set max_tokens."
+            ) from None
+        return unit(vectors)
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Rows of unit length; a row of zeros becomes the first axis, one that is not finite stays so.
+
+    >>> import numpy as np
+    >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [1.0, 0.0]]
+    """
+    import numpy as np
+
+    vectors = vectors.astype(np.float32)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[norms[:, 0] == 0, 0] = norms[norms == 0] = 1.0
+    with np.errstate(invalid="ignore"):
+        found: Vectors = vectors / norms
+    return found
+
+
+def cuts(lengths: Any, tokens: int, most: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of batches of texts sorted by falling length, at most ``tokens`` with their padding.
+
+    >>> list(cuts([100, 50, 50, 10, 10, 10], 100, 2))
+    [(0, 1), (1, 3), (3, 5), (5, 6)]
+    """
+    start = 0
+    while start < len(lengths):
+        stop = min(len(lengths), start + min(most, max(1, tokens // int(lengths[start]))))
+        yield start, stop
+        start = stop
+
+
+def has_bfloat16(device: Any) -> bool:
+    """Whether products of bfloat16 are the machine's own and not emulated."""
+    import torch
+
+    if device.type == "cuda":
+        return bool(torch.cuda.get_device_capability(device) >= (8, 0))
+    if device.type != "cpu":
+        return False
+    known = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
+    if any(asked is not None and asked() for asked in known):
+        return True
+    return bool(getattr(torch.cpu, "_is_arm_bf16_supported", lambda: False)())
+
+
+def halved(model: Any) -> Any:
+    """``model`` with its matrix products in bfloat16 and all else, sums between layers above all, in float32.
+
+    Rounding the sums, too, is little faster and changes twice as many places of a ranking. Only the
+    matrices are copied; everything else is shared with ``model``.
+    """
+    import torch
+
+    class Linear(torch.nn.Module):  # type: ignore[misc]
+        """A linear layer whose product is one of bfloat16."""
+
+        def __init__(self, layer: Any) -> None:
+            super().__init__()
+            self.weight = layer.weight.detach().to(torch.bfloat16)
+            self.bias = None if layer.bias is None else layer.bias.detach().to(torch.bfloat16)
+
+        def forward(self, x: Any) -> Any:
+            product = torch.nn.functional.linear(x.to(torch.bfloat16), self.weight, self.bias)
+            return product.to(x.dtype)
+
+    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    twin = copy.deepcopy(model, shared)
+    for module in twin.modules():
+        for name, layer in list(module.named_children()):
+            if type(layer) is torch.nn.Linear:
+                setattr(module, name, Linear(layer))
+    return twin

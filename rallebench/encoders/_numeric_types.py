@@ -1,0 +1,94 @@
+"""In which numeric type passages are encoded: the fastest that leaves the ranking unchanged, measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rallebench.encoders import BulkEncoder, Encoder
+
+if TYPE_CHECKING:
+    from rallebench.encoders import Vectors
+
+SAMPLE, QUERIES, DEPTH = 256, 32, 10
+LEAST_OVERLAP = 0.995
+TIE = 1e-6
+"""Inner products of unit vectors that differ by less differ by rounding in float32 alone."""
+LEAST_GAIN = 1.1
+"""A type that is hardly faster is not worth its rounding."""
+WORTH_MEASURING = 2048
+"""Passages. Fewer are encoded in float32 before a measurement pays for itself."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A numeric type, and the figures that it was chosen by (empty: nothing was measured)."""
+
+    dtype: str
+    measured: Mapping[str, Any] = field(default_factory=dict)
+
+
+def choose_type(encoder: Encoder, count: int, text_of: Callable[[int], str]) -> Choice:
+    """The type for ``count`` passages, measured on a sample of them where the user left it open.
+
+    >>> from rallebench.encoders.hashing import hashing
+    >>> choose_type(hashing(), 10, str)
+    Choice(dtype='float32', measured={})
+    """
+    if not isinstance(encoder, BulkEncoder):
+        return Choice("float32")
+    if encoder.dtype != "auto":
+        return Choice(encoder.dtype)
+    if count < WORTH_MEASURING or not encoder.fast_dtypes:
+        return Choice("float32")
+    texts = [text_of(row * count // SAMPLE) for row in range(SAMPLE)]
+    return measured_choice(encoder, texts)
+
+
+def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
+    """float32, or the fastest type that keeps the top 10 of every eighth text among ``texts``.
+
+    Each type encodes all texts once, after a warm-up.
+    """
+    exact, slow = _encoded(encoder, "float32", texts)
+    best, best_speed = "float32", slow * LEAST_GAIN
+    figures: dict[str, Any] = {"sample": len(texts), "float32": {"passages_per_second": round(slow, 1)}}
+    for dtype in encoder.fast_dtypes:
+        vectors, speed = _encoded(encoder, dtype, texts)
+        overlap = top_overlap(exact[:: max(1, len(texts) // QUERIES)], exact, vectors, DEPTH)
+        figures[dtype] = {"passages_per_second": round(speed, 1), "overlap_at_10": round(overlap, 4)}
+        if overlap >= LEAST_OVERLAP and speed > best_speed:
+            best, best_speed = dtype, speed
+    return Choice(best, figures)
+
+
+def top_overlap(queries: Vectors, exact: Vectors, others: Vectors, depth: int) -> float:
+    """The mean share of the ``depth`` nearest of ``others`` that are among those of ``exact``.
+
+    Copies of one text share a place: whichever of them comes first is right.
+    """
+    import numpy as np
+
+    depth = min(depth, len(exact))
+    scores = queries @ exact.T
+    last = -np.partition(-scores, depth - 1, axis=1)[:, depth - 1 : depth]
+    found = np.argsort(-(queries @ others.T), axis=1, kind="stable")[:, :depth]
+    return float((np.take_along_axis(scores, found, axis=1) >= last - TIE).mean())
+
+
+def _encoded(encoder: BulkEncoder, dtype: str, texts: Sequence[str]) -> tuple[Vectors, float]:
+    """The vectors of ``texts``, and how many a second."""
+    import numpy as np
+
+    encode = encoder.bulk(dtype)
+    for _ in encode(texts[:16]):
+        pass
+    started = time.perf_counter()
+    batches = list(encode(texts))
+    speed = len(texts) / (time.perf_counter() - started)
+    vectors = np.empty((len(texts), batches[0][1].shape[1]), dtype=np.float32)
+    for rows, found in batches:
+        vectors[rows] = found
+    return vectors, speed

@@ -1,0 +1,127 @@
+"""Which encoder a text names: a registered one, a preset, or one written out with its settings.
+
+::
+
+    minilm
+    minilm?dtype=float32
+    e5-base-v2                                                   a preset (presets.json), from the hub
+    e5-base-v2?model=/models/e5-base-v2                          the same model in a folder of one's own
+    sentence_transformers:/models/mine?query_prompt=query: &passage_prompt=passage:
+    openai_embeddings:nomic-embed?base_url=http://127.0.0.1:8000/v1
+
+Settings stand after ``?``, joined by ``&``; a ``&`` inside a value is written %26.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from rallebench.encoders import ENCODERS, Encoder
+from rallebench.errors import NotFoundError, UsageError
+from rallebench.parameters import checked
+from rallebench.registry import Entry, unknown
+
+PRESETS_FILE = Path(__file__).with_name("presets.json")
+
+
+@lru_cache(maxsize=1)
+def presets() -> Mapping[str, Mapping[str, Any]]:
+    """Name → settings of ``sentence_transformers``, and ``about``, ``dim``, of models that are known to work."""
+    found: dict[str, dict[str, Any]] = json.loads(PRESETS_FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def encoders() -> dict[str, str]:
+    """Name → one line about it, of every encoder that can be opened by its name alone."""
+    own = {name: ENCODERS.entry(name) for name in ENCODERS.names()}
+    found = {name: entry.about for name, entry in own.items() if not entry.traits.get("needs_model")}
+    return found | {name: str(preset["about"]) for name, preset in presets().items()}
+
+
+def check_encoder(reference: str) -> None:
+    """Raise UsageError unless ``reference`` names an encoder and settings that it takes; loads nothing."""
+    _resolved(reference)
+
+
+def open_encoder(reference: str) -> Encoder:
+    """The encoder that ``reference`` names, loaded; its ``name`` is the reference.
+
+    Raises NotFoundError for an unknown name, other UsageErrors for unfit settings and models.
+    """
+    entry, settings = _resolved(reference)
+    encoder: Encoder = entry.value(**settings)
+    encoder.name = reference
+    return encoder
+
+
+def with_settings(reference: str, **settings: Any) -> str:
+    """``reference`` with other settings: ``quantization="8bit"`` loads a query encoder in 8-bit.
+
+    >>> with_settings("minilm?dtype=auto", dtype="float32")
+    'minilm?dtype=float32'
+    """
+    head, _, query = reference.partition("?")
+    merged = {**_settings(reference, query), **settings}
+    pairs = "&".join(f"{key}={_written(value)}" for key, value in merged.items())
+    return f"{head}?{pairs}" if pairs else head
+
+
+def _written(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.replace("%", "%25").replace("&", "%26")
+
+
+def _resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
+    entry, settings = _found(reference)
+    checked(f"encoder {entry.name!r}", entry.traits.get("settings", {}), settings)
+    return entry, settings
+
+
+def _found(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
+    head, _, query = reference.partition("?")
+    settings = _settings(reference, query)
+    name, colon, model = head.partition(":")
+    if not colon and head in presets():
+        return ENCODERS.entry("sentence_transformers"), {**_preset(head, settings), **settings}
+    if not colon and head in ENCODERS:
+        entry = ENCODERS.entry(head)
+        if entry.traits.get("needs_model") and not settings.get("model"):
+            raise UsageError(f"The encoder {head!r} needs a model: write {head}:MODEL, or {head}:MODEL?KEY=VALUE&….")
+        return entry, settings
+    if colon and name in ENCODERS and ENCODERS.entry(name).traits.get("needs_model"):
+        return ENCODERS.entry(name), {"model": model, **settings} if model else settings
+    raise NotFoundError(unknown("encoder", head, [*encoders(), *_written_out()]))
+
+
+def _preset(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    preset = dict(presets()[name])
+    if preset.get("remote_code") and settings.get("trust_remote_code") is not True:
+        raise UsageError(
+            f"The encoder {name!r} ({preset['model']}) brings Python code of its own, which is not run unasked; read "
+            f"it, and if you trust it write {name}?trust_remote_code=true."
+        )
+    return {key: value for key, value in preset.items() if key not in ("about", "dim", "remote_code")}
+
+
+def _written_out() -> list[str]:
+    return [f"{name}:MODEL" for name in ENCODERS.names() if ENCODERS.entry(name).traits.get("needs_model")]
+
+
+def _settings(reference: str, query: str) -> dict[str, Any]:
+    """``key=value&…`` → values: numbers, true, false and null as such, the rest as text."""
+    settings: dict[str, Any] = {}
+    for pair in filter(None, query.split("&")):
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"The encoder {reference!r}: {pair!r} is not key=value.")
+        value = unquote(value)
+        try:
+            settings[key.strip()] = json.loads(value)
+        except ValueError:
+            settings[key.strip()] = value
+    return settings

@@ -1,0 +1,239 @@
+"""Any sentence-transformers model: a folder, or an id of the Hugging Face hub, with its prompts.
+
+Reimers and Gurevych 2019, arXiv:1908.10084. Nothing is downloaded unless a hub id was named, and no code
+that a model brings is run unless ``trust_remote_code`` allows it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rallebench.checkpoints.failures import loading_failed
+from rallebench.checkpoints.folders import content_hash, model_folder, tensors, weight_files
+from rallebench.encoders import DTYPES, ENCODERS
+from rallebench.encoders._engine import MAX_BATCH, Engine
+from rallebench.errors import BadFileError, MissingPackageError, UsageError
+from rallebench.files import read_json, sha256_file
+from rallebench.parameters import Setting, checked
+from rallebench.types import digest
+
+if TYPE_CHECKING:
+    from rallebench.encoders import Batches, Vectors
+
+POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
+_TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "merges.txt")
+
+OWN = "own"
+"""What the model's folder says."""
+
+SETTINGS = {
+    "model": Setting(str, "", about="a folder, or a hub id such as intfloat/e5-base-v2"),
+    "revision": Setting(str, "", about="a branch, tag or commit of the hub"),
+    "query_prompt": Setting(str, None, about="stands before each query; default: the model's own"),
+    "passage_prompt": Setting(str, None, about="stands before each passage; default: the model's own"),
+    "max_tokens": Setting(int, 0, 0, 1_000_000, about="longer texts are cut; 0 = as the model says"),
+    "pooling": Setting(str, OWN, choices=(OWN, *POOLINGS), about="how token vectors become one"),
+    "dtype": Setting(str, "auto", choices=DTYPES, about="numeric type of passages; queries are float32"),
+    "device": Setting(str, "auto", about="cpu, cuda, cuda:1 …"),
+    "quantization": Setting(str, "none", choices=("none", "8bit"), about="8bit: for queries, needs less memory"),
+    "batch": Setting(int, MAX_BATCH, 1, 65_536, about="texts at once, at most"),
+    "trust_remote_code": Setting(bool, False, about="run the Python code that a model brings"),
+}
+
+
+class SentenceTransformers:
+    """A loaded model. ``prompts``: what stands before queries and passages."""
+
+    def __init__(self, model: Any, source: str, settings: dict[str, Any]) -> None:
+        self.name = f"sentence_transformers:{settings['model']}"
+        self.dtype: str = settings["dtype"]
+        self.quantization: str = settings["quantization"]
+        self.dim = int(model.get_embedding_dimension())
+        self.prompts = _prompts(model, settings)
+        _set_pooling(model, settings["pooling"])
+        most = int(model.max_seq_length or 512)
+        tokens = min(most, settings["max_tokens"]) if settings["max_tokens"] else most
+        how = [_poolings(model), tokens, self.prompts]
+        self.fingerprint = f"sentence-transformers/{source}/{tokens}/{digest(how)[:12]}"
+        self._engine = Engine(self.name, model.tokenizer, model, _pooled, tokens, self.dim, settings["batch"])
+
+    @property
+    def fast_dtypes(self) -> tuple[str, ...]:
+        """What this machine computes natively besides float32."""
+        return self._engine.fast_dtypes()
+
+    def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage") -> Vectors:
+        """Float32 (n, dim), unit length; the prompt of the role stands before each text."""
+        return self._engine.encode([self.prompts[role] + text for text in texts])
+
+    def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
+        """See ``BulkEncoder``. Raises UsageError for a model that was loaded in 8-bit."""
+        if self.quantization != "none":
+            raise UsageError(
+                f"The encoder {self.name!r} is loaded in {self.quantization}, which is meant for queries and changes "
+                "vectors; build the index without quantization and search it with it."
+            )
+        encode, prompt = self._engine.bulk(dtype), self.prompts["passage"]
+        return lambda texts: encode([prompt + text for text in texts])
+
+
+def _pooled(model: Any, features: dict[str, Any]) -> Any:
+    return model(features)["sentence_embedding"]
+
+
+def _prompts(model: Any, settings: dict[str, Any]) -> dict[str, str]:
+    own = model.prompts or {}
+    named = {"query": ("query",), "passage": ("passage", "document", "corpus")}
+    found = {}
+    for role, names in named.items():
+        given = settings[f"{role}_prompt"]
+        found[role] = given if given is not None else next((own[n] for n in names if own.get(n)), "")
+    return found
+
+
+def _set_pooling(model: Any, pooling: str) -> None:
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    for name, module in list(model.named_children()):
+        if isinstance(module, Pooling) and pooling != OWN:
+            model[int(name)] = Pooling(module.embedding_dimension, pooling_mode=pooling)
+
+
+def _poolings(model: Any) -> list[str]:
+    """How each pooling layer makes one vector of many."""
+    return [str(module.pooling_mode) for module in model if hasattr(module, "pooling_mode")]
+
+
+def _load(settings: dict[str, Any]) -> tuple[Any, str]:
+    """(model, what names its content). Raises RalleError."""
+    _need_packages(settings["quantization"])
+    name = f"sentence_transformers:{settings['model']}"
+    folder = _folder(name, settings["model"])
+    where = str(folder or settings["model"])
+    try:
+        return _loaded(settings, folder, where)
+    except Exception as error:
+        sentence = loading_failed(error, name, where, settings["revision"] or None)
+        error.with_traceback(None)  # its frames hold what was loaded so far
+        raise sentence from None
+
+
+def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[Any, str]:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    device = settings["device"]
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    more: dict[str, Any] = {"dtype": torch.float32}
+    if settings["quantization"] == "8bit":
+        from transformers import BitsAndBytesConfig
+
+        logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
+        more["quantization_config"] = BitsAndBytesConfig(load_in_8bit=True)
+    model = SentenceTransformer(
+        where,
+        device=device,
+        trust_remote_code=settings["trust_remote_code"],
+        revision=settings["revision"] or None,
+        local_files_only=folder is not None,
+        model_kwargs=more,
+    ).eval()
+    if not isinstance(model[0], Transformer):
+        raise UsageError(f"{where} is no transformer model ({type(model[0]).__name__}); choose another one.")
+    if folder is not None:
+        _check_complete(model[0], _weights_folder(folder))
+        return model, _content(folder)
+    commit = getattr(model[0].auto_model.config, "_commit_hash", None)
+    return model, f"{where}@{commit or settings['revision'] or 'main'}"
+
+
+def _is_no_cast_warning(record: logging.LogRecord) -> bool:
+    """int8 layers compute in float16 by design; bitsandbytes says so at every single call."""
+    return "will be cast from" not in record.getMessage()
+
+
+def _need_packages(quantization: str) -> None:
+    if "torch" not in sys.modules:
+        # Threads that spin while they wait stall a shared machine; torch reads this once.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise MissingPackageError("sentence-transformers", "and this encoder needs it")
+    if quantization != "none" and importlib.util.find_spec("bitsandbytes") is None:
+        raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
+
+
+def _folder(name: str, model: str) -> Path | None:
+    """The model's folder, checked; None for a hub id. Raises BadFileError."""
+    folder = Path(model).expanduser()
+    inner = _weights_folder(folder) if folder.is_dir() else folder
+    found = model_folder(name, str(inner) if inner != folder else model)
+    if found is None:
+        return None
+    if not any(path for pattern in _TOKENIZERS for path in found.glob(pattern)):
+        # transformers would make one up, without any words in it.
+        raise BadFileError(
+            f"{found} holds no tokenizer; copy the model's tokenizer.json and tokenizer_config.json into it."
+        )
+    return folder.resolve()
+
+
+def _weights_folder(folder: Path) -> Path:
+    """Where the transformer lies: the folder itself, or one inside that modules.json names."""
+    if (folder / "modules.json").is_file() and not (folder / "config.json").exists():
+        modules = read_json(folder / "modules.json")
+        if isinstance(modules, list) and modules and isinstance(modules[0], dict):
+            return folder / str(modules[0].get("path", ""))
+    return folder
+
+
+def _check_complete(transformer: Any, folder: Path) -> None:
+    """BadFileError if the weights lack tensors: transformers fills them with random numbers."""
+    files = [file for file in weight_files(folder) if file.suffix == ".safetensors"]
+    if not files:
+        return
+    there = {tensor for file in files for tensor, *_ in tensors(file)}
+    inner = {part for tensor in there for part in _suffixes(tensor)}
+    named = [name for name, _ in transformer.auto_model.named_parameters()]
+    wanted = [name for name in named if not name.startswith("pooler.")]
+    missing = sorted(name for name in wanted if name not in inner)
+    # Names alone prove nothing: old checkpoints have other ones, which transformers translates.
+    if missing and len(there) < len(wanted):
+        raise BadFileError(
+            f"The weights in {folder} lack {len(missing)} tensors that the model has (the first is {missing[0]}), so its "
+            "vectors would be random; download the model again."
+        )
+
+
+def _suffixes(tensor: str) -> list[str]:
+    """``bert.a.b`` is stored for what the bare model calls ``a.b``."""
+    parts = tensor.split(".")
+    return [".".join(parts[start:]) for start in range(min(3, len(parts)))]
+
+
+def _content(folder: Path) -> str:
+    """A hash over configuration, tokenizer, weights, and the modules after the transformer."""
+    inside = sorted(p for p in folder.glob("*/*") if p.is_file() and p.parent != _weights_folder(folder))
+    parts = [(str(p.relative_to(folder)), sha256_file(p)) for p in inside if p.suffix in (".json", ".safetensors", ".bin")]
+    whole = [content_hash(_weights_folder(folder)), parts]
+    if (folder / "modules.json").is_file():
+        whole.append(sha256_file(folder / "modules.json"))
+    return f"sha256:{digest(whole)[:12]}"
+
+
+@ENCODERS.register("sentence_transformers", needs_model=True, settings=SETTINGS)
+def sentence_transformers(**settings: Any) -> SentenceTransformers:
+    """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
+    given = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    if not given["model"].strip():
+        raise UsageError("The encoder 'sentence_transformers' needs a model: a folder, or a hub id.")
+    return SentenceTransformers(*_load(given), given)

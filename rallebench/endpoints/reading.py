@@ -1,0 +1,19 @@
+"""What a server answers, read without trust."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rallebench.endpoints.failures import NOT_OPENAI, Failure, short
+
+
+def parsed(text: bytes, key: str) -> Any:
+    """JSON text as a value; raises Failure."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        shown = short(text[:2000].decode("utf-8", "replace"), key, 80)
+        raise Failure(
+            f"answered with something that is not JSON ({shown or 'nothing'})", NOT_OPENAI
+        ) from None

@@ -1,0 +1,62 @@
+"""Forms made of what a registry says of its settings: one group per kind, of which one is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+from rallebench.parameters import Setting
+
+Known = Mapping[str, Mapping[str, Setting]]
+"""Kind → its settings by name."""
+
+NONE = "This kind has no settings."
+
+
+@dataclass
+class SettingsForm:
+    """``groups``: kind → its box; ``inputs``: the components of all kinds, in the order of ``names``."""
+
+    groups: dict[str, gr.Group] = field(default_factory=dict)
+    inputs: list[Any] = field(default_factory=list)
+    names: list[tuple[str, str]] = field(default_factory=list)
+
+
+def draw_settings(known: Known, part: str, shown: str) -> SettingsForm:
+    """A group for each kind; only that of ``shown`` is seen."""
+    form = SettingsForm()
+    for kind, settings in known.items():
+        with gr.Group(visible=kind == shown, elem_id=f"{part}-{kind}") as form.groups[kind]:
+            with gr.Row(equal_height=True):
+                for name, setting in settings.items():
+                    form.inputs.append(_input(name, setting, f"{part}-{kind}-{name}"))
+                    form.names.append((kind, name))
+            if not settings:
+                gr.HTML(f'<div class="rb-label rb-pad">{NONE}</div>', elem_classes="rb-flush")
+    return form
+
+
+def _input(name: str, setting: Setting, elem_id: str) -> Any:
+    about: dict[str, Any] = {
+        "label": name, "info": setting.about or setting.must_be, "elem_id": elem_id, "min_width": 170,
+    }  # fmt: skip
+    if setting.kind is bool:
+        return gr.Checkbox(setting.default, **about)
+    if setting.choices:
+        return gr.Dropdown(list(setting.choices), value=setting.default, **about)
+    if setting.kind is str:
+        return gr.Textbox(setting.default, max_lines=1, **about)
+    return gr.Number(setting.default, precision=0 if setting.kind is int else None, **about)
+
+
+def show_group(kinds: Sequence[str], kind: str | None) -> list[Any]:
+    """Updates that show the group of one kind."""
+    return [gr.update(visible=other == kind) for other in kinds]
+
+
+def given(names: Sequence[tuple[str, str]], kind: str, values: Sequence[Any]) -> dict[str, Any]:
+    """The settings of one kind among the values of all; an emptied field is left to its default."""
+    return {name: value for (its, name), value in zip(names, values) if its == kind and value is not None}

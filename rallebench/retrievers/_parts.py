@@ -1,0 +1,60 @@
+"""What all combinations share: the parts' lists, which items are equal, and what names the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from rallebench.retrievers import Retriever
+from rallebench.types import Hit, Passage, digest
+
+MAX_DEPTH = 10_000
+"""As many passages as a saved chain may ask for."""
+
+Identity = Callable[[Passage], Hashable]
+
+IDENTITIES: Mapping[str, Identity] = {
+    "passage": lambda passage: (passage.doc_id, passage.text),
+    "text": lambda passage: passage.text,
+}
+"""When two passages are one: same id and text (two indexes over one corpus), or the exact text (CRUD-RAG)."""
+
+
+class Combined:
+    """What a retriever over other retrievers says of itself.
+
+    ``titled``: passages come with their titles if any part hands them out so. ``fingerprint``: the
+    parts' in their order, the way and its settings.
+    """
+
+    def __init__(self, name: str, kind: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> None:
+        self.name = name
+        self.parts = tuple(parts)
+        self.titled = any(part.titled for part in parts)
+        self.fingerprint = digest([kind, dict(settings), [part.fingerprint for part in parts]])[:12]
+
+    def page_ids(self) -> frozenset[str]:
+        """Every page id of the parts' corpora."""
+        return frozenset[str]().union(*(part.page_ids() for part in self.parts))  # type: ignore[attr-defined]
+
+
+def lists_of(parts: Sequence[Retriever], queries: Sequence[str], depth: int) -> list[list[tuple[Hit, ...]]]:
+    """Per query one list of hits per part. Each part is asked once, for all queries.
+
+    A part that fills up with passages that match nothing (BM25 beyond the last that shares a word) says by
+    ``no_match`` at which score; those are left out, because their ranks mean nothing.
+    """
+    found = []
+    for part in parts:
+        floor = getattr(part, "no_match", None)
+        lists = part.search(queries, depth)
+        if floor is not None:
+            lists = [tuple(hit for hit in hits if hit.score > floor) for hits in lists]
+        found.append(lists)
+    return [[lists[i] for lists in found] for i in range(len(queries))]
+
+
+def best_first(scores: Mapping[Hashable, float], passages: Mapping[Hashable, Passage]) -> list[Hit]:
+    """Hits by falling score; ties in the order in which the items were first met."""
+    order = sorted(scores, key=lambda item: -scores[item])
+    return [Hit(passages[item], scores[item]) for item in order]

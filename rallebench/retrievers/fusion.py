@@ -1,0 +1,239 @@
+"""Several lists for one query made into one: by rank, by score, or as a sample of their union.
+
+Every part is asked for ``depth`` hits whatever k is, so that a smaller k is a prefix of a larger one; a
+combination can therefore not return more than its parts' lists hold together. An item counts once per part,
+at its best rank there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from rallebench.errors import UsageError
+from rallebench.parameters import Setting
+from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers._parts import IDENTITIES, MAX_DEPTH, Combined, Identity, best_first, lists_of
+from rallebench.types import Hit, Passage
+
+CONSTANT = 60
+DEPTH = 100
+MAX_PARTS = 16
+
+id_of: Identity = IDENTITIES["passage"]
+
+Lists = Sequence[Sequence[Hit]]
+Fuse = Callable[[str, Lists, int], list[Hit]]
+
+
+def by_rank(lists: Lists, weights: Sequence[float], constant: float, identity: Identity) -> list[Hit]:
+    """Weighted reciprocal-rank fusion: Σ weight / (constant + rank), rank from 1, best first.
+
+    Cormack, Clarke and Büttcher 2009, doi:10.1145/1571941.1572114 (constant 60). CRUD-RAG (arXiv:2401.17043)
+    weighs each of its two lists 0.5. Ties go to the earlier list, then to the better rank in it.
+
+    >>> a, b = Hit(Passage("1", "one"), 9.0), Hit(Passage("2", "two"), 3.0)
+    >>> [(h.passage.doc_id, round(h.score * 62, 3)) for h in by_rank([[a, b], [b]], [0.5, 0.5], 60, id_of)]
+    [('2', 1.008), ('1', 0.508)]
+    """
+    scores: dict[Hashable, float] = {}
+    passages: dict[Hashable, Passage] = {}
+    for hits, weight in zip(lists, weights):
+        seen: set[Hashable] = set()
+        for rank, hit in enumerate(hits, 1):
+            item = identity(hit.passage)
+            if item not in seen:
+                seen.add(item)
+                passages.setdefault(item, hit.passage)
+                scores[item] = scores.get(item, 0.0) + weight / (constant + rank)
+    return best_first(scores, passages)
+
+
+def by_score(lists: Lists, weights: Sequence[float], normalise: str, identity: Identity) -> list[Hit]:
+    """Σ weight × score normalised within its list (Bruch, Gai and Ingber 2023, arXiv:2210.11934).
+
+    ``min-max``: (s − min) / (max − min), 1 where all are equal; an item that a list does not hold gets 0.
+    ``z``: (s − mean) / standard deviation, 0 where all are equal; an item that a list does not hold gets
+    the lowest value of that list.
+    """
+    scores: dict[Hashable, float] = {}
+    passages: dict[Hashable, Passage] = {}
+    normalised = []
+    for hits in lists:
+        best: dict[Hashable, float] = {}
+        for hit in hits:
+            item = identity(hit.passage)
+            passages.setdefault(item, hit.passage)
+            best.setdefault(item, hit.score)
+        normalised.append(_z(best) if normalise == "z" else _min_max(best))
+    for item in passages:
+        scores[item] = sum(w * values.get(item, missing) for w, (values, missing) in zip(weights, normalised))
+    return best_first(scores, passages)
+
+
+def _min_max(scores: Mapping[Hashable, float]) -> tuple[dict[Hashable, float], float]:
+    low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
+    span = high - low
+    return {item: (s - low) / span if span else 1.0 for item, s in scores.items()}, 0.0
+
+
+def _z(scores: Mapping[Hashable, float]) -> tuple[dict[Hashable, float], float]:
+    if not scores:
+        return {}, 0.0
+    mean = math.fsum(scores.values()) / len(scores)
+    deviation = math.sqrt(math.fsum((s - mean) ** 2 for s in scores.values()) / len(scores))
+    values = {item: (s - mean) / deviation if deviation else 0.0 for item, s in scores.items()}
+    return values, min(values.values())
+
+
+def sampled(query: str, fused: Sequence[Hit], k: int, seed: int) -> list[Hit]:
+    """``k`` of the fused hits, drawn without replacement and left in their order.
+
+    The draw depends on seed, query and passage alone, so it is the same in every batch and on every machine.
+    """
+
+    def lot(hit: Hit) -> bytes:
+        drawn = f"{seed}\0{query}\0{hit.passage.doc_id}\0{hit.passage.text}"
+        return hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).digest()
+
+    chosen = {id(hit) for hit in sorted(fused, key=lot)[:k]}
+    return [hit for hit in fused if id(hit) in chosen]
+
+
+class Fusion(Combined):
+    """Parts whose lists are fused. ``depth`` 0 asks each part for k, and then k decides what is fused."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        parts: Sequence[Retriever],
+        settings: Mapping[str, Any],
+        fuse: Fuse,
+        *,
+        prefix_stable: bool,
+    ) -> None:
+        super().__init__(name, kind, parts, settings)
+        self.prefix_stable = prefix_stable
+        self._depth = int(settings["depth"])
+        self._fuse = fuse
+
+    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        """At most k fused hits per query, best first; a blank query has none."""
+        lists = lists_of(self.parts, queries, self._depth or k)
+        return [tuple(self._fuse(query, found, k)[:k]) for query, found in zip(queries, lists)]
+
+
+def weights_of(name: str, given: Any, parts: int) -> tuple[float, ...]:
+    """One weight per part, from ``"0.7,0.3"`` or a list; '' makes them equal, with the sum 1.
+
+    >>> weights_of("x", "0.7,0.3", 2), weights_of("x", "", 2)
+    ((0.7, 0.3), (0.5, 0.5))
+    """
+    if given in ("", None):
+        return (1.0 / parts,) * parts
+    texts = [t for t in given.split(",") if t.strip()] if isinstance(given, str) else given
+    try:
+        weights = tuple(float(text) for text in (texts if isinstance(texts, (list, tuple)) else [texts]))
+    except (TypeError, ValueError):
+        weights = (math.nan,)
+    if not all(math.isfinite(w) and w >= 0 for w in weights) or not any(weights):
+        raise UsageError(
+            f"{name!r}: weights is {given!r}; it must be numbers from 0 up, not all 0, as in 0.7,0.3."
+        )
+    if len(weights) != parts:
+        raise UsageError(f"{name!r}: weights holds {len(weights)} numbers for {parts} retrievers; give one each.")
+    return weights
+
+
+def check_weights(name: str, parts: int, settings: Mapping[str, Any]) -> None:
+    """Raise UsageError for weights that do not fit the parts."""
+    weights_of(name, settings["weights"], parts)
+
+
+_WEIGHTS = Setting(kind=str, default="", about="one number per retriever, as in 0.7,0.3; equal if not given")
+_DEPTH = Setting(kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits asked of each retriever")
+_EQUAL = Setting(
+    kind=str,
+    default="passage",
+    choices=tuple(IDENTITIES),
+    about="what makes two hits one: id and text, or the text",
+)
+_CONSTANT = Setting(kind=float, default=float(CONSTANT), low=0.0, high=1e6, about="what is added to a rank")
+
+
+@COMBINATIONS.register(
+    "rrf",
+    parts=(2, MAX_PARTS),
+    settings={"weights": _WEIGHTS, "constant": _CONSTANT, "depth": _DEPTH, "equal": _EQUAL},
+    check=check_weights,
+)
+def reciprocal_rank_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Fusion:
+    """Hybrid by rank: weighted reciprocal-rank fusion."""
+    weights = weights_of(name, settings["weights"], len(parts))
+    identity, constant = IDENTITIES[settings["equal"]], settings["constant"]
+    return Fusion(
+        name,
+        "rrf",
+        parts,
+        {**settings, "weights": weights},
+        lambda query, lists, k: by_rank(lists, weights, constant, identity),
+        prefix_stable=True,
+    )
+
+
+@COMBINATIONS.register(
+    "scores",
+    parts=(2, MAX_PARTS),
+    settings={
+        "weights": _WEIGHTS,
+        "normalise": Setting(
+            kind=str, default="min-max", choices=("min-max", "z"), about="how scores of a list are made alike"
+        ),
+        "depth": _DEPTH,
+        "equal": _EQUAL,
+    },
+    check=check_weights,
+)
+def score_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Fusion:
+    """Hybrid by score: weighted sum of scores normalised per query."""
+    weights = weights_of(name, settings["weights"], len(parts))
+    identity, normalise = IDENTITIES[settings["equal"]], settings["normalise"]
+    return Fusion(
+        name,
+        "scores",
+        parts,
+        {**settings, "weights": weights},
+        lambda query, lists, k: by_score(lists, weights, normalise, identity),
+        prefix_stable=True,
+    )
+
+
+@COMBINATIONS.register(
+    "union",
+    parts=(2, MAX_PARTS),
+    settings={
+        "seed": Setting(kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws another sample"),
+        "depth": Setting(
+            kind=int, default=0, low=0, high=MAX_DEPTH, about="hits asked of each retriever; 0 = k"
+        ),
+        "equal": _EQUAL,
+    },
+)
+def union_sample(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Fusion:
+    """Hybrid by sampling: k drawn at random from the union, in the order of rank fusion.
+
+    CRUD-RAG's wording (arXiv:2401.17043); its code fuses by rank, which is ``rrf`` here.
+    """
+    weights = weights_of(name, "", len(parts))
+    identity, seed = IDENTITIES[settings["equal"]], settings["seed"]
+    return Fusion(
+        name,
+        "union",
+        parts,
+        settings,
+        lambda query, lists, k: sampled(query, by_rank(lists, weights, CONSTANT, identity), k, seed),
+        prefix_stable=False,
+    )

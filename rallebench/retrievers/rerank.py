@@ -1,0 +1,87 @@
+"""Re-ranking: the best of a retriever put in order by a slower, better judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from rallebench.errors import UsageError
+from rallebench.parameters import Setting
+from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers._cross_encoder import cross_encoder
+from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
+from rallebench.types import Hit, Passage
+
+DEPTH = 50
+
+
+class Judge(Protocol):
+    """``fingerprint`` names all that changes a score."""
+
+    fingerprint: str
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One number per text, higher is better."""
+        ...
+
+
+class Reranked(Combined):
+    """The first ``depth`` hits of a retriever by the judge's score; what lies deeper is never returned.
+
+    The depth does not depend on k, so a smaller k is a prefix of a larger one. Equal scores keep the
+    retriever's order. ``titles``: the judge reads ``"{title}, {text}"``, as the indexes do, not the bare text.
+    """
+
+    prefix_stable = True
+
+    def __init__(self, name: str, part: Retriever, judge: Judge, *, depth: int, titles: bool) -> None:
+        settings = {"judge": judge.fingerprint, "depth": depth, "titles": titles}
+        super().__init__(name, "rerank", [part], settings)
+        self.scale = f"rerank {judge.fingerprint} {titles}"
+        self._judge, self._depth, self._titles = judge, depth, titles
+
+    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        """At most k hits per query with the judge's scores, best first; a blank query has none."""
+        found = lists_of(self.parts, queries, self._depth)
+        return [self._ordered(query, hits)[:k] for query, (hits,) in zip(queries, found)]
+
+    def _ordered(self, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        scores = self._judge.score(query, [passage_text(hit.passage, self._titles) for hit in hits])
+        judged = [Hit(hit.passage, score) for hit, score in zip(hits, scores, strict=True)]
+        return tuple(sorted(judged, key=lambda hit: -hit.score))
+
+
+def passage_text(passage: Passage, titles: bool) -> str:
+    """What a judge reads of a passage."""
+    return f"{passage.title}, {passage.text}" if titles and passage.title else passage.text
+
+
+DEPTH_SETTING = Setting(kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits that are judged")
+TITLES_SETTING = Setting(kind=bool, default=True, about="whether the judge reads the titles too")
+
+
+def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
+    """Raise UsageError if no model is named."""
+    if not settings["model"].strip():
+        raise UsageError(f"{name!r} needs the setting model: the folder or hub id of a cross-encoder.")
+
+
+@COMBINATIONS.register(
+    "rerank",
+    parts=(1, 1),
+    settings={
+        "model": Setting(kind=str, default="", about="folder or hub id of a cross-encoder with one label"),
+        "depth": DEPTH_SETTING,
+        "titles": TITLES_SETTING,
+        "dtype": Setting(kind=str, default="float32", choices=("float32", "bfloat16", "float16")),
+        "device": Setting(kind=str, default="auto", about="auto, cpu, cuda, cuda:1 …"),
+        "max_length": Setting(kind=int, default=512, low=0, high=1_000_000, about="tokens of a pair; 0 = the model's own"),
+        "batch_size": Setting(kind=int, default=32, low=1, high=4096),
+    },
+    check=check_model,
+)
+def rerank(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reranked:
+    """Re-ranking with a cross-encoder, loaded once and shared."""
+    names = ("model", "dtype", "device", "max_length", "batch_size")
+    judge = cross_encoder(**{key: settings[key] for key in names})
+    return Reranked(name, parts[0], judge, depth=settings["depth"], titles=settings["titles"])

@@ -1,0 +1,194 @@
+"""Re-ranking by a language model: passage by passage, or list by list in a sliding window.
+
+What a model answers may be anything. An answer that names no passage, or says neither yes nor no, changes
+nothing: the order stays, and it is counted in ``unread``. Answers are greedy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rallebench.errors import RalleError, UsageError
+from rallebench.parameters import Setting
+from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
+from rallebench.retrievers.rerank import TITLES_SETTING, passage_text
+from rallebench.types import Generate, Hit, Message, Reply, digest
+
+DEPTH = 20
+PASSAGE_WORDS = 300
+"""Words of a passage that a model reads, as in RankGPT's code."""
+
+LETTERS = 10
+"""Characters that a word has at most: a text without spaces is cut by them."""
+
+_YES = re.compile(r"\W*((yes|true|relevant)\b|是)", re.IGNORECASE)
+_NO = re.compile(r"\W*((no|not|false|irrelevant)\b|不|否)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+_BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
+FIELDS = {"listwise": ("question", "passages", "count"), "pointwise": ("question", "passage")}
+
+
+def order_of(answer: str, count: int) -> list[int] | None:
+    """The order (from 0) that an answer such as ``[2] > [1]`` names; what it leaves out follows as it stood.
+
+    Numbers in brackets if there are any, else all numbers; what is out of range or named before is passed
+    over. None if no passage is named.
+
+    >>> order_of("[3] > [1]", 3), order_of("2, 1", 3), order_of("I cannot.", 3)
+    ([2, 0, 1], [1, 0, 2], None)
+    """
+    texts = _BRACKETED.findall(answer) or _NUMBER.findall(answer)
+    named = [int(text) - 1 for text in texts if len(text) < 9]
+    order = list(dict.fromkeys(n for n in named if 0 <= n < count))
+    return [*order, *(n for n in range(count) if n not in order)] if order else None
+
+
+def verdict_of(answer: str) -> bool | None:
+    """Whether an answer begins with yes or no; None if with neither.
+
+    >>> verdict_of("Yes, it does."), verdict_of("No."), verdict_of("Perhaps")
+    (True, False, None)
+    """
+    return True if _YES.match(answer) else False if _NO.match(answer) else None
+
+
+def filled(template: str, **values: str) -> str:
+    """The template with ``{name}`` replaced; braces in the values are left alone."""
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
+
+
+class LLMReranked(Combined):
+    """The first ``depth`` hits of a retriever in a language model's order; what lies deeper is never returned.
+
+    ``listwise``: windows of ``window`` passages from the end of the list to its front, each by ``step`` further
+    (RankGPT; Sun et al. 2023, arXiv:2304.09542); the score of a hit is 1 / rank. ``pointwise``: one yes or no
+    per passage (as in Liang et al. 2022, arXiv:2211.09110); yes scores 1, an answer that cannot be read 0.5,
+    no 0, and within these the retriever's order stays. ``unread`` counts answers that could not be read.
+    """
+
+    prefix_stable = True
+
+    def __init__(
+        self, name: str, part: Retriever, llm: Any, prompt: str, settings: Mapping[str, Any]
+    ) -> None:
+        named = {key: value for key, value in settings.items() if key not in ("llm", "prompt")}
+        named |= {"llm": llm.fingerprint, "prompt": digest(prompt)}
+        super().__init__(name, "llm-rerank", [part], named)
+        self._llm, self._prompt, self._settings = llm, prompt, dict(settings)
+        self.asked = self.unread = 0
+
+    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        """At most k hits per query, best first; a blank query has none. Raises what the model fails with."""
+        found = [list(hits) for (hits,) in lists_of(self.parts, queries, self._settings["depth"])]
+        rank = self._listwise if self._settings["way"] == "listwise" else self._pointwise
+        return [tuple(hits[:k]) for hits in rank(queries, found)]
+
+    def _listwise(self, queries: Sequence[str], found: list[list[Hit]]) -> list[list[Hit]]:
+        window, step = self._settings["window"], self._settings["step"]
+        # All queries move their windows together: one batch per position, and no query waits for another.
+        places = [windows(len(hits), window, step) for hits in found]
+        for turn in range(max(map(len, places), default=0)):
+            due = [i for i, place in enumerate(places) if turn < len(place)]
+            parts = [found[i][slice(*places[i][turn])] for i in due]
+            answers = self._ask([self._list_prompt(queries[i], part) for i, part in zip(due, parts)])
+            for i, part, answer in zip(due, parts, answers):
+                order = self._read(order_of(answer, len(part)))
+                if order is not None:
+                    found[i][slice(*places[i][turn])] = [part[n] for n in order]
+        return [[Hit(hit.passage, 1.0 / rank) for rank, hit in enumerate(hits, 1)] for hits in found]
+
+    def _pointwise(self, queries: Sequence[str], found: list[list[Hit]]) -> list[list[Hit]]:
+        pairs = [(query, hit) for query, hits in zip(queries, found) for hit in hits]
+        answers = iter(self._ask([self._pair_prompt(query, hit) for query, hit in pairs]))
+        values = {True: 1.0, None: 0.5, False: 0.0}
+        judged = [
+            [Hit(hit.passage, values[self._read(verdict_of(next(answers)))]) for hit in hits] for hits in found
+        ]
+        return [sorted(hits, key=lambda hit: -hit.score) for hits in judged]
+
+    def _read(self, value: Any) -> Any:
+        self.unread += value is None
+        return value
+
+    def _list_prompt(self, query: str, hits: Sequence[Hit]) -> str:
+        passages = "\n\n".join(f"[{n}] {self._text(hit)}" for n, hit in enumerate(hits, 1))
+        return filled(self._prompt, question=query, passages=passages, count=str(len(hits)))
+
+    def _pair_prompt(self, query: str, hit: Hit) -> str:
+        return filled(self._prompt, question=query, passage=self._text(hit))
+
+    def _text(self, hit: Hit) -> str:
+        most = self._settings["passage_words"]
+        words = passage_text(hit.passage, self._settings["titles"]).split()
+        return " ".join(words[:most])[: most * LETTERS]
+
+    def _ask(self, prompts: Sequence[str]) -> list[str]:
+        if not prompts:
+            return []
+        longest = 8 if self._settings["way"] == "pointwise" else 8 * self._settings["window"]
+        requests = [
+            Generate("", (Message("user", prompt),), max_tokens=longest, temperature=0.0) for prompt in prompts
+        ]
+        self.asked += len(requests)
+        return [_text_of(reply) for reply in self._llm.generate(requests)]
+
+
+def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
+    """(start, end) of each window over ``count`` passages, the last first; none if there is nothing to order.
+
+    >>> windows(30, 20, 10), windows(5, 20, 10), windows(1, 20, 10)
+    ([(10, 30), (0, 20)], [(0, 5)], [])
+    """
+    if count < 2:
+        return []
+    starts = [*range(count - window, 0, -step), 0]
+    return [(start, min(start + window, count)) for start in starts]
+
+
+def _text_of(reply: Reply | RalleError) -> str:
+    if isinstance(reply, RalleError):
+        raise reply
+    return reply.text
+
+
+def checked_prompt(name: str, way: str, prompt: str) -> str:
+    """``prompt`` if it asks for what the way gives. Raises UsageError naming the missing field."""
+    for field in FIELDS[way]:
+        if field != "count" and f"{{{field}}}" not in prompt:
+            raise UsageError(f"The prompt of the re-ranker {name!r} lacks {{{field}}}; a {way} prompt must hold it.")
+    return prompt
+
+
+def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
+    """Raise UsageError if no model is named, or if windows would not overlap."""
+    if not settings["llm"].strip():
+        raise UsageError(f"{name!r} needs the setting llm: a language model of the workspace.")
+    if settings["step"] >= settings["window"]:
+        raise UsageError(f"{name!r}: step is {settings['step']}; it must be less than window, {settings['window']}.")
+
+
+@COMBINATIONS.register(
+    "llm-rerank",
+    parts=(1, 1),
+    settings={
+        "llm": Setting(kind=str, default="", about="a language model of the workspace"),
+        "way": Setting(kind=str, default="listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"),
+        "depth": Setting(kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits that are judged"),
+        "window": Setting(kind=int, default=20, low=2, high=200, about="passages in one prompt"),
+        "step": Setting(kind=int, default=10, low=1, high=200, about="how far the window moves, less than it holds"),
+        "passage_words": Setting(kind=int, default=PASSAGE_WORDS, low=1, high=100_000, about="words of a passage that are read"),
+        "titles": TITLES_SETTING,
+        "prompt": Setting(kind=str, default="", about="a file with another prompt"),
+    },
+    check=check_window,
+    llm=True,
+)
+def llm_rerank(
+    name: str, parts: Sequence[Retriever], settings: Mapping[str, Any], llm: Any, prompt: Callable[[str], str]
+) -> LLMReranked:
+    """Re-ranking by a language model: listwise or pointwise."""
+    way = settings["way"]
+    return LLMReranked(name, parts[0], llm, checked_prompt(name, way, prompt(way)), settings)

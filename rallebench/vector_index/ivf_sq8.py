@@ -1,0 +1,129 @@
+"""Small in memory: an inverted file with 8-bit codes, the best re-ranked by the exact vectors on disk.
+
+Inverted file: Jégou et al. 2011, doi:10.1109/TPAMI.2010.57; codes and search: Faiss (arXiv:2401.08281).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.parameters import Setting
+from rallebench.vector_index import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_index._faiss import PACKAGES, THREADS, faiss, read, threads, write
+from rallebench.vector_index._vectors import Kept, damaged, keep, pieces, sample
+
+if TYPE_CHECKING:
+    from rallebench.vector_index import Found, Vectors
+
+FILE = "ivf-sq8.faiss"
+NPROBE, RERANK = 32, 2
+AT_ONCE = 250
+"""Queries that are searched together: their distances to all centres take memory."""
+SEED, ITERATIONS = 1234, 10
+PER_LIST, TRAINED_ON = 39, 64
+"""Vectors that a list should hold at the least (Faiss asks for 39), and that its centre is learnt from."""
+
+SETTINGS = {
+    "nlist": Setting(
+        int, 0, 0, 10_000_000, about="lists that the vectors are put into; 0 = 4 √n, at least 39 in a list"
+    ),
+    "threads": THREADS,
+}
+KNOBS = {
+    "nprobe": Setting(int, NPROBE, 1, 10_000_000, about="lists that a query looks into", sweep=(1, 4, 16, 64)),
+    "rerank": Setting(int, RERANK, 1, 1000, about="candidates scored exactly, for each passage asked for"),
+}
+
+
+def lists_for(count: int) -> int:
+    """How many lists ``count`` vectors get unless it is set.
+
+    >>> [lists_for(n) for n in (1, 40, 1000, 200_000)]
+    [1, 1, 25, 1788]
+    """
+    return max(1, min(int(4 * count**0.5), count // PER_LIST))
+
+
+class IvfSq8:
+    """One byte a dimension in memory; vectors stay on disk and a few rows of them are read per query."""
+
+    exact = False
+
+    def __init__(self, index: Any, kept: Kept) -> None:
+        self._index, self._kept = index, kept
+        self._parameters = faiss().SearchParametersIVF
+
+    def search(self, vectors: Vectors, k: int, *, nprobe: int = NPROBE, rerank: int = RERANK) -> Found:
+        """Scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
+        import numpy as np
+
+        total = self._index.ntotal
+        parameters = self._parameters(nprobe=min(nprobe, self._index.nlist))
+        most = min(k * rerank, total)
+        near = np.empty((len(vectors), most), dtype=np.int64)
+        for start in range(0, len(vectors), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            near[some] = self._index.search(vectors[some], most, params=parameters)[1]
+        if k >= total and (near < 0).any():  # asked for all: the lists that were not looked into as well
+            parameters = self._parameters(nprobe=self._index.nlist)
+            _, near = self._index.search(vectors, total, params=parameters)
+        return self._kept.best(vectors, near, k)
+
+    def close(self) -> None:
+        """Drop the codes and close the file of vectors."""
+        self._index = None
+        self._kept.close()
+
+
+class IvfSq8Kind:
+    """The codes in one file, the vectors in another."""
+
+    def build(
+        self, folder: Path, vectors: Any, *, nlist: int = 0, threads: int = 0
+    ) -> Generator[Progress, None, dict[str, Any]]:
+        """Write ``ivf-sq8.faiss`` and ``vectors.npy``. The centres are learnt by a fixed seed from a sample."""
+        package, (count, dim) = faiss(), vectors.shape
+        nlist = min(nlist or lists_for(count), count)
+        quantizer = package.IndexFlatIP(int(dim))
+        index = package.IndexIVFScalarQuantizer(
+            quantizer, int(dim), nlist, package.ScalarQuantizer.QT_8bit, package.METRIC_INNER_PRODUCT
+        )
+        index.cp.seed, index.cp.niter = SEED, ITERATIONS
+        index.cp.min_points_per_centroid = 1
+        yield 0, count
+        _train(index, sample(vectors, max(TRAINED_ON * nlist, 10_000), SEED), threads)
+        for start, piece in pieces(vectors):
+            yield start, count
+            _add(index, piece, threads)
+        yield count, count
+        write(index, folder / FILE)
+        keep(folder, vectors)
+        return {"nlist": nlist, "threads": threads}
+
+    def load(self, folder: Path) -> VectorIndex:
+        """Open both files."""
+        index, kept = read(folder / FILE), Kept(folder)
+        if kept.shape != (index.ntotal, index.d):
+            kept.close()
+            raise damaged(folder / FILE, f"it holds {index.ntotal} vectors, {kept.shape[0]} lie beside it")
+        return IvfSq8(index, kept)
+
+
+def _train(index: Any, vectors: Vectors, count: int) -> None:
+    for _ in pieces(vectors):
+        pass
+    with threads(count):
+        index.train(vectors)
+
+
+def _add(index: Any, piece: Vectors, count: int) -> None:
+    with threads(count):
+        index.add(piece)
+
+
+@VECTOR_INDEXES.register("ivf-sq8", settings=SETTINGS, knobs=KNOBS, packages=PACKAGES)
+def ivf_sq8() -> IvfSq8Kind:
+    """Faiss IVF with 8-bit codes, re-ranked exactly: a quarter of flat's memory, faster than HNSW."""
+    return IvfSq8Kind()

@@ -1,0 +1,78 @@
+"""``import``: bring a corpus or a question set into the workspace."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rallebench.corpora import CORPORA
+from rallebench.corpora.imported import Corpus, Importing
+from rallebench.datasets import DATASETS
+from rallebench.errors import UsageError
+from rallebench.verbs import VERBS, say, workbench_of
+
+PACE = 2.0
+"""Seconds between two lines of progress."""
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, metavar="FILE", help="a file, or a folder of documents")
+    parser.add_argument("--kind", choices=("corpus", "dataset"), required=True)
+    parser.add_argument("--name", required=True, metavar="N")
+    parser.add_argument(
+        "--format",
+        default="",
+        metavar="F",
+        help=f"corpus: {', '.join(CORPORA.names())}; dataset: {', '.join(DATASETS.names())} (default: recognised)",
+    )
+    parser.add_argument(
+        "--page-map", type=Path, metavar="FILE", help="passage id → page id: JSON, JSON lines or TSV"
+    )
+    parser.add_argument("--skip-bad", action="store_true", help="leave bad rows out and count them")
+
+
+def _plain(value: dict[str, Any]) -> str:
+    problems = [f"  {problem['message']}" for problem in value["problems"]]
+    return "\n".join([f"{value['name']}: {value['rows']} rows, {value['skipped']} skipped", *problems])
+
+
+@VERBS.register(
+    "import",
+    about="bring a corpus or a question set into the workspace",
+    example="rallebench import wiki.tsv --kind corpus --name wiki --page-map pages.json",
+    order=2,
+    flags=_flags,
+    plain=_plain,
+)
+def import_(args: argparse.Namespace) -> dict[str, Any]:
+    """Name, rows and skipped rows of what was imported."""
+    workbench = workbench_of(args)
+    if args.kind == "dataset":
+        if args.page_map:
+            raise UsageError("A question set has no --page-map; its records name their pages.")
+        made = workbench.import_dataset(args.name, args.source, form=args.format, skip_bad=args.skip_bad)
+        problems = [problem._asdict() for problem in made.problems]
+        return {"name": made.name, "rows": made.questions, "skipped": made.skipped, "problems": problems}
+    progress = workbench.import_corpus(
+        args.name, args.source, form=args.format, page_map=args.page_map, skip_bad=args.skip_bad
+    )
+    corpus = _told(progress)
+    if corpus.passages_without_page:
+        say(f"Warning: {corpus.passages_without_page} of {corpus.passages} passages have no page.")
+    bad = [problem.model_dump() for problem in corpus.problems]
+    return {"name": corpus.name, "rows": corpus.passages, "skipped": corpus.skipped, "problems": bad}
+
+
+def _told(progress: Iterator[Importing | Corpus]) -> Corpus:
+    told = time.monotonic()
+    for news in progress:
+        if isinstance(news, Corpus):
+            return news
+        if time.monotonic() - told > PACE:
+            told = time.monotonic()
+            left = "" if news.seconds_left is None else f", about {news.seconds_left:.0f} s left"
+            say(f"{news.passages} passages, {news.fraction:.0%} ({news.rate:.0f}/s{left})")
+    raise AssertionError("an import ends with its corpus")

@@ -1,0 +1,114 @@
+"""Every corpus format keeps the same promises; a new file in ``corpora/`` is tested the moment it exists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rallebench.corpora import CORPORA
+from rallebench.corpora.imported import Corpus, import_corpus
+from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.corpora.store import write_store
+from rallebench.errors import BadFileError
+from rallebench.sources import Problems, Source
+from rallebench.types import Passage
+
+TEXTS = ("Titan is a moon.", "泰坦是一颗卫星。", "تيتان 🌕", '"quoted", with; marks')
+
+
+def _file(name: str, content: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+        return folder / name
+
+    return write
+
+
+def _folder(**files: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        for name, text in files.items():
+            _file(f"docs/{name}", text)(folder)
+        return folder / "docs"
+
+    return write
+
+
+def _imported(folder: Path) -> Path:
+    (folder / "kept").mkdir()
+    write_store(folder / "kept", (Passage(f"d{n}", text, "", f"d{n}") for n, text in enumerate(TEXTS)))
+    (folder / "kept" / "corpus.json").write_text("{}")
+    return folder / "kept"
+
+
+def _lines(key: str) -> str:
+    return "".join(json.dumps({key: f"d{n}", "text": text}) + "\n" for n, text in enumerate(TEXTS))
+
+
+def _csv() -> str:
+    quoted = [text.replace('"', '""') for text in TEXTS]
+    return "id,text\n" + "".join(f'd{n},"{text}"\n' for n, text in enumerate(quoted))
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {
+    "tsv": _file("c.tsv", "".join(f"d{n}\t{text}\n" for n, text in enumerate(TEXTS))),
+    "jsonl": _file("c.jsonl", _lines("id")),
+    "csv": _file("c.csv", _csv()),
+    "beir": lambda folder: _file("set/corpus.jsonl", _lines("_id"))(folder).parent,
+    "folder": _folder(**{f"d{n}.txt": text for n, text in enumerate(TEXTS)}),
+    "parts": _folder(**{f"d{n}": text for n, text in enumerate(TEXTS)}),
+    "lines": _file("c.txt", "\n".join(TEXTS)),
+    "imported": _imported,
+}
+"""Format → a corpus of it that holds TEXTS, written into a folder."""
+
+forms = pytest.mark.parametrize("form", CORPORA.names())
+
+
+@forms
+def test_a_format_gives_every_text_once_in_order_under_its_own_id(form: str, tmp_path: Path) -> None:
+    passages = list(read_corpus(WRITERS[form](tmp_path), form=form))
+    assert tuple(passage.text for passage in passages) == TEXTS
+    assert len({passage.doc_id for passage in passages}) == len(TEXTS)
+    assert all(passage.page_id == passage.doc_id for passage in passages)
+    paged = read_corpus(WRITERS[form](tmp_path / "again") if form != "imported" else tmp_path / "kept", {}, form=form)
+    assert {passage.page_id for passage in paged} == {""}
+
+
+@forms
+def test_a_format_is_recognised_or_must_be_named(form: str, tmp_path: Path) -> None:
+    path = WRITERS[form](tmp_path)
+    if "recognises" in CORPORA.entry(form).traits:
+        assert form_of(path) == form
+    else:
+        with pytest.raises(BadFileError):
+            list(read_corpus(path))
+
+
+@forms
+def test_a_corpus_of_any_format_can_be_imported(form: str, tmp_path: Path) -> None:
+    if form == "imported":
+        pytest.skip("it is what an import makes")
+    *_, corpus = import_corpus(tmp_path / "corpora", "mine", WRITERS[form](tmp_path), form=form)
+    assert isinstance(corpus, Corpus)
+    assert (corpus.form, corpus.passages) == (form, len(TEXTS))
+    assert tuple(passage.text for passage in read_corpus(tmp_path / "corpora" / "mine")) == TEXTS
+
+
+@forms
+def test_a_source_that_is_not_there_is_one_sentence_whatever_is_done_with_bad_rows(form: str, tmp_path: Path) -> None:
+    for skip in (False, True):
+        with pytest.raises(BadFileError, match="none"):
+            list(read_corpus(tmp_path / "none", form=form, problems=Problems(skip=skip)))
+
+
+@forms
+def test_a_format_tells_how_many_bytes_it_has_read(form: str, tmp_path: Path) -> None:
+    if form == "imported":
+        pytest.skip("it is mapped, not read through")
+    source = Source(WRITERS[form](tmp_path))
+    list(read_corpus(source.path, form=form, source=source))
+    assert source.done == source.total > 0

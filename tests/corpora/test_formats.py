@@ -1,0 +1,296 @@
+"""Corpora of every format: what is read of them, how they are recognised, and which rows are bad."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from rallebench.corpora import CORPORA
+from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.errors import BadFileError, MissingPackageError, NotFoundError
+from rallebench.sources import Problems, Source
+from rallebench.types import Passage
+
+
+def file(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def pdf(*pages: str, title: str = "") -> bytes:
+    """A PDF with one line of text on each page; none where the line is ''."""
+    kids = [4 + 2 * number for number in range(len(pages))]
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{' '.join(f'{kid} 0 R' for kid in kids)}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for kid, text in zip(kids, pages):
+        drawn = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET" if text else ""
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {kid + 1} 0 R "
+            "/Resources << /Font << /F1 3 0 R >> >> >>"
+        )
+        objects.append(f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream")
+    objects.append(f"<< /Title ({title}) >>")
+    body, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n".encode()
+    rows = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
+    table = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{rows}"
+    trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R >>\n"
+    return body + f"{table}{trailer}startxref\n{len(body)}\n%%EOF\n".encode()
+
+
+# ── each format ──────────────────────────────────────────────────────────────
+
+
+def test_a_beir_folder_and_its_file_give_the_same_passages(tmp_path: Path) -> None:
+    rows = [
+        {"_id": "d1", "title": "Titan", "text": "A moon.", "metadata": {"url": "x"}},
+        {"_id": "d2", "title": "", "text": "月亮", "metadata": {}},
+    ]
+    corpus = file(tmp_path / "scifact" / "corpus.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    expected = [Passage("d1", "A moon.", "Titan", "d1"), Passage("d2", "月亮", "", "d2")]
+    assert form_of(corpus.parent) == "beir"
+    assert list(read_corpus(corpus.parent)) == expected
+    assert list(read_corpus(corpus)) == list(read_corpus(corpus, form="beir")) == expected
+    with pytest.raises(BadFileError, match=r"holds no corpus\.jsonl"):
+        list(read_corpus(tmp_path, form="beir"))
+
+
+CSVS: dict[str, tuple[str, list[Passage]]] = {
+    "fields over several lines": (
+        'id,text,title\na,"one\n""two"", three",T\nb,four,\n',
+        [Passage("a", 'one\n"two", three', "T", "a"), Passage("b", "four", "", "b")],
+    ),
+    "no id": ("title,text\nT,one\nU,two\n", [Passage("1", "one", "T", "1"), Passage("2", "two", "U", "2")]),
+    "any order, other columns": (
+        "url,Text,ID,page_id\nx,body,7,p\n",
+        [Passage("7", "body", "", "p")],
+    ),
+    "semicolons": ("id;text\n1;a, b\n", [Passage("1", "a, b", "", "1")]),
+    "a byte order mark and Windows line ends": ("\ufeffid,text\r\n1,天气\r\n\r\n", [Passage("1", "天气", "", "1")]),
+}
+
+
+@pytest.mark.parametrize("case", CSVS)
+def test_csv_is_read_by_its_header(case: str, tmp_path: Path) -> None:
+    content, expected = CSVS[case]
+    assert list(read_corpus(file(tmp_path / "c.csv", content))) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("id,body\n1,a\n", r"line 1 names the columns id, body, and none is 'text'"),
+        ("id,text\n1,a\n2\n", r"line 3 has 1 fields where the header names 2"),
+        ('id,text\n1,a\n2,"b\nc\nd\n', r"line 3 is not a CSV row .* a quoted field must be closed"),
+        ("id,text\n1,a\n1,b\n", r"line 3 repeats the id '1' of line 2"),
+        ("", "holds no passages"),
+        ("id,text\n", "holds no passages"),
+    ],
+)
+def test_bad_csv_is_refused_with_the_line(content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match=message):
+        list(read_corpus(file(tmp_path / "c.csv", content)))
+
+
+def test_a_csv_field_may_be_longer_than_the_standard_library_allows(tmp_path: Path) -> None:
+    path = file(tmp_path / "c.csv", f'id,text\n1,"{"x" * 200_000}"\n')
+    assert [len(passage.text) for passage in read_corpus(path)] == [200_000]
+
+
+def test_a_folder_is_read_recursively_in_the_order_of_names_with_titles(tmp_path: Path) -> None:
+    file(tmp_path / "b.md", "intro\n\n## The *moon* ##\n\nText.")
+    file(tmp_path / "a" / "x.txt", "\ufeffPlain text.\r\nSecond line.\r\n")
+    file(tmp_path / "c.html", "<html><head><title> On\n Titan </title></head><body><p>A<b>B</b></p><p>C&amp;D</p></body>")
+    file(tmp_path / "d.pdf", pdf("First page.", "Second page.", title="On paper"))
+    file(tmp_path / ".hidden" / "y.txt", "not read")
+    file(tmp_path / "image.png", b"\x89PNG")
+    assert form_of(tmp_path) == "folder"
+    assert list(read_corpus(tmp_path)) == [
+        Passage("a/x.txt", "Plain text.\nSecond line.", "x", "a/x.txt"),
+        Passage("b.md", "intro\n\n## The *moon* ##\n\nText.", "The *moon*", "b.md"),
+        Passage("c.html", "AB\nC&D", "On Titan", "c.html"),
+        Passage("d.pdf", "First page.\n\nSecond page.", "On paper", "d.pdf"),
+    ]
+
+
+def test_html_loses_scripts_and_keeps_the_words_of_neighbouring_blocks_apart(tmp_path: Path) -> None:
+    page = "<h1>标题</h1><script>var x=1;</script><ul><li>one</li><li>two</li></ul>three<br>four<style>p{}</style>"
+    path = file(tmp_path / "p.html", page)
+    assert list(read_corpus(path)) == [Passage("p.html", "标题\none\ntwo\nthree\nfour", "标题", "p.html")]
+
+
+def test_html_in_an_older_chinese_encoding_is_read_by_what_it_says_of_itself(tmp_path: Path) -> None:
+    page = '<meta charset="gb2312"><title>天气</title><p>今天下雨。</p>'.encode("gb2312")
+    assert [(p.title, p.text) for p in read_corpus(file(tmp_path / "p.html", page))] == [("天气", "今天下雨。")]
+
+
+def test_files_that_cannot_be_read_are_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    file(tmp_path / "a.txt", "good")
+    file(tmp_path / "b.txt", "caf\u00e9".encode("latin-1"))
+    file(tmp_path / "c.pdf", pdf(""))
+    file(tmp_path / "d.pdf", b"%PDF-1.4 no more")
+    file(tmp_path / "e.txt", b"a\0b")
+    problems = Problems(skip=True)
+    assert [p.doc_id for p in read_corpus(tmp_path, problems=problems)] == ["a.txt"]
+    said = [problem.message.removeprefix(f"{tmp_path}/") for problem in problems.first]
+    assert [message.split(" (")[0] for message in said] == [
+        "b.txt is not UTF-8 text",
+        "c.pdf holds no text, only pictures; recognise its text",
+        "d.pdf is not a PDF that can be read",
+        "e.txt holds binary data; a UTF-8 text file is needed.",
+    ]
+    with pytest.raises(BadFileError, match=r"b\.txt is not UTF-8 text"):
+        list(read_corpus(tmp_path))
+
+
+@pytest.mark.parametrize(("name", "package"), [("p.html", "bs4"), ("p.pdf", "pypdf")])
+def test_an_absent_package_is_one_sentence_even_where_bad_rows_are_skipped(
+    name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingPackageError, match="pip install"):
+        list(read_corpus(file(tmp_path / name, "x"), problems=Problems(skip=True)))
+
+
+def test_news_with_an_article_on_every_line_are_read_by_article_or_by_file(tmp_path: Path) -> None:
+    file(tmp_path / "documents_dup_part_1_part_1", "[ 2023 ] ，正文：一。\n\n[ 2023 ] ，正文：二。\n")
+    file(tmp_path / "documents_hallu.txt_part_1", "三。\n")
+    assert [(p.doc_id, p.text) for p in read_corpus(tmp_path, form="lines")] == [
+        ("documents_dup_part_1_part_1:1", "[ 2023 ] ，正文：一。"),
+        ("documents_dup_part_1_part_1:3", "[ 2023 ] ，正文：二。"),
+        ("documents_hallu.txt_part_1:1", "三。"),
+    ]
+    parts = list(read_corpus(tmp_path, form="parts"))
+    assert [p.doc_id for p in parts] == ["documents_dup_part_1_part_1", "documents_hallu.txt_part_1"]
+    assert parts[0].text.count("正文") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c.tsv.gz", "id\ttext\ttitle\n1\ta\tT\n"),
+        ("c.jsonl.gz", '{"id": 1, "text": "a", "title": "T"}\n'),
+        ("c.csv.gz", "id,text,title\n1,a,T\n"),
+    ],
+)
+def test_a_gzipped_file_is_read_like_a_plain_one(name: str, content: str, tmp_path: Path) -> None:
+    path = file(tmp_path / name, gzip.compress(content.encode()))
+    assert list(read_corpus(path)) == [Passage("1", "a", "T", "1")]
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(BadFileError, match="damaged gzip file"):
+        list(read_corpus(path))
+
+
+# ── whatever the format ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("c.tsv", "tsv"), ("c", "tsv"), ("c.txt", "tsv"), ("C.JSONL", "jsonl"), ("c.ndjson", "jsonl"), ("c.csv", "csv"), ("c.pdf", "folder"), ("c.md", "folder")],
+)
+def test_a_file_is_recognised_by_its_name(name: str, form: str, tmp_path: Path) -> None:
+    assert form_of(tmp_path / name) == form
+
+
+def test_a_folder_that_nobody_knows_and_a_format_that_is_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="is a folder without documents"):
+        list(read_corpus(tmp_path))
+    with pytest.raises(NotFoundError, match=r"no corpus format 'parquet'.*Known: beir, csv"):
+        list(read_corpus(tmp_path, form="parquet"))
+
+
+def test_every_format_says_what_it_is() -> None:
+    assert {"beir", "csv", "folder", "imported", "jsonl", "lines", "parts", "tsv"} == set(CORPORA.names())
+    assert all(CORPORA.entry(name).about.endswith(".") for name in CORPORA.names())
+
+
+BAD_TABLE = b"id\ttext\ttitle\n1\tone\tT\nbroken\n2\tcaf\xe9\tT\n\tno id\tT\n3\ta\0b\tT\n1\tagain\tT\n4\tfour\n"
+
+
+def test_bad_rows_are_skipped_counted_and_kept_with_their_lines_when_that_is_asked_for(tmp_path: Path) -> None:
+    problems = Problems(skip=True)
+    path = file(tmp_path / "c.tsv", BAD_TABLE)
+    assert [p.doc_id for p in read_corpus(path, problems=problems)] == ["1", "4"]
+    assert problems.count == 5
+    assert [problem.line for problem in problems.first] == [3, 4, 5, 6, 7]
+    assert problems.first[4].message == f"{path}, line 7 repeats the id '1' of line 2; ids must be unique."
+
+
+def test_the_first_twenty_bad_rows_are_kept_and_all_are_counted(tmp_path: Path) -> None:
+    problems = Problems(skip=True)
+    path = file(tmp_path / "c.tsv", "".join(f"bad\n{n}\ttext\n" for n in range(500)))
+    assert len(list(read_corpus(path, problems=problems))) == 500
+    assert (problems.count, [p.line for p in problems.first]) == (500, [*range(1, 41, 2)])
+
+
+def test_a_corpus_of_bad_rows_alone_is_refused_naming_the_first(tmp_path: Path) -> None:
+    path = file(tmp_path / "c.tsv", "a\nb\n")
+    with pytest.raises(BadFileError, match=r"holds no passages, only 2 bad rows; the first: .*line 1 has one column"):
+        list(read_corpus(path, problems=Problems(skip=True)))
+
+
+def test_a_line_of_a_hundred_megabytes_is_skipped_without_being_held(tmp_path: Path) -> None:
+    path = tmp_path / "huge.tsv"
+    with open(path, "wb") as handle:
+        handle.write(b"1\ta\tb\n2\t")
+        handle.seek(100 * 2**20)
+        handle.write(b"\n3\tc\td\n")
+    problems = Problems(skip=True)
+    assert [p.doc_id for p in read_corpus(path, problems=problems)] == ["1", "3"]
+    assert [problem.line for problem in problems.first] == [2]
+
+
+STRANGE = {
+    "right to left": "שלום עולם، مرحبا بالعالم",
+    "emoji": "👩‍👩‍👧‍👦 🏳️‍🌈 \U0001f9ff",
+    "marks and separators": "a\u0301\u200f\u2028b\u00a0c\u3000d",
+    "10 MB": "moon " * 2_000_000,
+}
+
+
+@pytest.mark.parametrize("case", STRANGE)
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "csv", "folder"])
+def test_strange_text_comes_through_as_it_is(case: str, form: str, tmp_path: Path) -> None:
+    text = STRANGE[case].strip()
+    content = {
+        "tsv": f"1\t{text}\tT\n",
+        "jsonl": json.dumps({"id": 1, "text": text}) + "\n",
+        "csv": f'id,text\n1,"{text}"\n',
+        "folder": text,
+    }[form]
+    path = file(tmp_path / ("1.txt" if form == "folder" else f"c.{form}"), content)
+    [passage] = read_corpus(path, form=form)
+    assert passage.text == text
+
+
+def test_an_empty_text_is_a_passage_unless_that_is_refused(tmp_path: Path) -> None:
+    path = file(tmp_path / "c.tsv", "1\t\tT\n2\ttwo\n")
+    assert [p.text for p in read_corpus(path)] == ["", "two"]
+    with pytest.raises(BadFileError, match=r"line 1 has no text \(id '1'\)"):
+        list(read_corpus(path, problems=Problems(refuse_empty=True)))
+
+
+def test_how_many_bytes_are_read_can_be_followed(tmp_path: Path) -> None:
+    path = file(tmp_path / "c.tsv", "".join(f"{n}\ttext {n}\tT\n" for n in range(20_000)))
+    source = Source(path)
+    seen = [source.done for _ in read_corpus(path, source=source)]
+    assert source.total == path.stat().st_size == seen[-1]
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 3
+
+
+def test_only_as_much_is_read_as_is_asked_for(tmp_path: Path) -> None:
+    path = file(tmp_path / "c.tsv", "".join(f"{n}\ttext\n" for n in range(1000)) + "broken\n")
+    passages = read_corpus(path)
+    assert next(passages).doc_id == "0"
+    passages.close()

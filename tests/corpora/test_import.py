@@ -1,0 +1,266 @@
+"""Corpora a workspace keeps: whole or not at all, followed while they come, and shared with indexes."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.imported import (
+    Corpus,
+    Importing,
+    delete_corpus,
+    import_corpus,
+    imported_corpora,
+    read_card,
+    store_corpus,
+    verify_corpus,
+)
+from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.corpora.store import PassageStore
+from rallebench.errors import BackendError, BadFileError, NotFoundError, UsageError
+from rallebench.types import Passage
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+ROWS = "id\ttext\ttitle\n1\tTitan is a moon.\tTitan\n2\tTriton too.\tTriton\n3\tParis is none.\tParis\n"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "moons.tsv"
+    path.write_text(ROWS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> Path:
+    return tmp_path / "workspace" / "corpora"
+
+
+def bring(corpora: Path, name: str, source: Path, **more: object) -> Corpus:
+    *_, corpus = import_corpus(corpora, name, source, **more)  # type: ignore[arg-type]
+    assert isinstance(corpus, Corpus)
+    return corpus
+
+
+def everything(folder: Path) -> dict[str, tuple[int, int]]:
+    stats = {p: p.stat() for p in sorted(folder.rglob("*"))} if folder.exists() else {}
+    return {str(p): (s.st_size, s.st_mtime_ns) for p, s in stats.items() if p.is_file()}
+
+
+def test_an_import_says_of_itself_what_it_holds(corpora: Path, source: Path, tmp_path: Path) -> None:
+    pages = tmp_path / "pages.json"
+    pages.write_text('{"1": "p1", "2": "p2"}')
+    corpus = bring(corpora, "moons", source, page_map=pages)
+    assert (corpus.name, corpus.form, corpus.source, corpus.passages) == ("moons", "tsv", "moons.tsv", 3)
+    assert (corpus.skipped, corpus.problems, corpus.has_pages, corpus.passages_without_page) == (0, [], True, 1)
+    assert corpus.files.keys() == {"passages.jsonl", "offsets.npy", "ids.npy"}
+    assert corpus.bytes == sum(corpus.files.values())
+    assert read_card(corpora / "moons") == verify_corpus(corpora / "moons") == corpus
+    assert imported_corpora(corpora) == {"moons": corpus}
+    store = PassageStore(corpora / "moons")
+    assert store[2] == Passage("3", "Paris is none.", "Paris", "")
+    assert store.row_of("2") == 1
+    store.close()
+    assert not bring(corpora, "plain", source).has_pages
+
+
+def test_an_imported_corpus_reads_as_what_it_was_imported_from(corpora: Path, source: Path, tmp_path: Path) -> None:
+    pages = tmp_path / "pages.json"
+    pages.write_text('{"1": "p1"}')
+    bring(corpora, "moons", source, page_map=pages)
+    assert form_of(corpora / "moons") == "imported"
+    assert list(read_corpus(corpora / "moons")) == list(read_corpus(source, {"1": "p1"}))
+    assert [p.page_id for p in read_corpus(corpora / "moons", {"3": "x"})] == ["", "", "x"]
+
+
+def test_bad_rows_stop_the_import_or_are_left_out_by_choice(corpora: Path, source: Path) -> None:
+    source.write_text(ROWS + "4\t \tempty\nbroken\n2\tagain\tT\n5\tfive\n", encoding="utf-8")
+    with pytest.raises(BadFileError, match=r"moons\.tsv, line 5 has no text"):
+        bring(corpora, "moons", source)
+    assert everything(corpora) == {}
+    corpus = bring(corpora, "moons", source, skip_bad=True)
+    assert (corpus.passages, corpus.skipped, [p.line for p in corpus.problems]) == (4, 3, [5, 6, 7])
+
+
+def test_progress_tells_how_far_it_is_and_an_import_that_is_stopped_leaves_nothing(
+    corpora: Path, source: Path
+) -> None:
+    source.write_text("".join(f"{n}\t{'text ' * 50}\tT\n" for n in range(60_000)), encoding="utf-8")
+    importing = import_corpus(corpora, "moons", source)
+    seen = [next(importing), next(importing), next(importing)]
+    assert all(isinstance(news, Importing) for news in seen)
+    assert 0 == seen[0].fraction < seen[1].fraction < seen[2].fraction < 1  # type: ignore[union-attr]
+    assert seen[2].rate > 0 and seen[2].seconds_left  # type: ignore[union-attr]
+    assert list(corpora.iterdir())
+    importing.close()
+    assert list(corpora.iterdir()) == []
+
+
+def test_the_same_files_again_are_no_work_and_equal_passages_are_kept(corpora: Path, source: Path) -> None:
+    first = bring(corpora, "moons", source)
+    before = everything(corpora)
+    assert list(import_corpus(corpora, "moons", source)) == [first]
+    os.utime(source, (1, 1))
+    assert bring(corpora, "moons", source) == first
+    assert everything(corpora) == before
+
+
+def test_a_name_that_other_passages_have_is_refused_and_they_stay(corpora: Path, source: Path) -> None:
+    bring(corpora, "moons", source)
+    before = everything(corpora)
+    source.write_text("1\tother\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"A corpus 'moons' exists already and holds something else \(3 passages"):
+        bring(corpora, "moons", source)
+    (corpora / "mine").mkdir()
+    with pytest.raises(UsageError, match="is no imported corpus"):
+        bring(corpora, "mine", source)
+    assert everything(corpora) == before
+
+
+def test_of_two_imports_with_one_name_the_second_to_end_is_refused(corpora: Path, source: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.tsv"
+    other.write_text("9\tother\n", encoding="utf-8")
+    slow, quick = import_corpus(corpora, "moons", source), import_corpus(corpora, "moons", other)
+    next(slow)
+    *_, there = quick
+    with pytest.raises(UsageError, match="exists already and holds something else"):
+        list(slow)
+    assert [p.name for p in corpora.iterdir()] == ["moons"]
+    assert read_card(corpora / "moons") == there
+
+
+@pytest.mark.parametrize("name", ["", ".x", "a/b", "..", "x" * 300, "a:b", "a\nb"])
+def test_a_name_that_no_folder_can_have_is_refused(name: str, corpora: Path, source: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be a folder name"):
+        bring(corpora, name, source)
+    assert not corpora.exists()
+
+
+def test_a_source_or_a_format_that_is_not_there_is_refused(corpora: Path, source: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match=r"none\.tsv does not exist"):
+        bring(corpora, "x", tmp_path / "none.tsv")
+    with pytest.raises(NotFoundError, match="no corpus format 'xml'"):
+        bring(corpora, "x", source, form="xml")
+    assert not corpora.exists()
+
+
+def limited(size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.mark.parametrize("size", [50, 3000, 12_000])
+def test_an_import_on_a_full_disk_leaves_what_was_there(size: int, corpora: Path, source: Path) -> None:
+    bring(corpora, "old", source)
+    before = everything(corpora)
+    source.write_text("".join(f"{n}\t{'text ' * 3}\tT\n" for n in range(500)), encoding="utf-8")
+    script = (
+        "import sys; from pathlib import Path; from rallebench.corpora.imported import import_corpus\n"
+        "from rallebench.errors import BackendError\n"
+        "try: list(import_corpus(Path(sys.argv[1]), 'new', Path(sys.argv[2])))\n"
+        "except BackendError as error: print(error)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(corpora), str(source)],
+        cwd=PROJECT, capture_output=True, text=True, preexec_fn=limited(size),
+    )  # fmt: skip
+    assert ran.stderr == ""
+    assert "free space" in ran.stdout
+    assert everything(corpora) == before
+    assert [p.name for p in corpora.iterdir()] == ["old"]
+
+
+def test_what_a_killed_import_left_is_removed_by_the_next(corpora: Path, source: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = corpora / f".moons.{ended.pid}.1.part"
+    left.mkdir(parents=True)
+    (left / "passages.jsonl").write_text("half")
+    bring(corpora, "moons", source)
+    assert [p.name for p in corpora.iterdir()] == ["moons"]
+
+
+def test_a_corpus_that_was_changed_is_found_out(corpora: Path, source: Path) -> None:
+    bring(corpora, "moons", source)
+    path = corpora / "moons" / "passages.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"Titan", b"Tatin"))
+    with pytest.raises(BadFileError, match=r"passages\.jsonl was changed; import the corpus 'moons' again"):
+        verify_corpus(corpora / "moons")
+    path.unlink()
+    with pytest.raises(BadFileError, match="missing or was changed"):
+        verify_corpus(corpora / "moons")
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "", '{"format": "rallebench-corpus/2"}'])
+def test_a_damaged_card_is_refused_and_left_out_of_the_list(content: str, corpora: Path, source: Path) -> None:
+    bring(corpora, "moons", source)
+    (corpora / "moons" / "corpus.json").write_text(content)
+    with pytest.raises(BadFileError, match=r"corpus\.json"):
+        read_card(corpora / "moons")
+    assert imported_corpora(corpora) == {}
+
+
+def test_a_deleted_corpus_is_gone_and_an_index_over_it_keeps_its_passages(
+    corpora: Path, source: Path, tmp_path: Path
+) -> None:
+    bring(corpora, "moons", source)
+    index = tmp_path / "index"
+    index.mkdir()
+    stored(index, corpora / "moons")
+    delete_corpus(corpora, "moons")
+    assert list(corpora.iterdir()) == []
+    store = PassageStore(index)
+    assert store[0].title == "Titan"
+    store.close()
+    with pytest.raises(NotFoundError, match="no imported corpus 'moons'"):
+        delete_corpus(corpora, "moons")
+
+
+def stored(folder: Path, corpus: Path, chunking: Chunking | None = None, pages: dict[str, str] | None = None) -> tuple[int, str]:
+    storing = store_corpus(folder, corpus, pages, chunking)
+    while True:
+        try:
+            next(storing)
+        except StopIteration as ended:
+            count, sha = ended.value
+            return count, sha
+
+
+def test_an_index_shares_the_files_of_a_corpus_it_takes_as_it_is(corpora: Path, source: Path, tmp_path: Path) -> None:
+    corpus = bring(corpora, "moons", source)
+    for name, chunking, pages, shared in (
+        ("plain", None, None, True),
+        ("cut", Chunking(2), None, False),
+        ("paged", None, {"1": "x"}, False),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        count, sha = stored(folder, corpora / "moons", chunking, pages)
+        assert (folder / "passages.jsonl").samefile(corpora / "moons" / "passages.jsonl") == shared
+        assert ((count, sha) == (3, corpus.sha256)) == shared
+    assert json.loads((tmp_path / "cut" / "passages.jsonl").read_text().splitlines()[0])["id"] == "1#0"
+
+
+def test_a_file_and_its_import_have_one_fingerprint(corpora: Path, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    assert stored(tmp_path / "a", source) == (3, bring(corpora, "moons", source).sha256)
+
+
+def test_a_corpus_of_millions_of_bytes_in_one_text_is_imported(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "long.txt").write_text("moon " * 2_000_000, encoding="utf-8")
+    assert bring(corpora, "long", tmp_path / "docs").passages == 1
+
+
+def test_a_file_where_the_corpora_should_be_is_one_sentence(corpora: Path, source: Path) -> None:
+    corpora.parent.mkdir(parents=True)
+    corpora.write_text("a file in the way")
+    with pytest.raises(BackendError, match="Could not write"):
+        bring(corpora, "moons", source)

@@ -1,0 +1,173 @@
+"""The store: passages by row and by id from mapped files, where each stands in its document, and flat memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rallebench.corpora import _columns
+from rallebench.corpora.chunking import Chunking, cut
+from rallebench.corpora.store import Origin, PassageStore, link_store, write_store, writing_store
+from rallebench.errors import BackendError, BadFileError
+from rallebench.types import Passage
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+
+
+def passages(count: int) -> Iterator[Passage]:
+    return (Passage(f"d{n}", f"text {n} 😀", f"title {n}", f"p{n}") for n in range(count))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[PassageStore]:
+    write_store(tmp_path, passages(500))
+    opened = PassageStore(tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_a_passage_is_found_by_its_id(store: PassageStore) -> None:
+    assert [store.row_of(f"d{n}") for n in range(500)] == list(range(500))
+    assert store.row_of("d500") is store.row_of("") is None
+
+
+def test_ids_that_share_a_hash_and_parts_that_are_sorted_apart_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed = np.array([5, 2**64 - 1, 5, 0, 2**63, 7, 2**64 - 1], dtype=np.uint64)
+    np.save(tmp_path / "hashes.npy", hashed)
+    for at_once in (100, 3, 1):
+        monkeypatch.setattr(_columns, "SORTED_AT_ONCE", at_once)
+        _columns.write_lookup(tmp_path / "hashes.npy", tmp_path / "ids.npy")
+        lookup = np.load(tmp_path / "ids.npy")
+        assert lookup[0].tolist() == sorted(hashed.tolist())
+        assert lookup[1].tolist() == [3, 0, 2, 5, 4, 1, 6]
+
+
+def test_a_store_without_the_look_up_still_finds_ids(store: PassageStore, tmp_path: Path) -> None:
+    (tmp_path / "ids.npy").unlink()
+    older = PassageStore(tmp_path)
+    assert older.row_of("d321") == 321
+    older.close()
+
+
+def test_a_chunk_knows_its_document_and_its_place_there(tmp_path: Path) -> None:
+    documents = [Passage("a#1", "one two three"), Passage("b", "four")]
+    for _ in writing_store(tmp_path, cut(documents, Chunking(2))):
+        pass
+    store = PassageStore(tmp_path)
+    assert [p.doc_id for p in store] == ["a#1#0", "a#1#1", "b"]
+    assert [store.origin(row) for row in range(3)] == [Origin("a#1", 0, 7), Origin("a#1", 8, 13), Origin("b", 0, 4)]
+    store.close()
+
+
+def test_a_title_before_a_chunk_is_no_part_of_its_place(tmp_path: Path) -> None:
+    documents = [Passage("a", " one two"), Passage("b", "")]
+    for _ in writing_store(tmp_path, cut(documents, Chunking(2, prefix="Title: {title}\n"))):
+        pass
+    store = PassageStore(tmp_path)
+    assert [(p.doc_id, p.text) for p in store] == [("a#0", "Title: \none two"), ("b#0", "Title: \n")]
+    assert [store.origin(row) for row in range(2)] == [Origin("a", 1, 8), Origin("b", 0, 0)]
+    store.close()
+
+
+def test_the_spans_do_not_change_the_fingerprint(tmp_path: Path) -> None:
+    whole = list(passages(5))
+    (tmp_path / "spans").mkdir()
+    _, sha = write_store(tmp_path, whole)
+    writing = writing_store(tmp_path / "spans", ((p, (0, 3)) for p in whole))
+    while True:
+        try:
+            next(writing)
+        except StopIteration as ended:
+            assert ended.value == (5, sha)
+            break
+
+
+def test_a_linked_store_is_the_same_and_outlives_the_first(store: PassageStore, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    link_store(tmp_path, other)
+    assert (other / "passages.jsonl").samefile(tmp_path / "passages.jsonl")
+    (tmp_path / "passages.jsonl").unlink()
+    linked = PassageStore(other)
+    assert list(linked) == list(passages(500))
+    linked.close()
+
+
+def test_a_store_is_copied_where_links_are_refused(
+    store: PassageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    other = tmp_path / "other"
+    other.mkdir()
+    link_store(tmp_path, other)
+    assert not (other / "passages.jsonl").samefile(tmp_path / "passages.jsonl")
+    copied = PassageStore(other)
+    assert list(copied) == list(passages(500))
+    copied.close()
+
+
+@pytest.mark.parametrize("name", ["passages.jsonl", "offsets.npy", "ids.npy"])
+def test_a_store_whose_file_is_cut_short_is_refused(name: str, tmp_path: Path) -> None:
+    write_store(tmp_path, passages(50))
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(BadFileError, match="again"):
+        PassageStore(tmp_path)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "passages.jsonl").symlink_to("/dev/full")
+    with pytest.raises(BackendError, match="No space left on device; free space"):
+        write_store(tmp_path, passages(50_000))
+
+
+GROWTH = """
+import sys
+from pathlib import Path
+from rallebench.corpora.store import PassageStore, write_store
+from rallebench.types import Passage
+
+def anonymous():
+    line = next(line for line in open("/proc/self/status") if line.startswith("RssAnon"))
+    return int(line.split()[1]) * 1024
+
+folder = Path(sys.argv[1])
+write_store(folder, (Passage(str(n), "x") for n in range(1000)))
+before = anonymous()
+write_store(folder, (Passage(str(n), "some text of a passage " * 10, "title") for n in range(100_000)))
+store = PassageStore(folder)
+for n in range(0, 100_000, 7):
+    assert store[store.row_of(str(n))].doc_id == str(n)
+print(anonymous() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see anonymous memory")
+def test_writing_and_reading_a_hundred_thousand_passages_takes_no_memory_of_its_own(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", GROWTH, str(tmp_path)], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert (tmp_path / "passages.jsonl").stat().st_size > 25 * 2**20
+    assert int(ran.stdout) < 12 * 2**20
+
+
+@pytest.mark.parametrize("text", ['"\\/\b\f\n\r\t\x00\x1f\x7f', "\u2028\u2029 😀 שלום", "\ud83d half a pair", ""])
+def test_a_line_of_the_store_is_what_json_makes_of_it(text: str, tmp_path: Path) -> None:
+    write_store(tmp_path, [Passage("a" + text, text, text, text)])
+    line = json.dumps({"id": "a" + text, "page": text, "title": text, "text": text}, ensure_ascii=False) + "\n"
+    assert (tmp_path / "passages.jsonl").read_bytes() == line.encode("utf-8", "surrogatepass")
+    store = PassageStore(tmp_path)
+    assert store[0] == Passage("a" + text, text, text, text)
+    store.close()

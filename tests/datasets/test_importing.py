@@ -1,0 +1,131 @@
+"""Question sets that a workspace keeps: any format becomes KILT's, checked, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.datasets import DATASETS
+from rallebench.datasets.importing import QuestionSet, import_dataset
+from rallebench.datasets.kilt import read_questions
+from rallebench.errors import BadFileError, NotFoundError, UsageError
+
+RECORD = {"id": "q1", "input": "Who?", "output": [{"answer": "Huygens", "provenance": [{"wikipedia_id": "p1"}]}]}
+
+
+@pytest.fixture
+def datasets(tmp_path: Path) -> Path:
+    return tmp_path / "workspace" / "datasets"
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def lines(*records: Any) -> str:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def test_kilts_records_are_kept_as_they_are_plain_or_gzipped(datasets: Path, tmp_path: Path) -> None:
+    records = [RECORD, {"id": 2, "input": "什么？", "meta": {"x": [1]}}]
+    for number, content in enumerate((lines(*records).encode(), gzip.compress(lines(*records).encode()))):
+        made = import_dataset(datasets, f"set{number}", write(tmp_path / "q.jsonl", content))
+        assert made == QuestionSet(f"set{number}", datasets / f"set{number}.jsonl", "kilt", 2, 0, ())
+        assert [json.loads(line) for line in made.path.read_text(encoding="utf-8").splitlines()] == records
+        assert [example.gold.answers for example in read_questions(made.path)] == [("Huygens",), ()]
+
+
+def beir(folder: Path, **qrels: str) -> Path:
+    rows = ({"_id": f"q{n}", "text": f"Question {n}?", "metadata": {}} for n in range(4))
+    write(folder / "queries.jsonl", lines(*rows))
+    for split, content in qrels.items():
+        write(folder / "qrels" / f"{split}.tsv", content)
+    return folder
+
+
+def test_beirs_questions_get_a_page_for_each_relevant_passage(datasets: Path, tmp_path: Path) -> None:
+    qrels = "query-id\tcorpus-id\tscore\nq1\td7\t1\nq1\td9\t2\nq2\td7\t0\nq3\td1\t1\n"
+    folder = beir(tmp_path / "scifact", test=qrels, train="q0\td1\t1\n")
+    made = import_dataset(datasets, "scifact", folder)
+    assert (made.form, made.questions) == ("beir", 2)
+    first, second = read_questions(made.path)
+    assert (first.question.qid, first.question.text) == ("q1", "Question 1?")
+    assert first.gold.provenance == (frozenset({"d7"}), frozenset({"d9"}))
+    assert second.gold.pages == {"d1"}
+    assert tuple(DATASETS["beir"](folder)) == (first, second)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "message"),
+    [({}, "is no folder with queries.jsonl and qrels"), ({"other": ""}, "holds no test.tsv"), ({"test": "q1 d1 1\n"}, r"line 1 is not query-id<TAB>corpus-id<TAB>score"), ({"test": "zz\td\t1\n"}, "holds no question")],
+)
+def test_a_bad_beir_folder_is_refused(qrels: dict[str, str], message: str, datasets: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match=message):
+        import_dataset(datasets, "x", beir(tmp_path / "b", **qrels), form="beir")
+    assert not datasets.exists() or list(datasets.iterdir()) == []
+
+
+def test_csv_questions_with_answers_ids_and_pages(datasets: Path, tmp_path: Path) -> None:
+    content = 'Question,Answer,page_id\n"Who, and\nwhen?","[""Huygens"", ""C. Huygens""]",p1\nWhere?,Saturn,\nWhy?,,p9\n'
+    made = import_dataset(datasets, "mine", write(tmp_path / "q.csv", content))
+    assert made.form == "csv"
+    found = read_questions(made.path)
+    assert [(e.question.qid, e.question.text) for e in found] == [("1", "Who, and\nwhen?"), ("2", "Where?"), ("3", "Why?")]
+    assert [e.gold.answers for e in found] == [("Huygens", "C. Huygens"), ("Saturn",), ()]
+    assert [set(e.gold.pages) for e in found] == [{"p1"}, set(), {"p9"}]
+    assert tuple(DATASETS["csv"](tmp_path / "q.csv")) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("q.csv", "id,text\n1,a\n", "line 1 names the columns id, text, and none is 'question'"),
+        ("q.csv", "id,question\n1,a,b\n", "line 2 has 3 fields where the header names 2"),
+        ("q.csv", "id,question\n1,a\n1,b\n", "line 3 repeats the id '1' of line 2"),
+        ("q.csv", "", "holds no question"),
+        ("q.jsonl", lines(RECORD, {"id": "q2"}), "line 2 has no 'input'"),
+        ("q.jsonl", lines(RECORD, RECORD), "line 2 repeats the id 'q1' of line 1"),
+        ("q.jsonl", "", "holds no question"),
+    ],
+)
+def test_a_bad_question_stops_the_import_and_nothing_appears(
+    name: str, content: str, message: str, datasets: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BadFileError, match=message):
+        import_dataset(datasets, "x", write(tmp_path / name, content))
+    assert list(datasets.iterdir()) == []
+
+
+def test_bad_questions_are_skipped_and_counted_by_choice(datasets: Path, tmp_path: Path) -> None:
+    content = lines(RECORD, {"id": "q2"}, RECORD, {"id": "q3", "input": "x", "output": [{"answer": 7}]}) + "{\n" + lines({"id": "q4", "input": "y"})
+    made = import_dataset(datasets, "x", write(tmp_path / "q.jsonl", content), skip_bad=True)
+    assert (made.questions, made.skipped, [problem.line for problem in made.problems]) == (2, 4, [2, 3, 4, 5])
+
+
+def test_the_same_questions_again_stay_and_others_of_that_name_are_refused(datasets: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "q.jsonl", lines(RECORD))
+    first = import_dataset(datasets, "x", source)
+    before = first.path.stat()
+    assert import_dataset(datasets, "x", source) == first
+    source.write_text(lines({**RECORD, "id": "other"}))
+    with pytest.raises(UsageError, match="A question set 'x' exists already and holds other questions"):
+        import_dataset(datasets, "x", source)
+    assert (first.path.stat().st_mtime_ns, first.path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    assert [p.name for p in datasets.iterdir()] == ["x.jsonl"]
+
+
+def test_a_name_a_file_or_a_format_that_cannot_be_is_refused(datasets: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "q.jsonl", lines(RECORD))
+    with pytest.raises(UsageError, match="question set name 'a/b' cannot be"):
+        import_dataset(datasets, "a/b", source)
+    with pytest.raises(BadFileError, match="does not exist"):
+        import_dataset(datasets, "x", tmp_path / "none.jsonl")
+    with pytest.raises(NotFoundError, match="no dataset format 'xml'"):
+        import_dataset(datasets, "x", source, form="xml")
+    assert not datasets.exists()

@@ -1,0 +1,50 @@
+"""Opening the page: an address that cannot be used is one sentence before anything is built."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.errors import UsageError
+from rallebench.gui import app
+
+
+def asked(tmp_path: Path, **more: Any) -> argparse.Namespace:
+    given = {"host": "127.0.0.1", "port": 0, "auth": None, "workspace": tmp_path / "w", "base_settings": None}
+    return argparse.Namespace(**{**given, "no_browser": True, **more})
+
+
+@pytest.mark.parametrize("port", [99_999, -1])
+def test_a_port_that_does_not_exist_is_refused(port: int, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"127\.0\.0\.1:{port} .*; choose another --port or --host\."):
+        app.serve(asked(tmp_path, port=port))
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_port_that_is_taken_is_refused_with_the_systems_own_reason(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(UsageError, match=r"\(Address already in use\); choose another --port") as refusal:
+            app.serve(asked(tmp_path, port=other.getsockname()[1]))
+    assert "GRADIO" not in str(refusal.value)
+
+
+def test_a_host_that_is_not_this_machine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="choose another --port or --host"):
+        app.serve(asked(tmp_path, host="192.0.2.1", auth="me:secret"))
+
+
+def test_a_port_whose_server_has_just_ended_can_be_used_again() -> None:
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)), server.accept()[0] as answered:
+            answered.close()  # the side that closes first leaves the port waiting
+    app.check_address("127.0.0.1", port)

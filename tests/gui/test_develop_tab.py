@@ -1,0 +1,142 @@
+"""The Develop tab: its handlers called as plain functions on a workspace with scripted models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from rallebench.catalog import MAX_ACTIONS
+from rallebench.gui import executed, form
+from rallebench.gui.tabs import develop
+from rallebench.types import Action, Chain, Episode
+from rallebench.workbench import Workbench
+
+MODELS = {
+    "echo": {"backend": "scripted", "settings": {"echo": True}},
+    "down": {"backend": "openai_compatible", "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}},
+}  # fmt: skip
+SEARCH = Action("retrieve", "{question}", "fstring", "starter-bm25", 3)
+CHAIN = Chain("mine", (SEARCH, Action("generate", "Read {response[0]}", "fstring", "echo")), "What it is for.")
+TITAN = "Who discovered Titan?"
+
+
+class Listening(Workbench):
+    """A workbench that remembers what it was asked to trace; nothing goes to MLflow."""
+
+    def trace(self, episode: Episode, question: str, source: str = "") -> None:
+        self.traced = [*getattr(self, "traced", []), (episode, question, source)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("develop")
+    (made / "llms.json").write_text(json.dumps(MODELS))
+    return made
+
+
+@pytest.fixture
+def bench(folder: Path) -> Listening:
+    return Listening(folder)
+
+
+def values_of(chain: Chain) -> list[Any]:
+    """What the widgets of the form hold for a chain."""
+    held: list[Any] = [chain.name, len(chain.actions), chain.about]
+    return held + [value for action in form.rows(chain) for value in form.action_values(action).values()]
+
+
+def execute(bench: Workbench, chain: Chain, index: int, steps: dict[int, Any]) -> list[list[Any]]:
+    """Every screen of one action: steps, status, prompt, response."""
+    return list(
+        develop.on_execute_action(bench, index, "starter-qa", TITAN, True, steps, *values_of(chain))
+    )
+
+
+# one action
+
+
+def test_one_action_runs_on_what_the_earlier_ones_answered_and_is_traced_alone(bench: Listening) -> None:
+    running, *_, found = execute(bench, CHAIN, 0, {})
+    assert "Running action 1" in running[1] and found[3].count('class="rb-hit"') == 3
+    *_, read = execute(bench, CHAIN, 1, found[0])
+    assert sorted(read[0]) == [0, 1] and "Titan" in read[0][1].reply.text
+    traced = [(question, source, episode.steps) for episode, question, source in bench.traced]
+    assert traced == [(TITAN, "develop", (read[0][0],)), (TITAN, "develop", (read[0][1],))]
+    assert bench.traced[1][0].answer == read[0][1].reply.text
+
+
+def test_an_action_that_fails_keeps_the_earlier_steps_and_its_trace_says_why(bench: Listening) -> None:
+    *_, failed = execute(bench, Chain("c", (Action("generate", "{question}", "fstring", "down"),)), 0, {})
+    assert failed[0] == gr.skip() and "rb-error" in failed[3]
+    ((episode, _, _),) = bench.traced
+    assert episode.steps == () and episode.outcome is None and "127.0.0.1:9" in episode.error
+
+
+def test_the_answer_is_shown_before_mlflow_is_told(bench: Listening) -> None:
+    screens = develop.on_execute_chain(bench, "starter-qa", TITAN, True, *values_of(CHAIN))
+    for screen in screens:
+        if "Done: 2 actions" in str(screen[1]):
+            assert not hasattr(bench, "traced")
+    assert [len(episode.steps) for episode, _, _ in bench.traced] == [2]
+
+
+def test_what_is_being_loaded_is_said_while_it_is_loaded(folder: Path) -> None:
+    said = [screen[1] for screen in execute(Listening(folder), CHAIN, 0, {})]
+    assert any("Loaded starter-bm25: " in str(status) for status in said) and said[-1] == ""
+    screens = develop.on_execute_chain(Listening(folder), "starter-qa", TITAN, True, *values_of(CHAIN))
+    assert any("Loaded starter-bm25: " in str(screen[1]) for screen in screens)
+
+
+def test_a_chain_that_names_what_is_not_there_ends_with_a_sentence_and_not_with_loading(bench: Listening) -> None:
+    lost = Chain("c", (SEARCH, Action("generate", "{question}", "fstring", "gone")))
+    *_, last = develop.on_execute_chain(bench, "starter-qa", TITAN, True, *values_of(lost))
+    assert "rb-error" in last[1] and "gone" in last[1]
+
+
+def test_an_empty_template_asks_nobody(bench: Listening) -> None:
+    empty = Chain("c", (Action("retrieve", "", "fstring", "starter-bm25"),))
+    ((steps, _, prompt, response),) = execute(bench, empty, 0, {})
+    assert (steps, prompt) == (gr.skip(), gr.skip()) and "template is empty" in response
+    shown, _ = develop.on_interpret(bench, 0, "starter-qa", TITAN, True, {}, *values_of(empty))
+    assert "template is empty" in shown
+    assert not hasattr(bench, "traced")
+
+
+# the form
+
+
+def test_an_edit_redraws_only_the_actions_that_changed() -> None:
+    chain = Chain("many", tuple(Action("identity", str(n)) for n in range(5)))
+    moved = develop.on_edit("up", 3, *values_of(chain))[: -executed.SIZE - MAX_ACTIONS]
+    per_action = [moved[start : start + len(form.FIELDS)] for start in range(3, len(moved), len(form.FIELDS))]
+    changed = [n for n, updates in enumerate(per_action) if updates != [gr.skip()] * len(form.FIELDS)]
+    assert changed == [2, 3]
+    assert [per_action[n][1]["value"] for n in changed] == ["3", "2"]
+
+
+def test_an_added_action_leaves_on_the_screen_what_was_executed_and_a_moved_one_does_not() -> None:
+    assert develop.on_edit("add", 0, *values_of(CHAIN))[-executed.SIZE :] == executed.unchanged()
+    assert develop.on_edit("down", 0, *values_of(CHAIN))[-executed.SIZE :] == executed.blank()
+
+
+def test_loading_a_chain_blanks_what_the_one_before_it_answered(bench: Listening) -> None:
+    assert develop.on_load_chain(bench, "starter")[-executed.SIZE :] == executed.blank()
+
+
+def test_what_a_chain_is_for_is_saved_with_it(bench: Listening) -> None:
+    develop.on_save_chain(bench, *values_of(CHAIN))
+    assert bench.workspace.chain("mine") == CHAIN
+
+
+# the questions
+
+
+def test_a_search_says_how_many_it_found_and_the_next_set_begins_afresh(bench: Listening) -> None:
+    found = develop.on_find(bench, "starter-qa", "napoleon")
+    assert f"({len(found['choices'])} found" in found["label"] and 0 < len(found["choices"]) < 20
+    assert develop.on_find(bench, "starter-qa", " ")["label"] == develop.QUESTION
+    assert develop.on_dataset(bench, "starter-fact")[1]["label"] == develop.QUESTION

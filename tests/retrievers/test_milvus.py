@@ -1,0 +1,238 @@
+"""Vectors in Milvus, by the engine that is embedded in a file: the same client speaks to a server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rallebench.errors import BackendError, UsageError
+from rallebench.vector_index import VECTOR_INDEXES, built
+from rallebench.vector_index import _milvus as server
+from rallebench.vector_index.milvus import ABOUT, MilvusKind
+from rallebench.vector_index.numpy_flat import NumpyFlat
+
+pytest.importorskip("pymilvus", reason="pymilvus is not installed")
+pytest.importorskip("milvus_lite", reason="the embedded engine of Milvus is not installed")
+
+DEFAULTS = {name: setting.default for name, setting in VECTOR_INDEXES.entry("milvus").traits["settings"].items()}
+
+
+@pytest.fixture(scope="module")
+def vectors() -> Any:
+    drawn = np.random.default_rng(0).normal(size=(200, 16)).astype(np.float32)
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def folder(vectors: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("milvus") / "half"
+    made.mkdir()
+    built(MilvusKind().build(made, vectors))
+    return made.rename(made.parent / "whole")
+
+
+@pytest.fixture()
+def index(folder: Path) -> Iterator[Any]:
+    opened = MilvusKind().load(folder)
+    yield opened
+    opened.close()
+
+
+def test_a_folder_that_was_moved_after_the_build_is_opened_where_it_is(folder: Path, index: Any) -> None:
+    assert json.loads((folder / ABOUT).read_text())["uri"] == ""
+    assert (folder / server.FILE).exists()
+
+
+def test_scores_and_rows_are_those_of_the_exact_reference(index: Any, vectors: Any) -> None:
+    true_scores, true_rows = NumpyFlat(vectors).search(vectors[:20], 10)
+    for rescore, digits in ((False, 1e-5), (True, 1e-7)):
+        scores, rows = index.search(vectors[:20], 10, rescore=rescore)
+        assert rows.tolist() == true_rows.tolist()
+        np.testing.assert_allclose(scores, true_scores, atol=digits)
+
+
+def test_rescored_a_query_scores_the_same_alone_and_in_a_batch(index: Any, vectors: Any) -> None:
+    scores, rows = index.search(vectors[:20], 7, rescore=True)
+    for number in range(20):
+        alone_scores, alone_rows = index.search(vectors[number : number + 1], 7, rescore=True)
+        assert alone_scores[0].tolist() == scores[number].tolist()
+        assert alone_rows[0].tolist() == rows[number].tolist()
+
+
+def test_more_than_there_are_come_as_all_there_are(index: Any, vectors: Any) -> None:
+    scores, rows = index.search(vectors[:1], 500)
+    assert sorted(rows[0][:200]) == list(range(200))
+    assert (rows[0][200:] == -1).all() and np.isneginf(scores[0][200:]).all()
+
+
+def test_opening_and_searching_changes_no_file(folder: Path, vectors: Any) -> None:
+    def files() -> dict[str, int]:
+        return {str(p): p.stat().st_size for p in folder.rglob("*") if p.is_file()}
+
+    before = files()
+    opened = MilvusKind().load(folder)
+    opened.search(vectors[:2], 3)
+    opened.close()
+    assert files() == before
+
+
+def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(folder: Path, vectors: Any) -> None:
+    one, two = MilvusKind().load(folder), MilvusKind().load(folder)
+    one.close()
+    assert two.search(vectors[:1], 1)[1][0][0] == 0
+    two.close()
+    assert not server._open_files
+
+
+@pytest.mark.parametrize("index_type", ["HNSW", pytest.param("AUTOINDEX", marks=pytest.mark.slow)])
+def test_a_graph_of_the_engine_finds_nearly_all(index_type: str, vectors: Any, tmp_path: Path) -> None:
+    built(MilvusKind().build(tmp_path, vectors, index_type=index_type))
+    opened = MilvusKind().load(tmp_path)
+    try:
+        _, rows = opened.search(vectors, 10, ef_search=100)
+    finally:
+        opened.close()
+    _, true_rows = NumpyFlat(vectors).search(vectors, 10)
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(rows, true_rows)]) >= 0.95
+
+
+# ── collections that exist ───────────────────────────────────────────────────
+
+
+def a_collection(path: Path, name: str) -> None:
+    place = server.place_of(str(path), None)
+    with server.connected(place) as client:
+        client.create_collection(name, dimension=4)
+
+
+def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_path: Path) -> None:
+    shared = tmp_path / "shared.db"
+    a_collection(shared, "theirs")
+    with pytest.raises(UsageError, match=r"'theirs' exists already .* choose another with --set collection=NAME"):
+        built(MilvusKind().build(tmp_path, vectors, uri=str(shared), collection="theirs"))
+    with server.connected(server.place_of(str(shared), None)) as client:
+        assert client.list_collections() == ["theirs"]
+        assert client.describe_collection("theirs")["fields"][0]["name"] == "id"
+
+
+def test_a_collection_of_other_vectors_is_refused(vectors: Any, tmp_path: Path) -> None:
+    shared = str(tmp_path / "shared.db")
+    built(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    with pytest.raises(UsageError, match="'ours' exists already"):
+        built(MilvusKind().build(tmp_path, vectors[:100], uri=shared, collection="ours"))
+
+
+def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(vectors: Any, tmp_path: Path) -> None:
+    shared = str(tmp_path / "shared.db")
+    names = []
+    for number, some in enumerate((vectors, vectors[:50], vectors)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        names.append(built(MilvusKind().build(folder, some, uri=shared))["collection"])
+    assert names[0] == names[2] != names[1]
+    opened = MilvusKind().load(tmp_path / "1")
+    try:
+        assert opened.search(vectors[:1], 100)[1].max() == 49
+    finally:
+        opened.close()
+
+
+def test_a_build_that_was_killed_is_completed_by_the_next(vectors: Any, tmp_path: Path) -> None:
+    shared = str(tmp_path / "shared.db")
+    built(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    place = server.place_of(shared, None)
+    with server.connected(place) as client:
+        client.delete("ours", filter=f"{server.key_of(client, 'ours')} >= 120")
+    built(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    opened = MilvusKind().load(tmp_path)
+    try:
+        assert (opened.search(vectors, 1)[1][:, 0] == np.arange(200)).all()
+    finally:
+        opened.close()
+
+
+def test_a_build_that_is_stopped_leaves_no_collection(vectors: Any, tmp_path: Path) -> None:
+    shared = tmp_path / "shared.db"
+    steps = MilvusKind().build(tmp_path, vectors, uri=str(shared), collection="ours")
+    next(steps), next(steps)
+    steps.close()
+    with server.connected(server.place_of(str(shared), None)) as client:
+        assert client.list_collections() == []
+    assert not (tmp_path / ABOUT).exists()
+
+
+def test_a_collection_that_lost_vectors_is_not_searched(vectors: Any, tmp_path: Path) -> None:
+    shared = str(tmp_path / "shared.db")
+    built(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    with server.connected(server.place_of(shared, None)) as client:
+        client.delete("ours", filter=f"{server.key_of(client, 'ours')} < 10")
+    with pytest.raises(BackendError, match="holds 190 of 200 vectors; build the index again"):
+        MilvusKind().load(tmp_path)
+    with server.connected(server.place_of(shared, None)) as client:
+        client.drop_collection("ours")
+    with pytest.raises(BackendError, match=r"'ours' .* is gone, or is another one"):
+        MilvusKind().load(tmp_path)
+
+
+# ── requests that are refused before anything is encoded ─────────────────────
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"index_type": "DISKANN"}, "embedded engine of Milvus offers FLAT, HNSW, AUTOINDEX; DISKANN needs a server"),
+        ({"uri": "milvus"}, "a Milvus address is http://host:19530, or a file"),
+        ({"uri": "/no/such/folder/x.db"}, "a file in an existing folder whose name ends in .db"),
+        ({"uri": "http://root:secret@127.0.0.1:19530"}, "set the environment variable MILVUS_TOKEN"),
+        ({"collection": "my-index"}, "Milvus takes letters, digits and '_'"),
+    ],
+)
+def test_a_wrong_setting_is_a_sentence(settings: dict[str, str], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence) as error:
+        server.check({**DEFAULTS, **settings})
+    assert "secret" not in str(error.value)
+
+
+def test_a_server_that_is_not_there_is_a_sentence_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 2.0)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    started = time.monotonic()
+    with pytest.raises(BackendError, match=f"Milvus at http://127.0.0.1:{port} failed .* is it running"):
+        server.check({**DEFAULTS, "uri": f"http://127.0.0.1:{port}", "index_type": "DISKANN"})
+    assert time.monotonic() - started < 10
+
+
+def test_a_server_that_takes_the_connection_and_says_nothing_is_a_sentence_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 1.0)
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        kept: list[socket.socket] = []
+        threading.Thread(target=lambda: kept.append(mute.accept()[0]), daemon=True).start()
+        started = time.monotonic()
+        with pytest.raises(BackendError, match="is it running, and is MILVUS_TOKEN right"):
+            server.connect(server.place_of(f"http://127.0.0.1:{mute.getsockname()[1]}", None))
+        assert time.monotonic() - started < 10
+    for connection in kept:
+        connection.close()
+
+
+def test_a_file_that_another_process_has_open_is_a_sentence(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl", reason="this system locks files in another way")
+    (tmp_path / "busy.db").mkdir()
+    with open(tmp_path / "busy.db" / "LOCK", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BackendError, match="another process has it open, or it is damaged"):
+            server.connect(server.place_of(str(tmp_path / "busy.db"), None))

@@ -1,0 +1,154 @@
+"""Re-ranking by a language model, whatever it answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from listed import Listed, ids, passage, scores
+
+from rallebench.catalog import Combination
+from rallebench.combining import check_settings
+from rallebench.errors import BackendError, UsageError
+from rallebench.llms.scripted import Scripted, prompt_of
+from rallebench.loading import open_combination
+from rallebench.types import Generate
+
+LETTERS = Listed(*((passage(letter, f"about {letter}"), 9.0 - n) for n, letter in enumerate("abcde")), name="letters")
+
+
+def reranked(model: Any, over: Any = LETTERS, /, **settings: Any) -> Any:
+    entry = Combination(kind="llm-rerank", of=["letters"], settings={"llm": "judge", **settings})
+    entry = entry.model_copy(update={"settings": check_settings("ranked", entry)})
+    return open_combination("ranked", entry, [over], model)
+
+
+def by_letter(request: Generate) -> str:
+    """Ranks the passages of its prompt backwards through the alphabet."""
+    numbered = re.findall(r"\[(\d+)\] title (\w+)", prompt_of(request))
+    return " > ".join(f"[{n}]" for n, _ in sorted(numbered, key=lambda pair: pair[1], reverse=True))
+
+
+@pytest.mark.parametrize(
+    ("answer", "order"),
+    [
+        ("[3] > [1] > [2] > [4] > [5]", "cabde"),
+        ("[5]", "eabcd"),
+        ("5 > 4", "edabc"),
+        ("The best is [2], then [2] again, then [9] and [0].", "bacde"),
+        ("3, 2, 1", "cbade"),
+        ("In 1999 passage [4] was best", "dabce"),
+    ],
+)
+def test_a_list_is_put_in_the_order_that_the_answer_names(answer: str, order: str) -> None:
+    ranked = reranked(Scripted(default=answer))
+    assert ids(ranked.search(["q"], 5)[0]) == [*order]
+    assert (ranked.asked, ranked.unread) == (1, 0)
+
+
+@pytest.mark.parametrize("answer", ["", "I cannot rank these.", "[17]", "[999999999999999]"])
+def test_an_answer_that_names_no_passage_keeps_the_order_and_is_counted(answer: str) -> None:
+    ranked = reranked(Scripted(default=answer))
+    assert ids(ranked.search(["q"], 5)[0]) == [*"abcde"]
+    assert (ranked.asked, ranked.unread) == (1, 1)
+
+
+def test_windows_move_from_the_end_so_that_the_last_can_become_the_first() -> None:
+    llm = Scripted(by_letter)
+    assert ids(reranked(llm, window=2, step=1).search(["q"], 5)[0])[0] == "e"
+    assert [re.findall(r"title (\w)", prompt_of(r)) for r in llm.requests] == [
+        ["d", "e"], ["c", "e"], ["b", "e"], ["a", "e"],
+    ]  # fmt: skip
+
+
+def test_all_queries_of_a_batch_move_their_windows_together() -> None:
+    llm = Scripted(by_letter)
+    ranked = reranked(llm, window=3, step=2)
+    found = ranked.search(["q", "", "r"], 2)
+    assert llm.batches == [2, 2]
+    assert found[1] == () and found[0] == found[2] == ranked.search(["q"], 2)[0]
+
+
+def test_pointwise_puts_yes_before_what_cannot_be_read_before_no() -> None:
+    answers = {"about a": "No.", "about b": "Yes", "about c": "Hmm", "about d": "yes, it does", "about e": "Not at all"}
+    ranked = reranked(Scripted(answers), way="pointwise")
+    hits = ranked.search(["q"], 5)[0]
+    assert ids(hits) == [*"bdcae"]
+    assert scores(hits) == {"a": 0.0, "b": 1.0, "c": 0.5, "d": 1.0, "e": 0.0}
+    assert (ranked.asked, ranked.unread) == (5, 1)
+
+
+def test_pointwise_asks_all_passages_of_all_queries_in_one_batch() -> None:
+    llm = Scripted(default="yes")
+    reranked(llm, way="pointwise", depth=3).search(["q", "r", ""], 5)
+    assert llm.batches == [6]
+
+
+@pytest.mark.parametrize("way", ["listwise", "pointwise"])
+def test_the_prompt_holds_question_and_passages_and_asks_greedily(way: str) -> None:
+    llm = Scripted(default="yes")
+    reranked(llm, way=way, passage_words=3).search(["which {passages} river?"], 1)
+    prompt = prompt_of(llm.requests[0])
+    assert "which {passages} river?" in prompt and "title a, about" in prompt and "about a" not in prompt
+    assert all(request.temperature == 0.0 for request in llm.requests)
+
+
+def test_a_text_without_spaces_is_cut_as_well() -> None:
+    llm = Scripted(default="yes")
+    over = Listed((passage("a", "多瑙河" * 5000), 1.0), (passage("b"), 0.5), name="letters")
+    reranked(llm, over, passage_words=10, titles=False).search(["q"], 1)
+    assert len(prompt_of(llm.requests[0])) < 600
+
+
+def test_one_hit_or_none_needs_no_judgement_of_order() -> None:
+    llm = Scripted(default="[1]")
+    assert len(reranked(llm, Listed((passage("a"), 1.0))).search(["q"], 5)[0]) == 1
+    assert reranked(llm, Listed()).search(["q"], 5) == [()]
+    assert llm.batches == []
+
+
+def test_what_the_model_fails_with_is_not_swallowed() -> None:
+    with pytest.raises(BackendError, match="gone"):
+        reranked(Scripted([BackendError("The endpoint is gone.")])).search(["q"], 5)
+
+
+def test_the_depth_does_not_follow_k_so_a_smaller_k_is_a_prefix() -> None:
+    ranked = reranked(Scripted(by_letter), depth=4)
+    assert ids(ranked.search(["q"], 9)[0]) == [*"dcba"]
+    assert ranked.prefix_stable and ids(ranked.search(["q"], 2)[0]) == ["d", "c"]
+
+
+def test_the_fingerprint_changes_with_model_way_and_prompt(tmp_path: Any) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("{question} {passages}")
+    prints = {
+        reranked(Scripted(default="x")).fingerprint,
+        reranked(Scripted(default="y")).fingerprint,
+        reranked(Scripted(default="x"), way="pointwise").fingerprint,
+        reranked(Scripted(default="x"), prompt=str(own)).fingerprint,
+        reranked(Scripted(default="x"), depth=3).fingerprint,
+    }
+    assert len(prints) == 5
+
+
+def test_a_prompt_that_shows_no_passages_and_one_that_is_not_there_are_sentences(tmp_path: Any) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("{question}")
+    with pytest.raises(UsageError, match=r"lacks \{passages\}; a listwise prompt must hold it"):
+        reranked(Scripted(), prompt=str(own))
+    with pytest.raises(UsageError, match=r"The prompt /no/such\.txt cannot be read"):
+        reranked(Scripted(), prompt="/no/such.txt")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"window": 10, "step": 10}, "step is 10; it must be less than window, 10"),
+        ({"way": "setwise"}, "way must be one of listwise, pointwise"),
+        ({"llm": ""}, "needs the setting llm"),
+    ],
+)
+def test_a_wrong_setting_is_a_sentence(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        reranked(Scripted(), **settings)
