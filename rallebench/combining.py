@@ -5,6 +5,7 @@ Combinations have names in ``<workspace>/retrievers.json``, or are written out w
     rrf:starter-bm25,starter-minilm?weights=0.7,0.3
     rerank:(rrf:mine,other)?model=/models/reranker&depth=30
     my-index?ef_search=200            an index with settings of its search
+    my-index?query_quantization=8bit  its queries encoded by the model in 8-bit (sentence-transformers)
     starter-hybrid?depth=50           a named combination with other settings
 """
 
@@ -23,6 +24,9 @@ from rallebench.vector_index import VECTOR_INDEXES
 
 INDEX = "index"
 """The kind of a combination that is one index with settings of its search."""
+
+QUERY_QUANTIZATION = "query_quantization"
+_QUANTIZED = Setting(str, "none", choices=("none", "8bit"), about="8bit: the encoder of the queries needs less memory")
 
 STARTER_COMBINATIONS: Mapping[str, Combination] = {
     "starter-hybrid": Combination(
@@ -160,7 +164,7 @@ def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
         raise UsageError(f"The retriever {reference!r} must name one index that is built.")
     known: Mapping[str, Setting] = {}
     if kind in VECTOR_INDEXES:
-        known = VECTOR_INDEXES.entry(kind).traits.get("knobs", {})
+        known = {**VECTOR_INDEXES.entry(kind).traits.get("knobs", {}), QUERY_QUANTIZATION: _QUANTIZED}
     values = checked(f"index {name!r} ({kind})", known, entry.settings, noun="setting of its search")
     return {key: value for key, value in values.items() if key in entry.settings}
 

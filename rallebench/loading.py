@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rallebench.catalog import Combination, LLMEntry, Manifest, read_manifest
-from rallebench.combining import INDEX
-from rallebench.encoders.references import open_encoder
+from rallebench.combining import INDEX, QUERY_QUANTIZATION
+from rallebench.encoders.references import open_encoder, with_settings
 from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.indexing import build_index, check_index
 from rallebench.llms import LLMS
@@ -71,12 +71,21 @@ def open_combination(name: str, entry: Combination, parts: Sequence[Any], llm: A
     ``entry`` is resolved: its settings are checked and complete (see ``Workspace.retriever``).
     """
     if entry.kind == INDEX:
-        return parts[0].with_knobs(name, entry.settings)
+        return _with_knobs(name, parts[0], entry.settings)
     way = COMBINATIONS.entry(entry.kind)
     if not way.traits.get("llm"):
         return way.value(name, parts, entry.settings)
     own = entry.settings["prompt"]
     return way.value(name, parts, entry.settings, llm, lambda kind: _prompt(own or f"{kind}.txt"))
+
+
+def _with_knobs(name: str, index: Any, settings: Mapping[str, Any]) -> Any:
+    knobs = dict(settings)
+    quantization = knobs.pop(QUERY_QUANTIZATION, "none")
+    if quantization != "none":
+        encoder = open_encoder(with_settings(index.encoder_name, quantization=quantization))
+        index = index.with_query_encoder(encoder, quantization)
+    return index.with_knobs(name, knobs)
 
 
 def _prompt(file: str) -> str:

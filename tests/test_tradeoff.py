@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rallebench.errors import StoppedError, UsageError
 from rallebench.tradeoff import Point, Tradeoff, from_json
 from rallebench.tradeoff.kept import kept, opened
-from rallebench.tradeoff.measure import read_swept, settings_of
+from rallebench.tradeoff.measure import nearest_rows, read_swept, settings_of
 from rallebench.workbench import Workbench
 from tests.small_workspace import CommandLine, make_workspace
 
@@ -153,3 +155,30 @@ def test_the_command_line_prints_one_document_or_a_table(folder: Path, capfd: py
     assert [point.index for point in from_json(document, "it").points] == ["tiny"]
     table = command(*asked).out
     assert "recall@k" in table and "k = 3, n = 8 questions of tiny-qa, 8 with gold pages" in table
+
+
+def test_without_an_exact_index_recall_is_told_from_the_vectors_that_were_kept(tmp_path: Path) -> None:
+    made = make_workspace(tmp_path / "workspace")
+    bench = Workbench(made)
+    list(bench.build_index("graph", made / "corpus.tsv", "hnsw", encoder="hashing"))
+
+    def measured() -> Point:
+        asked = bench.measure_tradeoff(["graph"], "tiny-qa", k=3, name=f"t{len(kept(bench.workspace))}", swept={"ef_search": [32]})
+        *_, whole = asked
+        assert isinstance(whole, Tradeoff)
+        return whole.points[0]
+
+    assert measured().recall == 1.0
+    shutil.rmtree(made / "cache" / "vectors")
+    bench.close()
+    assert measured().recall is None
+
+
+def test_the_rows_of_the_largest_products_are_found_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    vectors, queries = rng.normal(size=(50, 8)).astype(np.float32), rng.normal(size=(7, 8)).astype(np.float32)
+    whole = np.argsort(-(queries @ vectors.T), axis=1, kind="stable")[:, :6]
+    monkeypatch.setattr("rallebench.tradeoff.measure.PIECE", 11)
+    scores, rows = nearest_rows(vectors, queries, 6)
+    assert (rows == whole).all()
+    np.testing.assert_allclose(scores, np.take_along_axis(queries @ vectors.T, whole, axis=1), rtol=1e-5)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rallebench.embeddings import _shards
 from rallebench.embeddings._shards import FORM, FORMAT, PROGRESS, Passages, passages_in, read_progress
+from rallebench.embeddings._shards import VECTORS as VECTORS
 from rallebench.embeddings._shards import Building as Building
 from rallebench.embeddings._shards import Stored as Stored
 from rallebench.embeddings._shards import passage_text as passage_text
@@ -85,6 +86,16 @@ def kept_vectors(cache: Path) -> list[Kept]:
                 done = passages_in(finished, header["passages"])
                 found.append(Kept(folder.name, done=done, bytes=size, **{name: header[name] for name in names}))
     return found
+
+
+def vectors_of(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
+    """The files with all vectors of a corpus by the encoder of that fingerprint, in whatever numeric type."""
+    found = []
+    for kept in kept_vectors(cache):
+        header, _ = read_progress(Path(cache) / kept.key)
+        if kept.complete and (kept.corpus_sha256, header["fingerprint"]) == (corpus_sha256, fingerprint):
+            found.append(Path(cache) / kept.key / VECTORS)
+    return [path for path in found if path.is_file()]
 
 
 def delete_vectors(cache: Path, key: str) -> int:

@@ -39,6 +39,23 @@ class Dense:
         other.close = lambda: None  # type: ignore[method-assign]
         return other
 
+    def with_query_encoder(self, encoder: Encoder, how: str) -> Dense:
+        """The same open index, its queries encoded by another load of its model; ``how`` tells the two apart."""
+        if encoder.fingerprint != self._encoder.fingerprint:
+            raise MismatchError(
+                f"The index {self.name!r} was built with the encoder {self._encoder.fingerprint!r}, its queries cannot "
+                f"be encoded with {encoder.fingerprint!r}."
+            )
+        other = self.with_knobs(self.name, {})
+        other._encoder = encoder
+        other.fingerprint = digest([self.fingerprint, how])[:12]
+        return other
+
+    @property
+    def encoder_name(self) -> str:
+        """The reference of the encoder."""
+        return self._encoder.name
+
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """At most k passages per query by inner product, best first; a blank query has none."""
         asked = [i for i, query in enumerate(queries) if query.strip()]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.catalog import Manifest
 from rallebench.corpora.store import PassageStore
+from rallebench.embeddings import VECTORS, vectors_of
 from rallebench.errors import RalleError, UsageError
 from rallebench.indexing import check_index
 from rallebench.loading import build_starter
@@ -35,6 +36,10 @@ QUALITY = {"Rprec": 1, "success_rate@1": 1, "success_rate@5": 5, "success_rate@1
 
 BATCH, ROUNDS, TEXTS = 64, 3, 200
 ENCODE_SAMPLE = 20
+PIECE = 16_384
+"""Vectors that are compared at once."""
+TIES, TIE = 16, 1e-6
+"""So many passages may tie with the k-th nearest; so little tells no two inner products in float32 apart."""
 EXACT_KINDS = frozenset({"flat", "numpy-flat"})
 PATIENCE = 1800.0
 """Seconds after which a probe is given up."""
@@ -138,7 +143,7 @@ def _points(
 ) -> Generator[str | Point, None, None]:
     dense = manifest is not None and manifest.retriever == "dense"
     kind = manifest.kind if manifest else "combined"
-    nearest: list[list[str]] | None = None
+    nearest: list[set[str]] | None = None
     if dense and manifest is not None:
         yield f"{name}: encoding {len(asked)} questions with {manifest.encoder_name}"
         encoded.of(manifest.encoder_name)
@@ -157,7 +162,7 @@ def _points(
             knobs=line["knobs"],
             k=k,
             n=len(asked),
-            recall=_recall(line["docs"], nearest) if nearest is not None else None,
+            recall=_recall(line["docs"], nearest, k) if nearest is not None else None,
             **_quality(line["pages"], asked, k),
             single_ms=line["single_ms"],
             batch_ms=line["batch_ms"],
@@ -236,35 +241,76 @@ class _Exact:
         self, workspace: Workspace, manifests: Mapping[str, Manifest], encoded: _Encoded, k: int
     ) -> None:
         self._workspace, self._manifests, self._encoded, self._k = workspace, manifests, encoded, k
-        self._known: dict[tuple[str, str], list[list[str]] | None] = {}
+        self._known: dict[tuple[str, str], list[set[str]] | None] = {}
 
-    def of(self, manifest: Manifest) -> list[list[str]] | None:
-        """Per question the ids of the k nearest, best first; None where no exact vectors are kept."""
+    def of(self, manifest: Manifest) -> list[set[str]] | None:
+        """Per question the ids of the k nearest (more where some tie); None where no exact vectors are kept."""
         key = (manifest.corpus_sha256, manifest.encoder)
         if key not in self._known:
             self._known[key] = self._find(key)
         return self._known[key]
 
-    def _find(self, key: tuple[str, str]) -> list[list[str]] | None:
+    def _find(self, key: tuple[str, str]) -> list[set[str]] | None:
         for name, manifest in self._manifests.items():
             exact = manifest.retriever == "dense" and manifest.kind in EXACT_KINDS
             if exact and (manifest.corpus_sha256, manifest.encoder) == key:
                 with suppress(RalleError):  # a damaged one: it says so itself, and another may do
                     return self._nearest(self._workspace.indexes / name, manifest)
-        return None
+        return self._from_kept(key)
 
-    def _nearest(self, folder: Path, manifest: Manifest) -> list[list[str]]:
+    def _from_kept(self, key: tuple[str, str]) -> list[set[str]] | None:
+        """The same from the vectors that were kept when an index over them was built."""
+        import numpy as np
+
+        alike = {n: m for n, m in self._manifests.items() if (m.corpus_sha256, m.encoder) == key}
+        name, manifest = next(iter(alike.items()))
+        cached = vectors_of(self._workspace.vectors, manifest.corpus_sha256, manifest.encoder)
+        beside = [self._workspace.indexes / other / VECTORS for other in alike]
+        path = next((path for path in [*cached, *beside] if path.is_file()), None)
+        if path is None:
+            return None
+        queries: NDArray[np.float32] = np.load(self._encoded.of(manifest.encoder_name)[0])
+        with closing(PassageStore(self._workspace.indexes / name)) as store:
+            scores, rows = nearest_rows(np.load(path, mmap_mode="r"), queries, min(self._k + TIES, len(store)))
+            return self._tied(store, scores, rows)
+
+    def _tied(self, store: PassageStore, scores: Any, rows: Any) -> list[set[str]]:
+        """The ids of the k nearest, and of those that tie with the last of them: each is as right as another."""
+        last = scores[:, min(self._k, scores.shape[1]) - 1]
+        return [
+            {store[int(row)].doc_id for row, score in zip(found, values) if score >= least - TIE}
+            for found, values, least in zip(rows, scores, last)
+        ]
+
+    def _nearest(self, folder: Path, manifest: Manifest) -> list[set[str]]:
         import numpy as np
 
         check_index(folder, manifest)
         queries: NDArray[np.float32] = np.load(self._encoded.of(manifest.encoder_name)[0])
         with closing(PassageStore(folder)) as store, closing(VECTOR_INDEXES[manifest.kind]().load(folder)) as index:
-            _, rows = index.search(queries, min(self._k, len(store)))
-            return [[store[int(row)].doc_id for row in found if row >= 0] for found in rows]
+            scores, rows = index.search(queries, min(self._k + TIES, len(store)))
+            return self._tied(store, scores, rows)
 
 
-def _recall(found: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]]) -> float:
-    shares = [len(set(mine) & set(exact)) / len(exact) for mine, exact in zip(found, nearest) if exact]
+def nearest_rows(
+    vectors: NDArray[np.float32], queries: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The largest inner products with (n, dim) vectors and their rows, both (q, k), best first; reads them in pieces."""
+    import numpy as np
+
+    best = np.full((len(queries), 0), 0.0, dtype=np.float32)
+    rows = np.zeros((len(queries), 0), dtype=np.int64)
+    for start in range(0, len(vectors), PIECE):
+        scores = queries @ np.asarray(vectors[start : start + PIECE]).T
+        numbers = np.broadcast_to(np.arange(start, start + scores.shape[1]), scores.shape)
+        best, rows = np.concatenate([best, scores], axis=1), np.concatenate([rows, numbers], axis=1)
+        order = np.argsort(-best, axis=1, kind="stable")[:, :k]
+        best, rows = np.take_along_axis(best, order, axis=1), np.take_along_axis(rows, order, axis=1)
+    return best, rows
+
+
+def _recall(found: Sequence[Sequence[str]], nearest: Sequence[set[str]], k: int) -> float:
+    shares = [min(1.0, len(exact.intersection(mine)) / min(k, len(exact))) for mine, exact in zip(found, nearest) if exact]
     return sum(shares) / len(shares) if shares else 0.0
 
 

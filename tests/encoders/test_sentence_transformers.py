@@ -18,6 +18,7 @@ from rallebench.encoders import BulkEncoder
 from rallebench.encoders._engine import cuts, halved
 from rallebench.encoders.references import open_encoder
 from rallebench.errors import BackendError, BadFileError, RalleError, UsageError
+from rallebench.workbench import Workbench
 
 TEXTS = ["the largest moon of saturn", "", "paris , texas . " * 30, "a", "\ud800 odd", "多瑙河", "the river danube in 1 2 3"]
 
@@ -132,6 +133,20 @@ def test_a_query_encoder_in_8_bit_takes_the_indexs_place_but_encodes_no_passages
     assert 0.98 < cosine < 1.0
     with pytest.raises(UsageError, match="is loaded in 8bit, which is meant for queries"):
         small.bulk("float32")
+
+
+def test_an_index_is_searched_with_its_query_encoder_in_8_bit(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
+    corpus = tmp_path / "corpus.tsv"
+    corpus.write_text("1\tthe largest moon of saturn\tTitan\n2\tparis was a big city in texas\tParis\n", encoding="utf-8")
+    bench = Workbench(tmp_path)
+    list(bench.build_index("mine", corpus, "flat", encoder=f"sentence_transformers:{folder}"))
+    list(bench.load("mine?query_quantization=8bit", "retriever"))
+    small, whole = (bench.backends.retrievers[name] for name in ("mine?query_quantization=8bit", "mine"))
+    assert small.fingerprint != whole.fingerprint
+    (ours,), (theirs,) = (retriever.search(["titan moon of saturn"], 1) for retriever in (small, whole))
+    assert ours[0].score == pytest.approx(theirs[0].score, abs=0.05) and ours[0].score != theirs[0].score
+    bench.close()
 
 
 # ── the fingerprint ──────────────────────────────────────────────────────────
