@@ -196,7 +196,8 @@ def _read_yaml(path: Path) -> Any:
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         # Beyond YAMLError: what PyYAML's constructors raise for a malformed number, date or tag.
         mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}: " if mark else ""
+        lines = text.count("\n")  # a bracket that is never closed is marked behind the last line
+        place = f"line {min(mark.line + 1, lines)}: " if mark else ""
         reason = getattr(error, "problem", None) or str(error) or type(error).__name__
         raise BadFileError(f"{path} is not valid YAML ({place}{reason}).") from None
 

@@ -11,6 +11,7 @@ import gradio as gr
 import pytest
 
 from rallebench import benchmark
+from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
 from rallebench.gui import form
 from rallebench.gui.tabs import benchmark as tab
@@ -18,6 +19,18 @@ from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
 
 CHAIN = Chain("said", (Action("identity", "{question}"),))
+
+
+class Telling(Workbench):
+    """A workbench that remembers what it was asked to log; nothing goes to MLflow."""
+
+    def __init__(self, workspace: Path) -> None:
+        super().__init__(workspace)
+        self.logged: list[str] = []
+
+    def track_run(self, folder: RunFolder) -> str:
+        self.logged.append(folder.name)
+        return ""
 
 
 @pytest.fixture
@@ -99,3 +112,15 @@ def test_whoever_comes_back_after_the_end_finds_the_run(bench: Workbench) -> Non
     followed, _, progress, report, questions, counted = tab.on_tick(bench, "", "", "all")
     assert followed == "next" and "3 of 3 questions" in progress
     assert "3 of 3 questions answered" in report and len(questions) == 3 and "3 questions" in counted
+
+
+@pytest.mark.parametrize("track", [True, False])
+def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(tmp_path: Path, track: bool) -> None:
+    bench = Telling(tmp_path)
+    plan = benchmark.prepare(bench.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False)
+    list(bench.run(plan))
+    tab.on_resume(bench, "first", track)
+    deadline = time.monotonic() + 30
+    while not bench.jobs["first"].done and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert bench.logged == (["first"] if track else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -96,7 +97,10 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     )
     stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
     resume.click(
-        partial(guard, on_resume, workbench), [followed], [shown, progress], show_progress_on=[progress]
+        partial(guard, on_resume, workbench),
+        [followed, track],
+        [shown, progress],
+        show_progress_on=[progress],
     )
     which.change(
         partial(guard, on_filter, workbench), [followed, which], [questions, counted], show_progress_on=[counted]
@@ -203,11 +207,11 @@ def on_stop(workbench: Workbench, followed: str) -> str:
     return views.note(f"Stopping {followed} after the current batch …")
 
 
-def on_resume(workbench: Workbench, followed: str) -> list[Any]:
+def on_resume(workbench: Workbench, followed: str, track: bool) -> list[Any]:
     """Continue the followed run where it stopped."""
     if not followed:
         raise UsageError("No run is followed; open one in Runs, then resume it here.")
-    workbench.start_run(workbench.resume_plan(followed))
+    workbench.start_run(replace(workbench.resume_plan(followed), track=track))
     return ["", views_runs.live(followed, {}, "loading")]
 
 
