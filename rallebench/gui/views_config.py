@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import yaml
 from rallebench.catalog import chain_to_json
 from rallebench.chain.ralle import experiment_to_json
 from rallebench.chain.template import names_used
-from rallebench.errors import TemplateError
+from rallebench.errors import RalleError, TemplateError
 from rallebench.gui import views
 from rallebench.types import Chain
 
@@ -88,11 +89,25 @@ def commands(chain: str, dataset: str, workspace: Path, base_settings: Path | No
     )
 
 
-def unknown_targets(chain: Chain, retrievers: list[str], llms: list[str]) -> list[str]:
-    """What the chain names and this workspace does not know, as it reads in a sentence."""
-    known = {"retrieve": retrievers, "generate": llms}
-    return [
-        f"action {number} names {action.target or 'nothing'}"
-        for number, action in enumerate(chain.actions, 1)
-        if action.kind in known and action.target not in known[action.kind]
-    ]
+def unknown_targets(chain: Chain, knows: Mapping[str, Callable[[str], object]]) -> list[str]:
+    """What the chain names and this workspace does not know, as it reads in a sentence.
+
+    ``knows``: ``retrieve`` and ``generate`` → what raises RalleError for a name that it does not know.
+    """
+    found = []
+    for number, action in enumerate(chain.actions, 1):
+        try:
+            knows.get(action.kind, str)(action.target)
+        except RalleError:
+            found.append(f"action {number} names {action.target or 'nothing'}")
+    return found
+
+
+def saved(path: Path, before: Collection[str]) -> str:
+    """Where a chain was saved, and whether it took another one's place; ``before``: the names that there were.
+
+    >>> saved(Path("chains/mine.json"), ["starter"])
+    'Saved as chains/mine.json.'
+    """
+    replaced = " It takes the place of the chain that had this name; runs keep the chain they were made with."
+    return f"Saved as {path}.{replaced if path.stem in before else ''}"

@@ -293,3 +293,16 @@ def test_the_shown_command_lines_do_what_they_say(tmp_path: Path, capfd: pytest.
     assert json.loads(capfd.readouterr().out)["answer"] == "said: Your question"
     assert main([*run[3:], "--json", "--limit", "2", "--no-mlflow"]) == 0
     assert json.loads(capfd.readouterr().out)["n"] == 2
+
+
+def test_a_retriever_and_a_model_that_are_written_out_are_known(bench: Workbench) -> None:
+    chain = Chain(
+        "written",
+        (
+            Action("retrieve", "{question}", target="rrf:starter-bm25,starter-minilm?weights=0.7,0.3"),
+            Action("generate", "{question}", target="scripted:?echo=true"),
+            Action("retrieve", "{question}", target="rrf:starter-bm25,nowhere"),
+        ),
+    )
+    message = config.filled_with(bench, "starter-qa", chain)[0]["value"]
+    assert "Not known in this workspace: action 3 names rrf:starter-bm25,nowhere." in message

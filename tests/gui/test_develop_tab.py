@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,12 @@ def test_loading_a_chain_blanks_what_the_one_before_it_answered(bench: Listening
 def test_what_a_chain_is_for_is_saved_with_it(bench: Listening) -> None:
     develop.on_save_chain(bench, *values_of(CHAIN))
     assert bench.workspace.chain("mine") == CHAIN
+
+
+def test_saving_says_when_it_takes_another_chains_place(bench: Listening) -> None:
+    values = values_of(replace(CHAIN, name="twice"))
+    first, second = (develop.on_save_chain(bench, *values)[1] for _ in range(2))
+    assert "takes the place of the chain that had this name" in second and "place" not in first
 
 
 # the questions

@@ -175,7 +175,7 @@ def filled_with(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
     space = workbench.workspace
     actions = f"{len(chain.actions)} action" + ("s" if len(chain.actions) > 1 else "")
     message = views.note(f"Develop now holds {chain.name!r} ({actions}).", "good")
-    unknown = views_config.unknown_targets(chain, list(space.retrievers()), list(space.llms()))
+    unknown = views_config.unknown_targets(chain, {"retrieve": space.retriever, "generate": space.llm})
     if unknown:
         message += views.note(
             f"Not known in this workspace: {'; '.join(unknown)}. Choose another one in Develop."
@@ -199,12 +199,13 @@ def on_tab(workbench: Workbench, dataset: str, *values: Any) -> list[Any]:
 
 def on_save(workbench: Workbench, name: str, dataset: str, *values: Any) -> list[Any]:
     """Save the chain of Develop under a name; Develop then shows that name."""
+    before = set(workbench.workspace.chain_paths())
     try:
         path = workbench.save_chain(form.read_chain(values), name or "")
         chain = workbench.workspace.chain(str(path))
     except RalleError as error:
         return [told(views.error(str(error))), *[gr.skip()] * (SHOWN + 1)]
-    return [told(views.note(f"Saved as {path}.", "good")), chain.name, *exported(workbench, dataset, chain)]
+    return [told(views.note(views_config.saved(path, before), "good")), chain.name, *exported(workbench, dataset, chain)]
 
 
 def on_upload(workbench: Workbench, path: str, dataset: str) -> list[Any]:

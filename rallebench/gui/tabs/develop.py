@@ -10,7 +10,7 @@ import gradio as gr
 
 from rallebench.catalog import MAX_ACTIONS
 from rallebench.errors import RalleError
-from rallebench.gui import executed, form, views
+from rallebench.gui import executed, form, views, views_config
 from rallebench.gui.executed import Steps, blank, prefix, show_step
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
@@ -244,10 +244,11 @@ def on_load_chain(workbench: Workbench, reference: str) -> list[Any]:
 def on_save_chain(workbench: Workbench, *values: Any) -> list[Any]:
     """Save the form as a chain of the workspace."""
     chain = form.read_chain(values)
+    before = set(workbench.workspace.chain_paths())
     path = workbench.save_chain(chain, chain.name)
     return [
         gr.update(choices=list(workbench.workspace.chain_paths()), value=path.stem),
-        views.note(f"Saved as {path}.", "good"),
+        views.note(views_config.saved(path, before), "good"),
     ]
 
 
