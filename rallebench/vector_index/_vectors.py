@@ -112,26 +112,22 @@ class Kept:
         self.shape = there.shape
         self._start, self._width = int(there.offset), 4 * there.shape[1]
         self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        self._lock = None if hasattr(os, "preadv") else threading.Lock()
+        self._turn = threading.Lock()
 
     def rows(self, rows: np.ndarray[Any, Any]) -> Vectors:
         """Float32 (len(rows), dim)."""
         import numpy as np
 
-        out = np.empty((len(rows), self.shape[1]), dtype=np.float32)
-        if self._lock is not None:  # no positioned reads here
-            with self._lock:
-                for number, row in enumerate(rows.tolist()):
-                    os.lseek(self._file, self._start + row * self._width, os.SEEK_SET)
-                    out[number] = np.frombuffer(os.read(self._file, self._width), dtype="<f4")
-            return out
-        file, start, width, read = self._file, self._start, self._width, os.preadv
-        whole = out.data.cast("B")
-        at = 0
-        for row in rows.tolist():
-            read(file, (whole[at : at + width],), start + row * width)
-            at += width
-        return out
+        file, width, read = self._file, self._width, getattr(os, "pread", self._read)
+        # One read a row: mapping the file instead would leave most of it in memory after some queries.
+        parts = [read(file, width, start) for start in (rows * width + self._start).tolist()]
+        return np.frombuffer(b"".join(parts), dtype="<f4").reshape(len(rows), self.shape[1])
+
+    def _read(self, file: int, size: int, start: int) -> bytes:
+        """``os.pread`` where there is none."""
+        with self._turn:
+            os.lseek(file, start, os.SEEK_SET)
+            return os.read(file, size)
 
     def best(self, vectors: Vectors, candidates: np.ndarray[Any, Any], k: int) -> Found:
         """The best k of (q, c) candidate rows (−1 = none) by exact inner product, ties to the smaller row."""
@@ -144,7 +140,7 @@ class Kept:
         for start in range(0, count, step):
             some = np.sort(candidates[start : start + step], axis=1)
             there = some >= 0
-            near = self.rows(np.maximum(some, 0).ravel()).reshape(*some.shape, -1)
+            near = self.rows(np.maximum(some, 0).ravel()).reshape(*some.shape, self.shape[1])
             found = np.einsum("qcd,qd->qc", near, vectors[start : start + step])
             found[~there] = -np.inf
             order = np.argsort(-found, axis=1, kind="stable")[:, :k]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rallebench.vector_index import Found, Vectors
 
 FILE = "hnsw.faiss"
-M, EF_CONSTRUCTION, EF_SEARCH = 32, 128, 64
+M, EF_CONSTRUCTION, EF_SEARCH = 32, 128, 32
 PIECE = 2000
 
 SETTINGS = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rallebench.vector_index import Found, Vectors
 
 FILE = "ivf-sq8.faiss"
-NPROBE, RERANK = 32, 2
+NPROBE, RERANK = 16, 2
 AT_ONCE = 250
 """Queries that are searched together: their distances to all centres take memory."""
 SEED, ITERATIONS = 1234, 10
@@ -32,7 +32,7 @@ SETTINGS = {
     "threads": THREADS,
 }
 KNOBS = {
-    "nprobe": Setting(int, NPROBE, 1, 10_000_000, about="lists that a query looks into", sweep=(1, 4, 16, 64)),
+    "nprobe": Setting(int, NPROBE, 1, 10_000_000, about="lists that a query looks into", sweep=(2, 8, 32, 128)),
     "rerank": Setting(int, RERANK, 1, 1000, about="candidates scored exactly, for each passage asked for"),
 }
 
