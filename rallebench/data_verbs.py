@@ -171,7 +171,7 @@ class Data:
 
     @property
     def _cache(self) -> Path:
-        return self._workspace.path / "cache" / "vectors"
+        return self._workspace.vectors
 
     def vectors(self) -> list[Kept]:
         """The cached vectors."""

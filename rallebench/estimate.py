@@ -142,7 +142,7 @@ def estimate_build(
             yield f"indexing the words of {len(sample.some)} passages"
             files, seconds = _words(Path(folder), sample, settings)
             dim = cached = held = 0
-            basis.append(f"Words: an index over {len(sample.some)} of its passages.")
+            basis.append(f"Building: an index over {len(sample.some):,} of its passages.")
         else:
             yield f"encoding some passages with {encoder}"
             before = memory.rss_bytes()
@@ -302,4 +302,4 @@ def _encoding_told(encoder: str, rate: float, done: int, passages: int) -> list[
 def _building_told(kind: str, dim: int, seconds: float | None, count: int) -> str:
     if seconds is None:
         return "The server's own memory, disk and time are not counted."
-    return f"Building: a {kind} index over {count:,} random vectors of {dim} dimensions."
+    return f"Building: a small index of the kind {kind}, over {count:,} random vectors of {dim} dimensions."

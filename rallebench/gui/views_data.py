@@ -217,7 +217,7 @@ def estimate(piece: str | Estimate) -> str:
         ("Memory while building", f"{size(piece.ram_build)} of {size(piece.free_ram)} free"),
         ("Memory while searching", size(piece.ram_search)),
         ("Disk", f"{size(piece.disk)} of {size(piece.free_disk)} free"),
-        ("Time", f"about {duration(piece.seconds)}"),
+        ("Time", f"about {duration(piece.seconds)}" if piece.seconds >= 1 else "less than 1 s"),
     ]
     if piece.vectors:
         facts[3] = ("Disk", f"{facts[3][1]}; {size(piece.vectors)} of it are vectors that other indexes share")

@@ -108,8 +108,8 @@ def _hover(point: Point) -> str:
 # the table
 
 NO_RECALL = (
-    "–: recall is told of indexes over vectors, where an exact one (flat or numpy-flat) over the same passages "
-    "and encoder is beside them."
+    "–: recall is told of indexes over vectors, as long as an exact index (flat, numpy-flat) over the same passages and "
+    "encoder, or their cached vectors, are there to compare with."
 )
 
 

@@ -46,19 +46,19 @@ PATIENCE = 1800.0
 
 
 def settings_of(kind: str, swept: Mapping[str, Sequence[Any]] | None = None) -> list[dict[str, Any]]:
-    """The knob settings that are tried for a kind: its defaults, unless they are swept over, then one knob after the other.
+    """The knob settings that are tried for a kind: one knob after the other swept, its default among them.
 
     ``swept``: knob → values in place of the kind's own; knobs that the kind lacks are left out.
     """
-    if kind not in VECTOR_INDEXES:
-        return [{}]
-    traits = VECTOR_INDEXES.entry(kind).traits
-    known = traits.get("knobs", {})
-    wanted = swept if swept else {name: setting.sweep for name, setting in known.items()}
-    over_default = any(known[name].default in values for name, values in wanted.items() if name in known)
-    tried: list[dict[str, Any]] = [] if swept or over_default else [{}]
-    for name, values in wanted.items():
-        tried += [{name: known[name].reads(value)} for value in values if name in known]
+    known = VECTOR_INDEXES.entry(kind).traits.get("knobs", {}) if kind in VECTOR_INDEXES else {}
+    if swept:
+        tried = [{name: known[name].reads(v)} for name, values in swept.items() if name in known for v in values]
+        return tried or [{}]
+    tried = []
+    for name, setting in known.items():
+        values = sorted({*setting.sweep, setting.default}) if setting.sweep else []
+        # The first knob's default stands for those of all.
+        tried += [{name: value} for value in values if not tried or value != setting.default]
     return tried or [{}]
 
 

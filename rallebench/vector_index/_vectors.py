@@ -140,7 +140,8 @@ class Kept:
         for start in range(0, count, step):
             some = np.sort(candidates[start : start + step], axis=1)
             there = some >= 0
-            near = self.rows(np.maximum(some, 0).ravel()).reshape(*some.shape, self.shape[1])
+            near = np.zeros((*some.shape, self.shape[1]), dtype=np.float32)
+            near[there] = self.rows(some[there])
             found = np.einsum("qcd,qd->qc", near, vectors[start : start + step])
             found[~there] = -np.inf
             order = np.argsort(-found, axis=1, kind="stable")[:, :k]

@@ -15,12 +15,17 @@ from rallebench.vector_index._faiss import PACKAGES, THREADS, faiss, read, threa
 from rallebench.vector_index._vectors import Kept, damaged, keep, pieces, sample
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rallebench.vector_index import Found, Vectors
 
 FILE = "ivf-sq8.faiss"
 NPROBE, RERANK = 16, 2
 AT_ONCE = 250
 """Queries that are searched together: their distances to all centres take memory."""
+MARGIN = 6.0
+"""Standard deviations of the rounding within which a candidate may still belong to the best."""
 SEED, ITERATIONS = 1234, 10
 PER_LIST, TRAINED_ON = 39, 64
 """Vectors that a list should hold at the least (Faiss asks for 39), and that its centre is learnt from."""
@@ -52,8 +57,13 @@ class IvfSq8:
     exact = False
 
     def __init__(self, index: Any, kept: Kept) -> None:
+        import numpy as np
+
         self._index, self._kept = index, kept
         self._parameters = faiss().SearchParametersIVF
+        # Faiss keeps the lowest value and the range of every dimension; a code rounds by up to half a step.
+        steps = faiss().vector_to_array(index.sq.trained)[index.d :] / 255
+        self._rounding = (steps * steps / 12).astype(np.float32)
 
     def search(self, vectors: Vectors, k: int, *, nprobe: int = NPROBE, rerank: int = RERANK) -> Found:
         """Scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
@@ -63,13 +73,27 @@ class IvfSq8:
         parameters = self._parameters(nprobe=min(nprobe, self._index.nlist))
         most = min(k * rerank, total)
         near = np.empty((len(vectors), most), dtype=np.int64)
+        about = np.empty((len(vectors), most), dtype=np.float32)
         for start in range(0, len(vectors), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            near[some] = self._index.search(vectors[some], most, params=parameters)[1]
+            about[some], near[some] = self._index.search(vectors[some], most, params=parameters)
         if k >= total and (near < 0).any():  # asked for all: the lists that were not looked into as well
             parameters = self._parameters(nprobe=self._index.nlist)
-            _, near = self._index.search(vectors, total, params=parameters)
+            about, near = self._index.search(vectors, total, params=parameters)
+        near[self._hopeless(vectors, about, k)] = -1
         return self._kept.best(vectors, near, k)
+
+    def _hopeless(self, vectors: Vectors, about: Vectors, k: int) -> NDArray[np.bool_]:
+        """Candidates that lie so far behind the k-th that the rounding of the codes cannot explain it.
+
+        The rounding of a dimension is uniform, so that of a score has the variance Σ q² step² / 12.
+        """
+        import numpy as np
+
+        deviation = np.sqrt((vectors * vectors) @ self._rounding)
+        last = about[:, min(k, about.shape[1]) - 1]
+        worst: NDArray[np.bool_] = about < (last - MARGIN * deviation)[:, None]
+        return worst
 
     def close(self) -> None:
         """Drop the codes and close the file of vectors."""

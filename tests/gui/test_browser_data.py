@@ -37,7 +37,10 @@ def choose(page: Any, control: str, text: str) -> None:
         box.fill(text)
         page.wait_for_timeout(200)
         if offered.count():
-            return box.press("Enter")
+            offered.first.click()
+            page.wait_for_timeout(200)
+            if text in box.input_value():
+                return
         assert time.monotonic() < deadline, f"{text} is not offered"
         box.press("Escape")
         page.wait_for_timeout(500)

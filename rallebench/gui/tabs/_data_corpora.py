@@ -48,7 +48,7 @@ def draw_corpora(workbench: Workbench) -> dict[str, Any]:
                     forms(CORPUS), value=RECOGNISED, label="Format", elem_id="data-import-format", min_width=130
                 )
                 bad = gr.Radio([STOP, SKIP], value=STOP, label="At a bad row", elem_id="data-import-bad", min_width=230)
-            with gr.Group(elem_classes="rb-bare") as paged:
+            with gr.Column() as paged:
                 pages = draw_path("Page map", "passage id → page id; may stay empty", "data-import-pages")
     with gr.Row(elem_classes="rb-tools"):
         preview = gr.Button("Preview", elem_id="data-import-preview", scale=2)
@@ -74,7 +74,7 @@ def draw_listed(workbench: Workbench) -> dict[str, Any]:
     """What is imported already."""
     gr.Markdown("### Imported corpora")
     table = gr.HTML(elem_id="data-corpora", elem_classes="rb-flush")
-    chosen = draw_delete(workbench, "corpus", "data-corpus", "Corpus")
+    chosen = draw_delete(workbench, "corpus", "data-corpus", "Delete a corpus")
     gr.Markdown("### Question sets")
     sets = gr.HTML(elem_id="data-questions", elem_classes="rb-flush")
     return {"corpora_table": table, "corpora": chosen, "question_table": sets}

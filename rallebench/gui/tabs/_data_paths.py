@@ -46,10 +46,14 @@ def whole_path(text: str | None) -> str:
 
 
 def offered(names: list[Any], chosen: Any, *, custom: bool = False) -> Any:
-    """Choices of a list or drop-down; what is chosen stays chosen while it can be."""
+    """Choices of a list or drop-down; what is chosen stays chosen while it can be.
+
+    A value is sent only if it must change: the visitor may be choosing another at this moment.
+    """
     values = [name[1] if isinstance(name, tuple) else name for name in names]
     if isinstance(chosen, list):
-        return gr.update(choices=names, value=[name for name in chosen if name in values])
+        left = [name for name in chosen if name in values]
+        return gr.update(choices=names) if left == chosen else gr.update(choices=names, value=left)
     if chosen in values or (custom and chosen):
-        return gr.update(choices=names, value=chosen)
+        return gr.update(choices=names)
     return gr.update(choices=names, value=values[0] if values else None)

@@ -56,7 +56,7 @@ def draw_search(workbench: Workbench) -> dict[str, Any]:
     )
     listed = partial(guard, on_words, workbench)
     gr.on(
-        [dataset.input, words.input], listed, [dataset, words], [question], show_progress="hidden",
+        [dataset.input, words.change], listed, [dataset, words], [question], show_progress="hidden",
         trigger_mode="always_last",
     )  # fmt: skip
     chosen = [dataset, question]

@@ -17,8 +17,8 @@ from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET
 
 NOTHING = (
-    "Tick the indexes to compare and press Measure. Recall is told against an exact index (flat or numpy-flat) over the "
-    "same passages and encoder; without one it is left out."
+    "Tick the indexes to compare and press Measure. Each is searched in a process of its own, one after the other; "
+    "measuring goes on if you leave this page."
 )
 NO_RESULT = "No result is open. What is measured is kept in tradeoffs/ of the workspace and listed here."
 

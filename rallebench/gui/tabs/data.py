@@ -107,14 +107,14 @@ def changes(seen: Snapshot | None, now: Snapshot, names: Sequence[str], chosen: 
         elif name not in chosen:
             updates.append(now[name])
         else:
-            updates.append(offered(now[name], newest(seen, now, name, chosen[name]), custom=name in TYPED))
+            updates.append(offered(now[name], chosen[name], custom=name in TYPED) | newest(seen, now, name))
     return updates
 
 
-def newest(seen: Snapshot | None, now: Snapshot, name: str, chosen: Any) -> Any:
-    """What is chosen; a result that has just been measured comes in its place."""
+def newest(seen: Snapshot | None, now: Snapshot, name: str) -> dict[str, Any]:
+    """A result that has just been measured is shown, whatever was chosen."""
     new = now[name][0] if name == "results" and now[name] else None
-    return new if new and (seen is None or new not in seen[name]) else chosen
+    return {"value": new} if new and (seen is None or new not in seen[name]) else {}
 
 
 def on_refresh(workbench: Workbench, names: Sequence[str], seen: Snapshot | None, *chosen: Any) -> list[Any]:
