@@ -802,7 +802,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         "a number from 0 to 5.",
     ),
     "run name": (("run", "--chain", "read", *ON_TINY, "--name", "../x"), "cannot be a folder name"),
-    "long run name": (("run", "--chain", "read", *ON_TINY, "--name", "土" * 90), "cannot be a folder name"),
+    "long run name": (("run", "--chain", "read", *ON_TINY, "--name", "土" * 90), "is too long; use at most 100 characters"),
     "resume nothing": (("run", "--chain", "read", *ON_TINY, "--resume"), "--resume needs --name RUN"),
     "resume unknown": (
         ("run", "--chain", "read", *ON_TINY, "--resume", "--name", "x"),

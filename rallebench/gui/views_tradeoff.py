@@ -222,7 +222,7 @@ def as_csv(result: Tradeoff) -> str:
 def command(result: Tradeoff, workspace: str) -> str:
     """The command line that measures the same."""
     names = ",".join(dict.fromkeys(point.index for point in result.points))
-    words = ["rallebench", "tradeoff", "--workspace", workspace, "--index", names, "--dataset", result.dataset]
+    words = ["python", "-m", "rallebench", "tradeoff", "--workspace", workspace, "--index", names, "--dataset", result.dataset]
     words += ["-k", str(result.k), "--limit", str(max(result.n, 1)), "--json"]
     shown = escape(" ".join(shlex.quote(word) for word in words))
     return f'<div class="rb-label"><span>The same on the command line:</span></div><div class="rb-text"><code>{shown}</code></div>'

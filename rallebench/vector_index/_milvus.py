@@ -45,6 +45,8 @@ class Place:
 
 def milvus() -> Any:
     """The package pymilvus. What it logs of a failure says less than our sentence, and with a traceback."""
+    # gRPC writes its keep-alive quarrels with the embedded engine to stderr, from C++.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         import pymilvus
     except ImportError:

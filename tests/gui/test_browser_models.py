@@ -12,7 +12,7 @@ from rallebench import benchmark
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PATIENCE = 60_000
 

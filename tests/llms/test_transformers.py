@@ -681,6 +681,7 @@ print(json.dumps([held.ram, llm.memory.ram, llm.freed.ram, left.ram]))
 """
 
 
+@pytest.mark.slow
 def test_closing_a_model_gives_its_memory_back_and_says_how_much(tmp_path: Path) -> None:
     """In a process of its own: what other tests left in the heap would be measured too."""
     wide = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=5)
