@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rallebench.vector_index import Found, Vectors
 
 FILE = "ivf-sq8.faiss"
-NPROBE, RERANK = 16, 2
+NPROBE, RERANK = 24, 2
 AT_ONCE = 250
 """Queries that are searched together: their distances to all centres take memory."""
 MARGIN = 6.0
