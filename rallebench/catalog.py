@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.errors import BadFileError, UsageError
 from rallebench.files import read_json, write_json
-from rallebench.types import Action, Chain
+from rallebench.types import Action, Chain, digest
 
 CHAIN_FORMAT: Literal["rallebench-chain/1"] = "rallebench-chain/1"
 MAX_ACTIONS = 8
@@ -64,6 +64,7 @@ class Manifest(_Strict):
     """What an index folder says of itself. ``fingerprint`` changes whenever a search result may.
 
     ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
+    ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.
     """
 
     format: Literal["rallebench-index/1"] = "rallebench-index/1"
@@ -88,6 +89,13 @@ class Manifest(_Strict):
     seconds: float = 0.0
     bytes: int = 0
     versions: dict[str, str] = Field(default_factory=dict)
+    seal: str = ""
+
+
+def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON form of a manifest with the 12 hex digits that no longer fit once anything in it is edited."""
+    rest = {key: item for key, item in value.items() if key != "seal"}
+    return {**rest, "seal": digest(rest)[:12]}
 
 
 def problem(error: ValidationError, what: str) -> str:
@@ -183,10 +191,14 @@ def read_manifest(folder: Path) -> Manifest:
         raise BadFileError(
             f"{folder} holds no index (manifest.json is missing); build it with 'rallebench index'."
         )
+    value = read_json(path)
     try:
-        return Manifest.model_validate(read_json(path))
+        manifest = Manifest.model_validate(value)
     except ValidationError as error:
         raise BadFileError(problem(error, str(path))) from None
+    if manifest.seal and manifest.seal != sealed(value)["seal"]:
+        raise BadFileError(f"{path} was edited after the index was built; undo that, or build the index again.")
+    return manifest
 
 
 def read_llm_entries(path: Path) -> dict[str, LLMEntry]:

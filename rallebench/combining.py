@@ -119,6 +119,15 @@ def _cut(reference: str) -> tuple[str, str]:
     return reference, ""
 
 
+def split_names(text: str) -> list[str]:
+    """The retrievers of a list; one that holds commas of its own stands in brackets.
+
+    >>> split_names("mine, (rrf:mine,other), graph?ef_search=64")
+    ['mine', 'rrf:mine,other', 'graph?ef_search=64']
+    """
+    return [name for part in _split(text) if (name := _bare(part))]
+
+
 def _split(text: str) -> list[str]:
     """The texts between commas that no bracket holds."""
     parts, depth = [""], 0

@@ -11,7 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rallebench.catalog import Manifest, read_manifest
+from rallebench.catalog import Manifest, read_manifest, sealed
+from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
@@ -21,7 +22,7 @@ from rallebench.embeddings import Building as Building
 from rallebench.embeddings import encode_passages
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
-from rallebench.errors import BackendError, MismatchError, UsageError
+from rallebench.errors import BackendError, BadFileError, MismatchError, UsageError
 from rallebench.files import disk_error, sha256_file, write_json
 from rallebench.folders import check_name, forget_dead
 from rallebench.foreign_indexes import Foreign, check_fits, look, taken
@@ -68,6 +69,8 @@ def build_index(
     check_name("index", name)
     if kind not in kinds():
         raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
+    if form:
+        CORPORA.entry(form)
     settings = check_settings(kind, dict(parameters or {}))
     foreign = look(source) if source else None
     if foreign and kind == "bm25":
@@ -102,7 +105,7 @@ def build_index(
         yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
         search_known(half, manifest, encoder)
         manifest = manifest.model_copy(update={"seconds": round(time.perf_counter() - started, 3)})
-        write_json(half / "manifest.json", manifest.model_dump())
+        write_json(half / "manifest.json", sealed(manifest.model_dump()))
         _move_in(half, target, manifest)
     except OSError as error:
         raise disk_error(target, error) from error
@@ -201,10 +204,13 @@ def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> Non
         rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))
         known = [p for p in (store[row] for row in rows) if p.text.strip()][:KNOWN_ITEMS]
         found = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
+        # A passage of the same words is as good: one paragraph repeated all over crowds its copies out.
         missed = [
-            p.doc_id for p, hits in zip(known, found) if hits and p not in [hit.passage for hit in hits]
+            p.doc_id
+            for p, hits in zip(known, found)
+            if hits and (p.title, p.text) not in [(hit.passage.title, hit.passage.text) for hit in hits]
         ]
-        # Copies of one text may crowd each other out; an index that misses most is broken.
+        # Texts that are nearly equal may crowd each other out; an index that misses most is broken.
         if len(missed) > len(known) / 2 and "imported" in manifest.parameters:
             raise MismatchError(
                 f"The imported vectors did not find {len(missed)} of {len(known)} passages by their own text (for example "
@@ -274,7 +280,10 @@ def _is_there(
     """Whether the index exists already, as it would be built. Raises UsageError if another one has its name."""
     if not (target / "manifest.json").exists():
         return False
-    there = read_manifest(target)
+    try:
+        there = read_manifest(target)
+    except BadFileError as error:
+        raise BadFileError(f"{error} Remove the folder {target} before.") from None
     made_by = encoder.fingerprint if encoder else ""
     if (there.corpus_sha256, there.kind, there.encoder) != (corpus_sha, kind, made_by):
         raise _taken(target, there)

@@ -37,19 +37,21 @@ class Problem(NamedTuple):
 class Problems:
     """What to do with bad rows, and which there were.
 
-    With ``skip`` false the first one raises BadFileError. With ``skip`` true they are left out and
-    counted, and the first 20 are kept. ``refuse_empty``: whether a passage without text is a bad row.
+    With ``skip`` false the first one raises BadFileError, which says how to leave it out where that is
+    ``offered``. With ``skip`` true they are left out and counted, and the first 20 are kept.
+    ``refuse_empty``: whether a passage without text is a bad row.
     """
 
     skip: bool = False
     refuse_empty: bool = False
+    offered: bool = False
     count: int = 0
     first: list[Problem] = field(default_factory=list)
 
     def add(self, line: int, message: str) -> None:
         """Count a bad row, or raise."""
         if not self.skip:
-            raise BadFileError(message)
+            raise BadFileError(f"{message.removesuffix('.')} (--skip-bad leaves bad rows out)." if self.offered else message)
         self.count += 1
         self.first = sorted([*self.first, Problem(line, message)])[:KEPT]
 

@@ -20,7 +20,7 @@ from rallebench.catalog import (
 )
 from rallebench.chain.ralle import Experiment, experiment_from_json, load_chain_file
 from rallebench.combining import STARTER_COMBINATIONS, Names, about, about_index, resolve
-from rallebench.corpora.imported import is_imported
+from rallebench.corpora.imported import imported_corpora, is_imported
 from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.llms import LLMS
@@ -114,9 +114,17 @@ class Workspace:
         return self.path / "corpora"
 
     def corpus(self, reference: str) -> Path:
-        """The folder of an imported corpus given by its name, else ``reference`` as a path, which may not exist."""
-        folder = self.corpora / reference
-        return folder if reference.strip() and is_imported(folder) else _path(reference)
+        """The folder of an imported corpus given by its name, else ``reference`` as a path, which may not exist.
+
+        Raises NotFoundError for what can only be meant as a name, and is none.
+        """
+        folder, path = self.corpora / reference, _path(reference)
+        if reference.strip() and is_imported(folder):
+            return folder
+        if not (path.exists() or path.suffix or "/" in reference or os.sep in reference):
+            known = ", ".join(imported_corpora(self.corpora)) or "none"
+            raise NotFoundError(f"{reference} does not exist, neither as a file nor as an imported corpus. Imported: {known}.")
+        return path
 
     # chains
 

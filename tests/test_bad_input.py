@@ -768,6 +768,20 @@ def test_a_damaged_manifest_is_named_with_the_mend(
     assert everything(workspace) == before
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("passages", 5), ("metric", "l2"), ("corpus_sha256", "0"), ("name", "other")]
+)
+def test_a_manifest_that_was_edited_is_not_believed(
+    field: str, value: Any, rallebench: CommandLine, workspace: Path
+) -> None:
+    path = workspace / "indexes" / "tiny" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    said = f"{path} was edited after the index was built; undo that, or build the index again."
+    refused(rallebench("search", "--index", "tiny", "x"), said, f"Remove the folder {path.parent}; build it again.")
+    build = rallebench("index", "--corpus", str(workspace / "corpus.tsv"), "--name", "tiny", "--kind", "bm25")
+    refused(build, said, f"Remove the folder {path.parent} before.")
+
+
 @pytest.mark.parametrize("name", ["passages.jsonl", "offsets.npy"])
 @pytest.mark.parametrize("content", [None, b"short"])
 def test_an_index_whose_files_changed_is_not_searched(

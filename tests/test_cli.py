@@ -822,6 +822,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("index", "--corpus", "none.tsv", "--name", "x", "--kind", "bm25"),
         "none.tsv does not exist.",
     ),
+    "corpus name": (
+        ("index", "--corpus", "wikipedia", "--name", "x", "--kind", "bm25"),
+        "wikipedia does not exist, neither as a file nor as an imported corpus. Imported: none.",
+    ),
     "index setting": (
         ("index", "--corpus", "corpus.tsv", "--name", "x", "--kind", "bm25", "--set", "k2=1"),
         "The index kind 'bm25' has no setting 'k2'; it has k1 and b.",

@@ -135,6 +135,7 @@ def test_measuring_can_be_stopped(bench: Workbench) -> None:
         (("--index", "tiny-hnsw", "--knob", "ef_search"), "should read key=value,value"),
         (("--index", "tiny-hnsw", "--knob", "ef_search=0"), "must be a whole number from 1"),
         (("--index", "tiny-hnsw", "--knob", "colour=1"), "'colour'"),
+        (("--index", "tiny,(rrf:tiny,nowhere)"), "'rrf:tiny,nowhere' is made of 'nowhere'"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_exit_code_2(
@@ -155,6 +156,16 @@ def test_the_command_line_prints_one_document_or_a_table(folder: Path, capfd: py
     assert [point.index for point in from_json(document, "it").points] == ["tiny"]
     table = command(*asked).out
     assert "recall@k" in table and "k = 3, n = 8 questions of tiny-qa, 8 with gold pages" in table
+
+
+def test_a_combination_that_is_written_out_is_measured_like_an_index(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("tradeoff", "--index", "tiny,(rrf:tiny,tiny-flat?weights=0.7,0.3)", "--dataset", "tiny-qa", "-k", "3")
+    points = CommandLine(capfd, folder).json(*asked, "--name", "written")["points"]
+    assert [(point["index"], point["kind"], point["error"]) for point in points] == [
+        ("tiny", "bm25", ""), ("rrf:tiny,tiny-flat?weights=0.7,0.3", "combined", "")
+    ]  # fmt: skip
 
 
 def test_without_an_exact_index_recall_is_told_from_the_vectors_that_were_kept(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from rallebench.registry import Registry
 from rallebench.sources import Problem, Problems, Source
 
-__all__ = ["CORPORA", "ID_NAMES", "PAGE_NAMES", "Problem", "Problems", "Reader", "Row", "Source"]
+__all__ = ["CORPORA", "ID_NAMES", "PAGE_NAMES", "TEXT_NAMES", "Problem", "Problems", "Reader", "Row", "Source"]
 
 ID_NAMES = ("id", "doc_id", "docid", "_id", "pid", "passage_id")
+TEXT_NAMES = ("text", "contents", "content")
 PAGE_NAMES = ("page_id", "wikipedia_id")
 
 

@@ -121,6 +121,8 @@ def choose(
             raise UsageError("--chunk-overlap needs --chunk-size.")
         if how:
             raise UsageError(f"The way of chunking {how!r} needs --chunk-size, or take a --chunk-preset.")
+        if unit:
+            raise UsageError("--chunk-unit needs --chunk-size, or take a --chunk-preset.")
         return None
     way = how or "blocks"
     return Chunking(size, overlap or 0, unit or UNIT_OF.get(way, "words"), way)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """CSV with a header row: ``text`` is needed; ``id``, ``title`` and ``page_id`` are taken where they are.
 
-Without an id column a row's number (from 1) is its id. Fields may hold line ends; other columns are
+The text may be called ``contents`` or ``content``. Without an id column a row's number (from 1) is its id. Fields may hold line ends; other columns are
 passed over.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, Row
+from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, Row
 from rallebench.errors import BadFileError
 from rallebench.sources import Source
 
@@ -26,12 +26,12 @@ def read_csv(source: Source) -> Iterator[Row]:
     if header is None:
         return
     names = [name.strip().lower() for name in header[1]]
-    if "text" not in names:
+    at_text = _first(names, TEXT_NAMES)
+    if at_text is None:
         raise BadFileError(
             f"{source.where(header[0])} names the columns {', '.join(names)[:200]}, and none is 'text'; "
             "the first row of a CSV corpus names its columns, for example id,text,title."
         )
-    at_text = names.index("text")
     at_id, at_title, at_page = (_first(names, known) for known in (ID_NAMES, ("title",), PAGE_NAMES))
     for count, (number, fields) in enumerate(rows, 1):
         if len(fields) != len(names):

@@ -120,7 +120,7 @@ def import_corpus(
         yield there
         return
     pages = read_page_map(page_map) if page_map else None
-    read = Source(source, Problems(skip=skip_bad, refuse_empty=True))
+    read = Source(source, Problems(skip=skip_bad, refuse_empty=True, offered=True))
     started = time.perf_counter()
     try:
         with beside(Path(corpora), name) as half:

@@ -1,11 +1,14 @@
-"""JSON lines: objects with ``id`` (or ``doc_id``, ``_id`` …), ``text``, and optionally ``title`` and ``page_id``."""
+"""JSON lines: objects with ``id`` (or ``doc_id``, ``_id`` …), ``text``, and optionally ``title`` and ``page_id``.
+
+The text may be called ``contents`` or ``content``, as in Pyserini's and BARAG's files.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, Row
+from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, Row
 from rallebench.sources import Source
 
 
@@ -18,7 +21,8 @@ def read_jsonl(source: Source) -> Iterator[Row]:
     """JSON lines with id, text, and optionally title and page_id (or wikipedia_id)."""
     for number, row in source.objects():
         doc_id = next((row[name] for name in ID_NAMES if row.get(name) is not None), None)
-        if doc_id is None or not isinstance(row.get("text"), str):
+        text = next((row[name] for name in TEXT_NAMES if isinstance(row.get(name), str)), None)
+        if doc_id is None or text is None:
             have = ", ".join(list(row)[:8]) or "nothing"
             source.bad(number, f" needs 'id' and 'text'; it has {have}.")
             continue
@@ -26,4 +30,4 @@ def read_jsonl(source: Source) -> Iterator[Row]:
         if isinstance(doc_id, (list, dict)) or isinstance(page, (list, dict)):
             source.bad(number, ": an id must be text or a number.")
             continue
-        yield Row(number, str(doc_id).strip(), row["text"], str(row.get("title") or ""), str(page).strip())
+        yield Row(number, str(doc_id).strip(), text, str(row.get("title") or ""), str(page).strip())

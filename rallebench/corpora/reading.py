@@ -97,7 +97,7 @@ def _sound(rows: Iterator[Row], source: Source) -> Iterator[Row]:
         if not row.doc_id:
             source.bad(row.line, " has an empty id.")
         elif refuse_empty and not row.text.strip():
-            source.bad(row.line, f" has no text (id {row.doc_id!r}); fill it in, or skip bad rows.")
+            source.bad(row.line, f" has no text (id {row.doc_id!r}); fill it in, or remove the row.")
         else:
             yield row
 

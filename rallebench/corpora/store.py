@@ -134,7 +134,7 @@ def writing_store(
         return (yield from _writing(folder, pieces))
     except OSError as error:
         raise BackendError(
-            f"Could not write {folder}: {error.strerror or error}; free space and build again."
+            f"Could not write {folder}: {error.strerror or error}; free space or choose another --workspace."
         ) from error
 
 

@@ -45,7 +45,7 @@ def import_dataset(datasets: Path, name: str, source: Path, *, form: str = "", s
         raise BadFileError(f"{source} does not exist.")
     form = form or form_of(source)
     records = DATASETS.entry(form).traits["records"]
-    read = Source(source, Problems(skip=skip_bad))
+    read = Source(source, Problems(skip=skip_bad, offered=True))
     try:
         with beside(datasets, name) as half:
             count = _write(half / target.name, examples(read, records(read)))

@@ -221,7 +221,8 @@ def as_csv(result: Tradeoff) -> str:
 
 def command(result: Tradeoff, workspace: str) -> str:
     """The command line that measures the same."""
-    names = ",".join(dict.fromkeys(point.index for point in result.points))
+    indexes = dict.fromkeys(point.index for point in result.points)
+    names = ",".join(f"({name})" if "," in name else name for name in indexes)
     words = ["python", "-m", "rallebench", "tradeoff", "--workspace", workspace, "--index", names, "--dataset", result.dataset]
     words += ["-k", str(result.k), "--limit", str(max(result.n, 1)), "--json"]
     shown = escape(" ".join(shlex.quote(word) for word in words))

@@ -109,7 +109,7 @@ def measure(
         raise UsageError("No index is chosen; name at least one.")
     for name in indexes:
         if name not in known:
-            raise UsageError(unknown("index", name, list(known)))
+            workspace.retriever(name)  # a combination that is written out, or UsageError
     asked = [example for example in examples if example.question.text.strip()][:limit]
     if not asked:
         raise UsageError("The question set holds no question, so nothing can be measured.")

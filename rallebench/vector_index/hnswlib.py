@@ -125,8 +125,10 @@ class HnswlibKind:
         try:
             index.save_index(str(folder / FILE))
         except RuntimeError as error:
-            raise BackendError(f"Could not write {folder / FILE} ({error}); free space and build again.") from error
+            raise _unwritten(folder / FILE, error) from error
         size = (folder / FILE).stat().st_size
+        if size < index.index_file_size():  # the library does not look whether its last bytes were written
+            raise _unwritten(folder / FILE, f"{size} of {index.index_file_size()} bytes are there")
         write_json(folder / ABOUT, {"count": int(count), "dim": int(dim), "bytes": size})
         return {"m": m, "ef_construction": ef_construction, "threads": threads}
 
@@ -142,6 +144,10 @@ class HnswlibKind:
         except (RuntimeError, MemoryError) as error:
             raise damaged(path, error) from None
         return HnswlibIndex(index)
+
+
+def _unwritten(path: Path, reason: object) -> BackendError:
+    return BackendError(f"Could not write {path} ({reason}); free space or choose another --workspace.")
 
 
 @VECTOR_INDEXES.register("hnswlib", settings=SETTINGS, knobs=KNOBS, packages=("hnswlib", "numpy"))

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.combining import split_names
 from rallebench.memory import size
 from rallebench.tradeoff import Point, Tradeoff
 from rallebench.tradeoff.measure import read_swept
@@ -14,7 +15,7 @@ from rallebench.workspace import DEFAULT_DATASET
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--index", required=True, metavar="N,…", help="the indexes or other retrievers to compare")
+    parser.add_argument("--index", required=True, metavar="N,…", help="the indexes or other retrievers to compare; a combination in brackets: (rrf:a,b)")
     parser.add_argument("--dataset", default=DEFAULT_DATASET, metavar="FILE|NAME")
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--limit", type=int, default=200, metavar="N", help="ask the first N questions (default: 200)")
@@ -68,7 +69,7 @@ def _row(point: Point) -> tuple[str, ...]:
 def tradeoff(args: argparse.Namespace) -> dict[str, Any]:
     """Measure every index in a process of its own, its knobs swept."""
     workbench = workbench_of(args)
-    names = [name.strip() for name in args.index.split(",") if name.strip()]
+    names = split_names(args.index)
     result = None
     for piece in workbench.measure_tradeoff(
         names, args.dataset, k=args.k, limit=args.limit, name=args.name, swept=read_swept(args.knob, "--knob ") or None

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from rallebench.catalog import Manifest
+from rallebench.corpora.imported import import_corpus
 from rallebench.encoders import ENCODERS
 from rallebench.encoders.hashing import Hashing
-from rallebench.errors import BackendError, MismatchError, UsageError
+from rallebench.errors import BackendError, MismatchError, NotFoundError, UsageError
 from rallebench.indexing import build_index, kinds
 from rallebench.retrievers import RETRIEVERS
 from rallebench.retrievers.in_memory import InMemory
@@ -143,6 +144,24 @@ def test_an_index_of_that_name_over_something_else_is_never_overwritten(tmp_path
         build(tmp_path, "bm25", PASSAGES[:-1])
     assert (tmp_path / "indexes" / "x" / "manifest.json").read_text() == before
     assert [p.name for p in (tmp_path / "indexes").iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["bm25", "flat"])
+def test_a_corpus_that_repeats_one_paragraph_is_indexed_though_its_copies_crowd_each_other_out(
+    kind: str, tmp_path: Path
+) -> None:
+    copies = [Passage(str(n), "the same old paragraph about moons", "Moons", str(n)) for n in range(200)]
+    build(tmp_path, kind, copies)
+    assert (tmp_path / "indexes" / "x" / "manifest.json").is_file()
+
+
+def test_a_format_that_nobody_knows_is_refused_for_an_imported_corpus_too(tmp_path: Path) -> None:
+    source = tmp_path / "c.tsv"
+    source.write_text("1\ta\tb\n")
+    list(import_corpus(tmp_path / "corpora", "kept", source))
+    with pytest.raises(NotFoundError, match="There is no corpus format 'tvs'"):
+        list(build_index(tmp_path / "indexes", "x", tmp_path / "corpora" / "kept", "bm25", form="tvs"))
+    assert not (tmp_path / "indexes").exists()
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,17 @@ def clustered(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 VECTORS, ASKED = clustered(COUNT), clustered(QUERIES, seed=1)
+
+
+@contextlib.contextmanager
+def no_file_grows_beyond(size: int) -> Iterator[None]:
+    """A full disk, as far as this process can tell."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def make(folder: Path, kind: str, vectors: Any, **settings: Any) -> Any:
@@ -227,3 +240,10 @@ def test_the_names_of_the_packages_that_a_kind_needs_are_told_where_they_are_abs
     monkeypatch.setitem(sys.modules, needed[missing[0]], None)
     with pytest.raises(MissingPackageError, match=f"{missing[0]} is not installed"):
         built(VECTOR_INDEXES[kind]().build(tmp_path, VECTORS[:5]))
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "hnswlib", "ivf-sq8"])
+@pytest.mark.parametrize("size", [8_000, 100_000])
+def test_a_disk_that_fills_up_while_the_file_is_written_ends_the_build(kind: str, size: int, tmp_path: Path) -> None:
+    with pytest.raises((BackendError, RuntimeError, OSError)), no_file_grows_beyond(size):
+        make(tmp_path / "index", kind, VECTORS, **DETERMINISTIC.get(kind, {}))

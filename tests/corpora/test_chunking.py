@@ -173,6 +173,7 @@ def test_what_is_given_goes_over_the_preset_and_nothing_given_is_no_chunking() -
         ({"preset": "barag", "unit": "words"}, "'words' does not fit 'recursive', which counts characters"),
         ({"how": "recursive"}, "needs --chunk-size"),
         ({"overlap": 3}, "--chunk-overlap needs --chunk-size"),
+        ({"unit": "words"}, "--chunk-unit needs --chunk-size"),
         ({"how": "pages", "size": 3}, "'pages' is not known"),
         ({"how": "sentences", "size": 3, "unit": "words"}, "does not fit"),
     ],

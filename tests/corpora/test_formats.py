@@ -258,6 +258,14 @@ STRANGE = {
 }
 
 
+@pytest.mark.parametrize("called", ["text", "contents", "content"])
+def test_the_text_of_a_row_may_have_the_names_that_other_tools_give_it(called: str, tmp_path: Path) -> None:
+    rows = file(tmp_path / "c.jsonl", json.dumps({"id": "1", "title": "T", called: "a moon", "url": "u"}) + "\n")
+    table = file(tmp_path / "c.csv", f"id,title,{called}\n1,T,a moon\n")
+    for path in (rows, table):
+        assert list(read_corpus(path)) == [Passage("1", "a moon", "T", "1")]
+
+
 @pytest.mark.parametrize("case", STRANGE)
 @pytest.mark.parametrize("form", ["tsv", "jsonl", "csv", "folder"])
 def test_strange_text_comes_through_as_it_is(case: str, form: str, tmp_path: Path) -> None:

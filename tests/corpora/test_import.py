@@ -93,7 +93,7 @@ def test_bad_rows_stop_the_import_or_are_left_out_by_choice(corpora: Path, sourc
 def test_progress_tells_how_far_it_is_and_an_import_that_is_stopped_leaves_nothing(
     corpora: Path, source: Path
 ) -> None:
-    source.write_text("".join(f"{n}\t{'text ' * 50}\tT\n" for n in range(60_000)), encoding="utf-8")
+    source.write_text("".join(f"{n}\t{'text ' * 10}\tT\n" for n in range(250_000)), encoding="utf-8")
     importing = import_corpus(corpora, "moons", source)
     seen = [next(importing), next(importing), next(importing)]
     assert all(isinstance(news, Importing) for news in seen)

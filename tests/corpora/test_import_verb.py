@@ -64,6 +64,7 @@ def test_bad_rows_are_told_with_their_lines(rallebench: CommandLine, workspace: 
     stopped = rallebench("import", bad, "--kind", "corpus", "--name", "bad")
     assert (stopped.code, stopped.out) == (2, "")
     assert "line 2 has one column" in stopped.last
+    assert stopped.last.endswith(" (--skip-bad leaves bad rows out).")
     assert everything(workspace) == before
     printed = rallebench.json("import", bad, "--kind", "corpus", "--name", "bad", "--skip-bad")
     assert (printed["rows"], printed["skipped"], [p["line"] for p in printed["problems"]]) == (1, 2, [2, 3])
@@ -75,7 +76,8 @@ def test_bad_rows_are_told_with_their_lines(rallebench: CommandLine, workspace: 
 def test_a_question_set_is_imported_and_asked_by_its_name(rallebench: CommandLine, tmp_path: Path) -> None:
     questions = write_lines(tmp_path / "q.jsonl", [*RECORDS[:3], {"id": "bad"}])
     dataset = ("import", questions, "--kind", "dataset", "--name", "new-qa")
-    assert "line 4 has no 'input'" in rallebench(*dataset).last
+    stopped = rallebench(*dataset).last
+    assert "line 4 has no 'input'" in stopped and stopped.endswith(" (--skip-bad leaves bad rows out).")
     printed = rallebench.json(*dataset, "--skip-bad")
     assert (printed["name"], printed["rows"], printed["skipped"]) == ("new-qa", 3, 1)
     ran = rallebench.json("run", "--chain", "read", "--dataset", "new-qa", "--no-mlflow")

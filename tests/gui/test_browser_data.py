@@ -65,6 +65,12 @@ def test_from_a_dropped_file_to_an_index_that_is_searched_with_its_gold(
     corpus, questions = tmp_path / "moons.tsv", tmp_path / "moon-qa.jsonl"
     corpus.write_text("".join(f"{page}\t{text}\t{title}\n" for _, text, title, page in PASSAGES) + "bad\n")
     questions.write_text("".join(json.dumps(record(*row)) + "\n" for row in QUESTIONS))
+    fill(data, "data-import-path", str(tmp_path / "mons.tsv"))
+    press_until(data, "data-import-start", "data-import-status", "mons.tsv does not exist")
+    fill(data, "data-import-path", str(corpus))
+    press_until(data, "data-import-preview", "data-import-rows", "line 7 has one column")
+    data.wait_for_function("document.querySelector('#data-import-status').innerText.trim() == ''", timeout=PATIENCE)
+    fill(data, "data-import-path", "")
     data.locator("#data-import-drop input[type=file]").set_input_files(str(corpus))
     wait_for_text(data, "data-import-rows", "line 7 has one column")
     data.locator("#data-import-bad").get_by_label("leave out").check()

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -382,6 +383,8 @@ def test_a_result_is_a_table_a_file_and_a_command() -> None:
     rows = views_tradeoff.as_csv(RESULT).splitlines()
     assert len(rows) == 6 and rows[2].startswith("a-near,hnsw,ef_search=16,0.9,0.4,")
     assert "rallebench tradeoff --workspace &#x27;/my space&#x27;" in views_tradeoff.command(RESULT, "/my space")
+    pair = replace(RESULT, points=[replace(RESULT.points[0], index="rrf:a,b"), *RESULT.points])
+    assert f"--index &#x27;(rrf:a,b),{RESULT.points[0].index}" in views_tradeoff.command(pair, "w")
 
 
 def test_a_plot_has_a_line_per_index_and_a_larger_marker_for_more_memory() -> None:

@@ -63,6 +63,7 @@ def draw_corpora(workbench: Workbench) -> dict[str, Any]:
     what.change(on_what, [what], [form, paged], show_progress="hidden")
     drop.upload(on_upload, [drop], [path], show_progress="hidden").then(look, source, [rows], show_progress="hidden")
     gr.on([preview.click, path.submit], look, source, [rows], show_progress="minimal")
+    gr.on([preview.click, path.submit], lambda: "", None, [said], show_progress="hidden")  # it was about another file
     start.click(
         partial(guard, on_import, workbench), [*source, name, bad], [said, panel, rows], show_progress="minimal"
     )
