@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from rallebench.corpora.tables import read_corpus, read_page_map
+from rallebench.corpora.page_maps import read_page_map
+from rallebench.corpora.reading import read_corpus
 from rallebench.reader import Task
 from rallebench.reader.spans import SpanReader
 from rallebench.types import Passage
