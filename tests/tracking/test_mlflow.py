@@ -492,7 +492,10 @@ def test_a_folder_in_place_of_the_database_is_one_sentence(
     assert "cannot be opened" in sentence_of(new_run(), workspace, f"sqlite:///{tmp_path}")
 
 
-def test_a_read_only_database_is_one_sentence(workspace: Path, new_run: NewRun) -> None:
+def test_a_read_only_database_is_one_sentence(
+    workspace: Path, new_run: NewRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # MLflow makes a folder of the address, below the current one
     uri = f"sqlite:///file:{workspace}/mlflow.db?mode=ro&uri=true"
     assert "cannot be written to" in sentence_of(new_run(), workspace, uri)
 
