@@ -39,7 +39,7 @@ def builders(folder: Path) -> set[int]:
             words = " ".join(process.cmdline())
         except psutil.Error:
             continue
-        if "_diskann_build" in words and str(folder) in words:
+        if "_diskann_build.py" in words and str(folder) in words:
             found.add(process.pid)
     return found
 
