@@ -42,7 +42,8 @@ Snapshot = dict[str, Any]
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Load, unload, add and try what chains use."""
     now, ticked = snapshot(workbench), recommended(workbench)
-    seen = gr.State(None)
+    # What the page is drawn with: its first refresh then leaves alone what a quick visitor has ticked already.
+    seen = gr.State({**now, "loaded": [], "askable": []})
     gr.Markdown(WELCOME, elem_id="models-welcome")
     with gr.Row(equal_height=True):
         retrievers = draw_list("Retrievers", "retrievers", now, ticked)
@@ -140,8 +141,14 @@ def changes(seen: Snapshot | None, now: Snapshot, chosen: Sequence[Any]) -> list
         if seen is not None and seen[part] == now[part]:
             updates.append(gr.skip())
         else:
-            updates.append(offer(now[part], value) if part in CHOOSERS else now[part])
+            updates.append(offered(now[part], value) if part in CHOOSERS else now[part])
     return updates
+
+
+def offered(names: list[str], chosen: Any) -> Any:
+    """The choices that there are now. Without a value, a tick that was set since the page asked stays."""
+    still = isinstance(chosen, list) and all(name in names for name in chosen)
+    return gr.update(choices=names) if still else offer(names, chosen)
 
 
 def on_refresh(workbench: Workbench, seen: Snapshot | None, *chosen: Any) -> list[Any]:
