@@ -29,6 +29,7 @@ MEASURES = {
     "loop_overhead": {"overhead per question", "the runner, per question"},
     "mlflow_logging": {"logging the run", "first migration of a database"},
     "memo_rerun": {"speed-up by the memory", "re-run, per question"},
+    "reader": {"starter-qa, its paragraph: exact match", "starter-qa: AUROC of declining"},
     "retrieval_quality": {"starter, BM25, page hit@1 (n = 20, 371 passages)"},
     "start_up": {"import rallebench", "rallebench list", "app.py until its first answer"},
 }

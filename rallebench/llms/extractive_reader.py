@@ -12,21 +12,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rallebench.errors import BackendError, RalleError
+from rallebench.errors import BackendError, RalleError, UsageError
 from rallebench.llms import LLMS, settings_from
 from rallebench.reader import REFUSAL, Found, Reader, Task
 from rallebench.reader.prompt import read_prompt
 from rallebench.types import Generate, Reply
 
 ABOUT = (
-    "Built-in extractive reader (MiniLM, English): copies a short span from the retrieved passages or declines. "
+    "Built-in extractive reader (22M parameters, English): copies a short span from the retrieved passages or declines. "
     "It does not write, reason or know facts. Use a real LLM for anything you publish."
 )
 
 
+DTYPES = ("auto", "float32", "bfloat16")
+
+
 @dataclass(frozen=True)
 class Settings:
-    """There is nothing to set."""
+    """``dtype``: what the layers compute in; ``auto`` is bfloat16 where the processor has it, else float32."""
+
+    dtype: str = "auto"
 
 
 class ExtractiveReader:
@@ -119,5 +124,7 @@ def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
     from rallebench.reader.spans import load
 
-    settings_from(Settings, name, settings)
-    return ExtractiveReader(name, load())
+    chosen = settings_from(Settings, name, settings)
+    if chosen.dtype not in DTYPES:
+        raise UsageError(f"{name!r}: dtype is {chosen.dtype!r}; it must be one of {', '.join(DTYPES)}.")
+    return ExtractiveReader(name, load(chosen.dtype))

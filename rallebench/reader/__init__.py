@@ -1,9 +1,9 @@
 """The embedded reader: answers by copying a short span from the passages in the prompt, or declines.
 
 Two halves meet at the values below. ``prompt`` turns whatever prompt was sent into a
-:class:`Task`; a :class:`Reader` turns tasks into :class:`Found` spans. ``spans`` is the reader of
-this version: no trained weights, MiniLM similarities and rules. A trained one replaces it by
-offering the same ``read``.
+:class:`Task`; a :class:`Reader` turns tasks into :class:`Found` spans. ``spans`` is the reader: MiniLM
+with a trained difference (``weights.safetensors``; MODEL_CARD.md says from what and how good). ``train``
+makes that file.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rallebench.encoders import Encoder
-from rallebench.reader.candidates import word_classes
-from rallebench.reader.text import FUNCTION_WORDS, Rarity, Word, clean, sentences, words
+from rallebench.reader.text import ADVERBS, FUNCTION_WORDS, Rarity, Word, clean, sentences, words
 from rallebench.types import Passage
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ ENCODED = 10
 """Sentences of one task that are encoded; the others share too few words with the question."""
 
 KEPT = 5
-"""Sentences of one task that spans are looked for in."""
+"""Sentences of one task that a claim is compared with."""
 
 CHUNK = 24
 """Texts encoded together, of similar length: larger chunks are mostly padding on a CPU."""
@@ -76,7 +75,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of passage number ``passage`` with its words, their classes and stems.
+    """A sentence of passage number ``passage`` with its words.
 
     ``own`` and ``around``: the share of the question's telling words that stand in it, and in it,
     its title or the sentence before. ``near_text`` is what is encoded.
@@ -86,7 +85,6 @@ class Sentence:
     text: str
     title: str
     words: tuple[Word, ...]
-    classes: tuple[str, ...]
     own: float
     around: float
 
@@ -116,14 +114,14 @@ def telling_words(text: str, rarity: Rarity) -> dict[str, float]:
 
 
 @lru_cache(maxsize=512)
-def _read(text: str) -> tuple[tuple[str, tuple[Word, ...], tuple[str, ...], frozenset[str]], ...]:
+def _read(text: str) -> tuple[tuple[str, tuple[Word, ...], frozenset[str]], ...]:
     found = []
     for start, end in sentences(text):
         part = text[start:end]
         tokens = words(part)
         # 'and' must not meet the Andes, whose stem it is.
         stems = frozenset(w.stem for w in tokens if w.low not in FUNCTION_WORDS)
-        found.append((part, tokens, word_classes(tokens), stems))
+        found.append((part, tokens, stems))
     return tuple(found)
 
 
@@ -135,14 +133,21 @@ def lead_name(passage: Passage) -> str:
     """
     if passage.title:
         return passage.title
-    for text, tokens, classes, _ in _read(passage.text)[:1]:
-        names = [i for i, kind in enumerate(classes[:20]) if kind == "cap"]
+    for text, tokens, _ in _read(passage.text)[:1]:
+        named = [_is_name(word, initial=i == 0) for i, word in enumerate(tokens)]
+        names = [i for i, is_name in enumerate(named[:20]) if is_name]
         if names:
             last = names[0]
-            while last + 1 < len(classes) and classes[last + 1] == "cap":
+            while last + 1 < len(named) and named[last + 1]:
                 last += 1
             return text[tokens[names[0]].start : tokens[last].end]
     return ""
+
+
+def _is_name(word: Word, *, initial: bool) -> bool:
+    """The capital that opens a sentence says nothing about an adverb."""
+    plain = word.low in FUNCTION_WORDS or (initial and word.low in ADVERBS)
+    return word.is_word and word.is_capital and not word.is_number and not plain
 
 
 def candidates_of(
@@ -155,12 +160,12 @@ def candidates_of(
         title = lead_name(passage)
         titled = {w.stem for w in words(title)}
         before: frozenset[str] = frozenset()
-        for place, (text, tokens, classes, stems) in enumerate(_read(passage.text)):
+        for place, (text, tokens, stems) in enumerate(_read(passage.text)):
             own = sum(v for s, v in weights.items() if s in stems) / total
             around = sum(v for s, v in weights.items() if s in stems or s in titled or s in before) / total
             # Earlier passages and sentences win ties: the retriever ranked them, and leads define.
             key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
-            found.append((key, Sentence(number, text, title, tokens, classes, own, around)))
+            found.append((key, Sentence(number, text, title, tokens, own, around)))
             before = stems
     found.sort(key=lambda pair: -pair[0])
     return [sentence for _, sentence in found[:limit]]

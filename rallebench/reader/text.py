@@ -62,7 +62,6 @@ ADVERBS = word_set(
 )
 FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | PRONOUNS | AUXILIARIES
 QUESTION_WORDS = word_set("what which who whom whose when where why how")
-MONTHS = word_set("january february march april may june july august september october november december")
 NUMBER_WORDS = word_set(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred "

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rallebench.reader.similarity import Ranked
-from rallebench.reader.text import FUNCTION_WORDS, Word, word_set, words
+from rallebench.reader.text import AUXILIARIES, FUNCTION_WORDS, QUESTION_WORDS, Word, word_set, words
 
 _NEGATIONS = word_set(
     "not never no none nobody nothing neither nor without incapable unable failed refused fails barely "
@@ -43,6 +43,19 @@ _WORDS_AS_NUMBERS = {
     w: str(i)
     for i, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])
 } | {"thirteen": "13", "fourteen": "14", "fifteen": "15", "twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "hundred": "100"}  # fmt: skip
+
+
+_OPENERS = AUXILIARIES - {"been", "being", "be", "having", "done", "doing"}
+
+
+def is_yes_or_no(question: str) -> bool:
+    """Whether a question is answered with yes or no: it opens with an auxiliary.
+
+    >>> is_yes_or_no("Did she ever meet him?"), is_yes_or_no("In what year did they meet?")
+    (True, False)
+    """
+    lows = [w.low for w in words(question) if w.is_word]
+    return bool(lows) and lows[0] in _OPENERS and not set(lows[:2]) & QUESTION_WORDS
 
 
 def differences(claim: Sequence[Word], ranked: Sequence[Ranked]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -24,7 +25,7 @@ def llm() -> Iterator[ExtractiveReader]:
     import torch
 
     torch.set_num_threads(1)
-    loaded = LLMS["extractive-reader"]("my-reader")
+    loaded = LLMS["extractive-reader"]("my-reader", dtype="float32")
     assert isinstance(loaded, ExtractiveReader)
     yield loaded
     loaded.close()
@@ -87,7 +88,7 @@ def test_a_prompt_is_read_alike_with_and_without_data_beside_it(llm: ExtractiveR
     with_data = ask("Where does the Danube rise?")
     without = Generate("my-reader", with_data.messages)
     assert reply(llm, with_data) == reply(llm, without)
-    assert reply(llm, without).text == "Black Forest"
+    assert reply(llm, without).text.endswith("Black Forest")
 
 
 def test_a_claim_gets_one_of_the_two_words(llm: ExtractiveReader) -> None:
@@ -159,9 +160,29 @@ def test_odd_bytes_do_not_stop_it(llm: ExtractiveReader) -> None:
         assert reply(llm, request).finish_reason == "stop"
 
 
-def test_it_has_no_settings_and_says_so() -> None:
+def test_a_setting_that_it_does_not_have_is_refused() -> None:
     with pytest.raises(UsageError, match=r"my-reader.*no setting 'temprature'"):
         LLMS["extractive-reader"]("my-reader", temprature=1)
+    with pytest.raises(UsageError, match=r"my-reader.*one of auto, float32, bfloat16"):
+        LLMS["extractive-reader"]("my-reader", dtype="int8")
+
+
+def test_in_bfloat16_it_answers_alike_and_says_so_in_its_fingerprint(llm: ExtractiveReader) -> None:
+    other = LLMS["extractive-reader"]("my-reader", dtype="bfloat16")
+    assert isinstance(other, ExtractiveReader)
+    asked = ask("Who developed the clarinet?")
+    assert reply(other, asked).text == reply(llm, asked).text
+    assert "bfloat16" in other.fingerprint and other.fingerprint != llm.fingerprint
+
+
+@pytest.mark.parametrize("line", ["The town lies on a river. ", "The town lies on a river.\n", "x", "river "])
+def test_a_prompt_of_200000_characters_is_answered_in_time(llm: ExtractiveReader, line: str) -> None:
+    body = (line * (200_000 // len(line)))[:200_000] + f"\n\n{PASSAGES[0].text}"
+    prompt = f"Context: {body}\n\nQuestion: Who developed the clarinet?\nAnswer:"
+    start = time.process_time()
+    said = reply(llm, Generate("r", (Message("user", prompt),)))
+    assert time.process_time() - start < 15
+    assert said.text == "Johann Christoph Denner"
 
 
 def test_weights_that_are_not_the_known_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,4 +12,4 @@ def reader() -> SpanReader:
     import torch
 
     torch.set_num_threads(1)
-    return load()
+    return load("float32")

@@ -1,8 +1,6 @@
-"""How often it is right. The floors lie five points or more below what was measured, so a slip shows.
+"""How often it is right. A floor lies five points below what was measured (float32), so a slip shows.
 
-Measured with bare passages: starter-qa 26 % of 222 (MiniLM's five passages), held-out XQuAD articles
-32 % of 324 (gold paragraph), starter-fact 69 % of 62 (the verdict's rules were chosen on these and 36
-FEVER claims, 61 %), starter-slot 52 % of 52; 18 % of the 51 unanswerable questions are declined.
+MODEL_CARD.md beside the weights has the figures of whole sets; here are parts of them that are read quickly.
 """
 
 from __future__ import annotations
@@ -15,11 +13,12 @@ import pytest
 
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
+from rallebench.encoders.minilm import MiniLM
 from rallebench.reader import Task
-from rallebench.reader.spans import SpanReader
+from rallebench.reader.spans import WEIGHTS, SpanReader
+from rallebench.reader.training.prompts import Asked, rankings, score, task_of
+from rallebench.reader.training.sources import TEST_ARTICLES
 from rallebench.types import Passage
-
-pytestmark = pytest.mark.slow
 
 STARTER = Path(__file__).resolve().parents[2] / "rallebench" / "starter"
 
@@ -28,52 +27,86 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def same(guess: str, record: dict[str, Any]) -> bool:
-    """KILT's exact match."""
-
-    def bare(text: str) -> str:
-        kept = "".join(c for c in text.lower() if c.isalnum() or c.isspace()).split()
-        return " ".join(word for word in kept if word not in ("a", "an", "the"))
-
-    return any(bare(guess) == bare(o["answer"]) for o in record["output"] if o.get("answer"))
-
-
 def page_passages(record: dict[str, Any], corpus: list[Passage]) -> tuple[Passage, ...]:
     pages = {p["wikipedia_id"] for o in record["output"] for p in o.get("provenance", [])}
     return tuple(Passage(p.doc_id, p.text) for p in corpus if p.page_id in pages)
 
 
 def share_right(reader: SpanReader, tasks: list[Task], given: list[dict[str, Any]]) -> float:
-    return sum(same(f.text, r) for f, r in zip(reader.read(tasks), given)) / len(given)
+    answers = [[o["answer"] for o in r["output"] if o.get("answer")] for r in given]
+    return sum(score(found, known)[0] for found, known in zip(reader.read(tasks), answers)) / len(given)
 
 
-def starter(name: str, n: int) -> tuple[list[dict[str, Any]], list[Passage]]:
+def starter(name: str) -> tuple[list[dict[str, Any]], list[Passage]]:
     corpus = list(read_corpus(STARTER / "corpus.tsv", read_page_map(STARTER / "page_map.json")))
-    return records(STARTER / "questions" / f"{name}.jsonl")[:n], corpus
+    return records(STARTER / "questions" / f"{name}.jsonl"), corpus
 
 
-def test_a_fifth_of_the_starter_questions_is_answered_from_the_right_page(reader: SpanReader) -> None:
-    given, corpus = starter("starter-qa", 40)
-    tasks = [Task("short", r["input"], page_passages(r, corpus), max_words=5) for r in given]
-    assert share_right(reader, tasks, given) >= 0.20
+def page_tasks(given: list[dict[str, Any]], corpus: list[Passage]) -> list[Task]:
+    return [Task("short", r["input"], page_passages(r, corpus), max_words=5) for r in given]
 
 
+def test_the_shipped_weights_are_at_most_eight_megabytes_and_say_what_they_are(reader: SpanReader) -> None:
+    assert WEIGHTS.stat().st_size <= 8e6
+    assert {s["name"] for s in reader.about["sources"]} == {"squad_dev", "squadshifts_new_wiki", "qamr"}
+    card = WEIGHTS.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
+    for source in reader.about["sources"]:
+        assert source["name"] in card and source["licence"] in card
+
+
+def test_every_sixth_starter_question_read_from_the_right_page(reader: SpanReader) -> None:
+    given, corpus = starter("starter-qa")
+    value = share_right(reader, page_tasks(given[::6], corpus), given[::6])
+    assert value >= FLOORS["starter-qa, every sixth"]
+
+
+@pytest.mark.slow
+def test_all_starter_questions_read_from_the_right_page(reader: SpanReader) -> None:
+    given, corpus = starter("starter-qa")
+    value = share_right(reader, page_tasks(given, corpus), given)
+    assert value >= FLOORS["starter-qa"]
+
+
+@pytest.mark.slow
+def test_slots_of_the_starter_read_from_the_right_page(reader: SpanReader) -> None:
+    given, corpus = starter("starter-slot")
+    asked = [dict(r, input="What is the {1} of {0}?".format(*r["input"].split(" [SEP] "))) for r in given]
+    value = share_right(reader, page_tasks(asked, corpus), given)
+    assert value >= FLOORS["starter-slot"]
+
+
+@pytest.mark.slow
 def test_claims_of_the_starter_are_judged_better_than_by_chance(reader: SpanReader) -> None:
-    given, corpus = starter("starter-fact", 62)
+    given, corpus = starter("starter-fact")
     labels = ("SUPPORTS", "REFUTES")
     tasks = [Task("verdict", r["input"], page_passages(r, corpus), labels=labels) for r in given]
-    assert share_right(reader, tasks, given) >= 0.58
+    value = share_right(reader, tasks, given)
+    assert value >= FLOORS["starter-fact"]
 
 
-def test_a_fifth_of_held_out_xquad_questions_is_answered_from_the_gold_paragraph(
+@pytest.mark.slow
+def test_questions_without_an_answer_are_often_declined(reader: SpanReader) -> None:
+    given, corpus = starter("starter-unanswerable")
+    asked = [Asked(r["input"], (), -1) for r in given]
+    texts = [p.text for p in corpus]
+    found = reader.read([
+        task_of(one, [int(n) for n in ranking[:5]], texts)
+        for one, ranking in zip(asked, rankings(asked, texts, MiniLM()))
+    ])  # fmt: skip
+    value = sum(not f.text for f in found) / len(given)
+    assert value >= FLOORS["starter-unanswerable, declined"]
+
+
+@pytest.mark.slow
+def test_every_fourth_question_of_xquads_test_articles_read_from_its_paragraph(
     reader: SpanReader, shared_data: Path
 ) -> None:
-    corpus = {p.doc_id: p for p in read_corpus(shared_data / "kilt" / "xquad_en_corpus.tsv")}
-    held_out = ("Normans", "Geology", "Doctor Who", "Prime number", "Yuan dynasty", "Genghis Khan")
-    given = [r for r in records(shared_data / "kilt" / "xquad_en_kilt.jsonl") if gold(r)["title"] in held_out]
-    given = given[::3]
-    tasks = [Task("short", r["input"], (bare(corpus[str(gold(r)["doc_id"])]),)) for r in given]
-    assert share_right(reader, tasks, given) >= 0.20
+    corpus = {p.doc_id: Passage(p.doc_id, p.text) for p in read_corpus(shared_data / "kilt" / "xquad_en_corpus.tsv")}
+    given = [r for r in records(shared_data / "kilt" / "xquad_en_kilt.jsonl") if gold(r)["title"] in TEST_ARTICLES]
+    given = given[::4]
+    tasks = [Task("short", r["input"], (corpus[str(gold(r)["doc_id"])],)) for r in given]
+    value = share_right(reader, tasks, given)
+    assert value >= FLOORS["XQuAD test articles, every fourth"]
 
 
 def gold(record: dict[str, Any]) -> dict[str, Any]:
@@ -81,5 +114,11 @@ def gold(record: dict[str, Any]) -> dict[str, Any]:
     return provenance
 
 
-def bare(passage: Passage) -> Passage:
-    return Passage(passage.doc_id, passage.text)
+FLOORS = {
+    "starter-qa, every sixth": 0.40,  # measured 0.459, n = 37
+    "starter-qa": 0.44,  # 0.491, n = 222
+    "starter-slot": 0.52,  # 0.577, n = 52
+    "starter-fact": 0.64,  # 0.694, n = 62; rules
+    "starter-unanswerable, declined": 0.16,  # 0.216, n = 51
+    "XQuAD test articles, every fourth": 0.46,  # 0.513, n = 76
+}

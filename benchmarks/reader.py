@@ -1,0 +1,250 @@
+"""How often the built-in reader is right, when it declines, and how long it takes.
+
+On questions whose paragraphs were never trained on: XQuAD's English ones (of articles kept for testing,
+and of articles whose other paragraphs were trained on) and real search questions (QED's Natural Questions). Each is asked with its
+paragraph alone, with four others that MiniLM finds nearest, with MiniLM's own top five, and, for
+declining, with five paragraphs of which none holds an answer. A declined question counts as wrong.
+
+``--data`` is a folder in KILT's format with ``xquad_en_corpus.tsv``, ``xquad_en_kilt.jsonl`` and the
+same of ``qed_nq``; without it the starter's questions are asked. Targets: exact match of at least 60 and F1 of 70 with the paragraph alone, 55 among
+five, 41 for search questions among five, AUROC 0.84; 0.16 s a prompt in float32 and 0.08 s in bfloat16.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import _report
+from _report import Fact, Measure, Report
+
+from rallebench.corpora.page_maps import read_page_map
+from rallebench.corpora.reading import read_corpus
+from rallebench.encoders.minilm import MiniLM
+from rallebench.reader import Found, Task
+from rallebench.reader.spans import WEIGHTS, SpanReader, load
+from rallebench.reader.training import prompts
+from rallebench.reader.training.prompts import Asked
+from rallebench.reader.training.sources import SOURCES, TEST_ARTICLES, read_source
+
+TESTED = "XQuAD, test articles"
+XQUAD = "XQuAD, other articles"
+SEARCH = "search questions (NQ)"
+
+LATENCY_THREADS = 2
+LATENCY_PROMPTS = 60
+
+
+@dataclass(frozen=True)
+class Questions:
+    """A set's questions with their paragraphs, and each question's ranking of all paragraphs."""
+
+    name: str
+    asked: Sequence[Asked]
+    titles: Sequence[str]
+    paragraphs: Sequence[str]
+    rankings: Sequence[Sequence[int]]
+
+
+def read_set(name: str, corpus: Path, questions: Path, limit: int, page_map: Path | None = None) -> Questions:
+    """Questions in KILT's format; those without a paragraph in the corpus are left out.
+
+    Where provenance names only the page, the paragraph is the page's first that holds an answer.
+    """
+    passages = list(read_corpus(corpus, read_page_map(page_map) if page_map else None))
+    by_id = {p.doc_id: i for i, p in enumerate(passages)}
+    by_page: dict[str, list[int]] = {}
+    for number, passage in enumerate(passages):
+        by_page.setdefault(passage.page_id, []).append(number)
+    every = []
+    for record in map(json.loads, questions.read_text(encoding="utf-8").splitlines()):
+        answers = tuple(o["answer"] for o in record["output"] if o.get("answer"))
+        places = [p for o in record["output"] for p in o.get("provenance", [])]
+        named = [by_id[str(p["doc_id"])] for p in places if str(p.get("doc_id")) in by_id]
+        pages = [n for p in places if "doc_id" not in p for n in by_page.get(str(p["wikipedia_id"]), [])]
+        named += [n for n in pages if any(a.lower() in passages[n].text.lower() for a in answers)]
+        if answers and named:
+            every.append(Asked(record["input"], answers, named[0]))
+    asked = prompts.sampled(every, limit, _report.SEED)
+    texts = [p.text for p in passages]
+    rankings = prompts.rankings(asked, texts, MiniLM())
+    return Questions(name, asked, [p.title for p in passages], texts, rankings.tolist())
+
+
+def kept(questions: Questions, wanted: Callable[[str], bool], name: str, limit: int) -> Questions:
+    """At most ``limit`` of the questions whose paragraph has a wanted title; all paragraphs stay."""
+    rows = [i for i, one in enumerate(questions.asked) if wanted(questions.titles[one.gold])]
+    rows = prompts.sampled(rows, limit, _report.SEED)
+    asked, rankings = ([every[i] for i in rows] for every in (questions.asked, questions.rankings))
+    return Questions(name, asked, questions.titles, questions.paragraphs, rankings)  # type: ignore[arg-type]
+
+
+def prompts_of(questions: Questions, form: str) -> list[Task]:
+    """A task for each question. ``form``: gold, five, nearest or absent."""
+    drawn = random.Random(_report.SEED)
+    tasks = []
+    for one, ranking in zip(questions.asked, questions.rankings):
+        if form == "gold":
+            numbers = [one.gold]
+        elif form == "five":
+            numbers = prompts.with_gold(one, ranking, drawn)
+        elif form == "nearest":
+            numbers = list(ranking[:5])
+        else:
+            numbers = prompts.without_gold(one, ranking, questions.paragraphs)
+        tasks.append(prompts.task_of(one, numbers, questions.paragraphs))
+    return tasks
+
+
+def read_all(reader: SpanReader, tasks: Sequence[Task]) -> list[Found]:
+    """What the reader finds, one task after another."""
+    return [found for task in tasks for found in reader.read([task])]
+
+
+def row(name: str, found: Sequence[Found], questions: Questions) -> tuple[str, float, float]:
+    """(a line for the table, exact match in %, F1 in %)."""
+    scores = [prompts.score(f, one.answers) for f, one in zip(found, questions.asked)]
+    columns = [[100 * s[i] for s in scores] for i in (0, 1)]
+    means = [statistics.fmean(c) for c in columns]
+    errors = [statistics.stdev(c) / len(c) ** 0.5 if len(c) > 1 else 0.0 for c in columns]
+    figures = " | ".join(f"{m:.1f} ± {e:.1f}" for m, e in zip(means, errors))
+    return f"{name} | {len(scores)} | {figures}", means[0], means[1]
+
+
+def measure_quality(reader: SpanReader, sets: Sequence[Questions], report: Report) -> None:
+    """Exact match and F1 of every form; the targets are those of the first and the last set."""
+    targets = {(TESTED, "gold"): (60.0, 70.0), (TESTED, "five"): (55.0, None), (SEARCH, "five"): (41.0, None)}
+    forms = {"gold": "its paragraph", "five": "1 + 4 nearest", "nearest": "MiniLM's top 5"}
+    for questions in sets:
+        for form, said in forms.items():
+            if questions.name == XQUAD and form != "gold":
+                continue
+            found = read_all(reader, prompts_of(questions, form))
+            line, exact, f1 = row(f"{questions.name}, {said}", found, questions)
+            report.notes.append(line)
+            least = targets.get((questions.name, form), (None, None))
+            for label, value, bound in zip(("exact match", "F1"), (exact, f1), least):
+                report.measures.append(Measure(f"{questions.name}, {said}: {label}", "%", [value], least=bound))
+
+
+def measure_declining(reader: SpanReader, questions: Questions, report: Report) -> None:
+    """The confidence with the paragraph among five against five that hold no answer."""
+    present = read_all(reader, prompts_of(questions, "five"))
+    absent = read_all(reader, prompts_of(questions, "absent"))
+    area = prompts.auroc([f.confidence for f in present], [f.confidence for f in absent])
+    # Hanley and McNeil 1982, equation 2.
+    q1, q2 = area / (2 - area), 2 * area**2 / (1 + area)
+    n, m = len(present), len(absent)
+    error = ((area * (1 - area) + (n - 1) * (q1 - area**2) + (m - 1) * (q2 - area**2)) / (n * m)) ** 0.5
+    least = 0.84 if questions.name == TESTED else None
+    report.measures.append(Measure(f"{questions.name}: AUROC of declining", "", [area], least=least))
+    answered = sum(bool(f.text) for f in present) / n
+    declined = sum(not f.text for f in absent) / m
+    report.notes.append(
+        f"{questions.name}: AUROC {area:.3f} ± {error:.3f} (n = {n} + {m}); {answered:.0%} answered with the "
+        f"paragraph among five, {declined:.0%} declined without it"
+    )
+
+
+def measure_latency(dtype: str, tasks: Sequence[Task], rounds: int, most: float, report: Report) -> None:
+    """Seconds for one five-passage prompt, median over prompts, for each round."""
+    import torch
+
+    torch.set_num_threads(LATENCY_THREADS)
+    reader = load(dtype)
+    reader.read(tasks[:3])
+    medians, own = [], []
+    for _ in range(rounds):
+        took = [_report.timed(lambda task=task: reader.read([task]))[0] for task in tasks]  # type: ignore[misc]
+        medians.append(statistics.median(t.wall for t in took))
+        own.append(statistics.median(t.processor for t in took))
+    words = statistics.fmean(sum(len(p.text.split()) for p in task.passages) for task in tasks)
+    report.measures.append(Measure(f"a five-passage prompt in {dtype}", "s", medians, most=most))
+    report.notes.append(
+        f"time, {dtype}: {len(tasks)} prompts of {words:.0f} words on average, {LATENCY_THREADS} threads; "
+        f"processor time {statistics.median(own):.3f} s in all threads"
+    )
+
+
+def measure_annotators(reader: SpanReader, questions: Questions, folder: Path, report: Report) -> None:
+    """XQuAD's questions scored against the answers of all annotators of SQuAD: XQuAD itself keeps one."""
+    known = {
+        q.text: tuple(text for text, _ in q.answers)
+        for context in read_source(folder, SOURCES[0])
+        for q in context.questions
+        if q.answers
+    }
+    asked = [Asked(a.question, (*a.answers, *known.get(a.question.strip(), ())), a.gold) for a in questions.asked]
+    name = f"{questions.name}, any annotator's answer"
+    every = Questions(name, asked, questions.titles, questions.paragraphs, questions.rankings)
+    for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
+        report.notes.append(row(f"{name}, {said}", read_all(reader, prompts_of(every, form)), every)[0])
+
+
+def measure_facts(reader: SpanReader, tasks: Sequence[Task], report: Report) -> None:
+    """What holds on every machine: answers repeat themselves, alone and in a batch; the weights are small."""
+    alone = read_all(reader, tasks)
+    report.facts.append(Fact("prompts read together and in another order are answered alike", reader.read(tasks[::-1])[::-1] == alone, True))  # fmt: skip
+    size = WEIGHTS.stat().st_size
+    report.facts.append(Fact(f"the weights ({size / 1e6:.2f} MB) take at most 8 MB", size <= 8e6, True))
+
+
+def main() -> int:
+    """Run everything; the exit code."""
+    flags = _report.parser(__doc__, rounds=3)
+    flags.add_argument("--data", type=Path, metavar="FOLDER", help="sets in KILT's format (default: the starter)")
+    flags.add_argument("--limit", type=int, default=300, metavar="N", help="questions of a set at most (300)")
+    flags.add_argument(
+        "--annotators", type=Path, metavar="FOLDER", help="squad_dev.jsonl.gz: accept any annotator's answer, too"
+    )
+    flags.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"), help="for the quality")
+    flags.add_argument("--no-latency", action="store_true", help="leave the times out")
+    arguments = flags.parse_args()
+    if arguments.data is not None:
+        names = [f"{stem}_{end}" for stem in ("xquad_en", "qed_nq") for end in ("corpus.tsv", "kilt.jsonl")]
+        missing = [name for name in names if not (arguments.data / name).is_file()]
+        if missing:
+            print(f"{arguments.data} lacks {', '.join(missing)}; give another folder.", file=sys.stderr)
+            return 2
+    return _measured(arguments, 20 if arguments.quick else arguments.limit).tell(arguments)
+
+
+def _sets(data: Path | None, limit: int) -> list[Questions]:
+    """The sets; the first and the last have targets, unless they are the starter's."""
+    if data is None:
+        starter = _report.PROJECT / "rallebench" / "starter"
+        questions = starter / "questions" / "starter-qa.jsonl"
+        return [read_set("starter-qa", starter / "corpus.tsv", questions, limit, starter / "page_map.json")]
+    # Every article's questions are read, so that the limit counts those of the test articles.
+    xquad = read_set(XQUAD, data / "xquad_en_corpus.tsv", data / "xquad_en_kilt.jsonl", 10**6)
+    tested = kept(xquad, TEST_ARTICLES.__contains__, TESTED, limit)
+    search = read_set(SEARCH, data / "qed_nq_corpus.tsv", data / "qed_nq_kilt.jsonl", limit)
+    return [tested, kept(xquad, lambda title: title not in TEST_ARTICLES, XQUAD, limit), search]
+
+
+def _measured(arguments: argparse.Namespace, limit: int) -> Report:
+    report = Report("reader", {"questions of a set at most": limit, "numeric type": arguments.dtype})
+    reader = load(arguments.dtype)
+    sets = _sets(arguments.data, limit)
+    measure_quality(reader, sets, report)
+    for questions in sets:
+        if questions.name != XQUAD:
+            measure_declining(reader, questions, report)
+    if arguments.annotators is not None:
+        measure_annotators(reader, sets[0], arguments.annotators, report)
+    tasks = prompts_of(sets[0], "five")[: 5 if arguments.quick else LATENCY_PROMPTS]
+    measure_facts(reader, tasks[:20], report)
+    if not arguments.no_latency:
+        for dtype, most in (("float32", 0.16), ("bfloat16", 0.08)):
+            measure_latency(dtype, tasks, arguments.rounds, most, report)
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main())

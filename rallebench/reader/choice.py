@@ -1,0 +1,180 @@
+"""Which span answers: the best over all windows, and how likely it is to be right.
+
+A span's margin is what its start and end score above its window's "no answer here"; so windows
+of different passages are compared on one scale, and 0 is where the network itself would decline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rallebench.reader.windows import Window
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_SPAN = 30
+"""Tokens of a span."""
+
+ROUNDING = 2
+"""Decimals of a margin: the same windows in other batches differ far behind them, and must not differ in answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best span: characters ``start``..``end`` of passage ``passage``, and what speaks for it."""
+
+    passage: int
+    start: int
+    end: int
+    features: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """The margins of all spans of a window that may be an answer: (tokens, MAX_SPAN), −inf elsewhere."""
+
+    window: Window
+    margins: NDArray[np.float32]
+    none: float
+
+
+def best_span(
+    windows: Sequence[Window],
+    scores: Sequence[NDArray[np.float32]],
+    texts: Sequence[str],
+    pieces: NDArray[np.bool_],
+    max_words: int = 0,
+) -> Best | None:
+    """The span with the largest margin; ties: the earlier window, the earlier and shorter span.
+
+    ``scores``: for each window (tokens of its sequence, 2). ``pieces``: for each token id, whether it goes on a
+    word. ``max_words``: 0 is no limit. None where no span is allowed.
+    """
+    import numpy as np
+
+    scored = [_margins(w, s, texts[w.passage], pieces, max_words) for w, s in zip(windows, scores)]
+    if not scored:
+        return None
+    tops = [float(s.margins.max()) for s in scored]
+    number = int(np.argmax(np.round(tops, ROUNDING)))
+    if not math.isfinite(tops[number]):
+        return None
+    winner = scored[number]
+    first, length = np.unravel_index(int(np.argmax(np.round(winner.margins, ROUNDING))), winner.margins.shape)
+    start, end = _characters(winner.window, int(first), int(length))
+    margin = float(winner.margins[first, length])
+    passage = winner.window.passage
+    second = max(_best_elsewhere(s, passage, start, end) for s in scored)
+    place = winner.window.context + int(first)
+    return Best(
+        passage,
+        start,
+        end,
+        {
+            "margin": margin / 10,
+            "probability": _log_probability(windows, scores, number, place, place + int(length)),
+            "gap": min(margin - second, 20.0) / 10,
+            "none": winner.none / 10,
+        },
+    )
+
+
+def confidence(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """How likely the best span is right, 0..1: a logistic of its features; ``one`` is the constant.
+
+    >>> round(confidence({"margin": 1.0}, {"one": -1.0, "margin": 1.0}), 2)
+    0.5
+    """
+    value = weights["one"] + sum(weights[name] * features[name] for name in weights if name != "one")
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, value))))
+
+
+def _margins(
+    window: Window, scores: NDArray[np.float32], text: str, pieces: NDArray[np.bool_], max_words: int
+) -> _Scored:
+    import numpy as np
+
+    n = len(window.offsets)
+    part = scores[window.context : window.context + n] - scores[0]
+    ids = np.asarray(window.ids[window.context : window.context + n])
+    goes_on = pieces[ids]
+    start = np.where(goes_on, -np.inf, part[:, 0])
+    # The first token of a later window may go on a word that the cut split.
+    end = np.where(np.append(goes_on[1:], False), -np.inf, part[:, 1])
+    padded = np.append(end, np.full(MAX_SPAN - 1, -np.inf, dtype=end.dtype))
+    margins = start[:, None] + np.lib.stride_tricks.sliding_window_view(padded, MAX_SPAN)
+    # "1,388 (0.9%" is cut at the wrong place: brackets open and close within a span or not at all.
+    opened, closed = _brackets(window, text)
+    after = np.append(closed, np.full(MAX_SPAN - 1, 10**6))
+    level = np.lib.stride_tricks.sliding_window_view(after, MAX_SPAN) == opened[:, None]
+    margins = np.where(level, margins, -np.inf)
+    if max_words:
+        word = np.append(_word_numbers(window, text), np.full(MAX_SPAN - 1, 10**6))
+        spread = np.lib.stride_tricks.sliding_window_view(word, MAX_SPAN) - word[:n, None]
+        margins = np.where(spread < max_words, margins, -np.inf)
+    return _Scored(window, margins.astype(np.float32), float(scores[0].sum()))
+
+
+def _brackets(window: Window, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many brackets are open before each token, and after it."""
+    import numpy as np
+
+    change = np.array([_BRACKETS.get(text[a:b], 0) for a, b in window.offsets], dtype=np.int64)
+    after = np.cumsum(change)
+    return after - change, after
+
+
+_BRACKETS = {"(": 1, "[": 1, ")": -1, "]": -1}
+
+
+def _word_numbers(window: Window, text: str) -> NDArray[np.int64]:
+    """For each token the number of spaces-separated words of the text before the one it stands in."""
+    import numpy as np
+
+    numbers, at, count, inside = [], 0, 0, False
+    for start, _ in window.offsets:
+        for character in text[at : start + 1]:
+            space = character.isspace()
+            count += inside and space
+            inside = not space
+        at = max(at, start + 1)
+        numbers.append(count)
+    return np.array(numbers, dtype=np.int64)
+
+
+def _characters(window: Window, first: int, length: int) -> tuple[int, int]:
+    return window.offsets[first][0], window.offsets[first + length][1]
+
+
+def _best_elsewhere(scored: _Scored, passage: int, start: int, end: int) -> float:
+    """The largest margin of a span that shares no character with the best one."""
+    import numpy as np
+
+    margins = scored.margins
+    if scored.window.passage == passage:
+        starts = np.array([a for a, _ in scored.window.offsets])
+        ends = np.append([b for _, b in scored.window.offsets], np.full(MAX_SPAN - 1, 10**9))
+        lasts = np.lib.stride_tricks.sliding_window_view(ends, MAX_SPAN)
+        margins = np.where((starts[:, None] < end) & (lasts > start), -np.inf, margins)
+    return max(-30.0, float(margins.max(initial=-np.inf)))
+
+
+def _log_probability(
+    windows: Sequence[Window], scores: Sequence[Any], number: int, first: int, last: int
+) -> float:
+    """log P(span) where all places of all windows, and saying nothing, share one normalisation."""
+    import numpy as np
+
+    total = 0.0
+    for column, place in ((0, first), (1, last)):
+        margins = [s[w.context : len(w.ids) - 1, column] - s[0, column] for w, s in zip(windows, scores)]
+        every = np.append(np.concatenate(margins), 0.0).astype(np.float64)
+        top = every.max()
+        own = float(scores[number][place, column] - scores[number][0, column])
+        total += own - top - math.log(float(np.exp(every - top).sum()))
+    return max(-10.0, total) / 2

@@ -1,0 +1,69 @@
+"""What a span does not settle: whether passages bear out a claim, and which title fits.
+
+Both compare texts by the unchanged encoder's vectors and by shared rare words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rallebench.reader import Found, Task, verdict
+from rallebench.reader.similarity import Vectors, candidates_of, rank, telling_words
+from rallebench.reader.text import Rarity, words
+
+if TYPE_CHECKING:
+    from rallebench.encoders import Encoder
+
+
+class Comparer:
+    """Judges claims and chooses titles. The encoder is loaded with the first task that needs it."""
+
+    def __init__(self, rarity: Rarity, encoder: Encoder | None = None) -> None:
+        self._rarity = rarity
+        self._vectors = Vectors(encoder) if encoder else None
+
+    def verdict(self, task: Task) -> Found:
+        """The first label if nothing differs, the second if something does, none if nothing is about it."""
+        labels = task.labels or ("Yes", "No")
+        found = candidates_of(task.passages, telling_words(task.question, self._rarity))
+        if not found:
+            return Found("", 0.0)
+        vectors = self._encoded().of([task.question, *(s.near_text for s in found)])
+        ranked = rank(task.question, found, vectors)
+        best = ranked[0]
+        if best.sentence.around < 0.15 and best.similarity < 0.3:
+            text = labels[2] if len(labels) > 2 else ""
+            return Found(text, 0.0, best.sentence.passage, best.sentence.text)
+        differing = verdict.differences(words(task.question), ranked)
+        sure = verdict.confidence(differing)
+        return Found(labels[bool(differing)], sure, best.sentence.passage, best.sentence.text)
+
+    def title(self, task: Task) -> Found:
+        """The title whose text is most like what was asked; the earlier one of equals."""
+        query = task.context or task.question
+        mention = {w.stem for w in words(task.question) if w.is_word}
+        texts = {title: title for title in task.titles}
+        for passage in task.passages:
+            if passage.title in texts:
+                texts[passage.title] = f"{passage.title}. {passage.text}"
+        vectors = self._encoded().of([query, *texts.values()])
+        asked = vectors[query]
+
+        def value(place: int, title: str) -> float:
+            inside = {w.stem for w in words(title) if w.is_word}
+            shared = len(mention & inside) / (len(mention) or 1)
+            return round(float(vectors[texts[title]] @ asked), 4) + 0.3 * shared - 0.01 * place
+
+        values = [(value(i, title), -i, title) for i, title in enumerate(task.titles)]
+        best, _, title = max(values)
+        spread = sum(math.exp(8 * (v - best)) for v, _, _ in values)
+        at = next((i for i, passage in enumerate(task.passages) if passage.title == title), -1)
+        return Found(title, 1 / spread, at, title)
+
+    def _encoded(self) -> Vectors:
+        if self._vectors is None:
+            from rallebench.encoders.minilm import MiniLM
+
+            self._vectors = Vectors(MiniLM())
+        return self._vectors

@@ -1,0 +1,65 @@
+"""The network of the reader: MiniLM's layers with a linear head that scores where a span starts and ends.
+
+MiniLM keeps its embedding table; its six layers are changed by a trained difference. A place is
+scored against the sequence's first token, ``[CLS]``, which stands for "no answer here", so scores
+of different windows can be compared (Devlin et al. 2019, arXiv:1810.04805, section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HIDDEN = 384
+
+
+def build(
+    folder: Path,
+    difference: Mapping[str, Any] | None = None,
+    *,
+    attention: str = "sdpa",
+    dropout: float = 0.0,
+) -> Any:
+    """A torch module: (ids, types, mask) int64 (n, tokens) → float32 (n, tokens, 2), start and end scores.
+
+    ``difference``: name → float32 array that is added to the base model's weight of that name; the head's
+    entries are its weights. Without one the head is zero. ``dropout`` acts on hidden states while training. The embedding table stays mapped from the file of
+    the base model, so processes and models that map it share its 47 MB.
+    """
+    import torch
+    from safetensors.torch import load_file
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig.from_pretrained(
+        str(folder), local_files_only=True, hidden_dropout_prob=dropout, attention_probs_dropout_prob=0.0
+    )
+    config._attn_implementation = attention
+    state = {k: v for k, v in load_file(str(folder / "model.safetensors")).items() if not k.startswith("pooler.")}
+    head = {"weight": torch.zeros(2, HIDDEN), "bias": torch.zeros(2)}
+    for name, values in (difference or {}).items():
+        change = torch.from_numpy(values)
+        if name.startswith("head."):
+            head[name.removeprefix("head.")] = change
+        else:
+            state[name] = state[name] + change
+    with torch.device("meta"):
+        bert = BertModel(config, add_pooling_layer=False)
+    bert.load_state_dict(state, strict=False, assign=True)
+    places = torch.arange(config.max_position_embeddings).unsqueeze(0)
+    bert.embeddings.position_ids = places
+    bert.embeddings.token_type_ids = torch.zeros_like(places)
+
+    class SpanNetwork(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert = bert
+            self.head = torch.nn.Linear(HIDDEN, 2)
+            self.head.load_state_dict(head)
+
+        def forward(self, ids: Any, types: Any, mask: Any) -> Any:
+            hidden = self.bert(input_ids=ids, token_type_ids=types, attention_mask=mask).last_hidden_state
+            with torch.autocast(hidden.device.type, enabled=False):
+                return self.head(hidden.float())
+
+    return SpanNetwork()

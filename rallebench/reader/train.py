@@ -1,0 +1,183 @@
+"""Train the embedded reader: ``python -m rallebench.reader.train --data FOLDER --out FILE``.
+
+Reads the question sets of ``training.sources`` from a folder, trains, fits the confidence, writes
+the weights and the model card. A run that was interrupted goes on from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+# Two spinning threads stall each other on a shared machine; set before torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+from rallebench.encoders.minilm import WEIGHTS_SHA256, MiniLM, model_folder
+from rallebench.errors import RalleError, UsageError
+from rallebench.files import read_json, write_text
+from rallebench.reader import delta
+from rallebench.reader.training import calibration, overlap, sources
+from rallebench.reader.training.card import card
+from rallebench.reader.training.examples import Paragraphs
+from rallebench.reader.training.loop import Progress, Settings, train
+
+STARTER = Path(__file__).resolve().parents[1] / "starter" / "corpus.tsv"
+UNFITTED = {"confidence": {"one": 0.0, "margin": 1.0}, "refuse_below": {"short": 0.5, "long": 0.5}}
+DROPOUT = 0.1
+LONG_BELOW = 0.04
+"""A long answer is whole sentences: it helps where the best span in it is wrong, so it is withheld later."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; the exit code: 2 for a wrong request, 1 if the work failed."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    flags = _parser().parse_args(given)
+    try:
+        if flags.card_only:
+            _write_card(flags.out, flags.figures)
+        else:
+            _run(flags)
+    except RalleError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    add = parser.add_argument
+    add("--data", type=Path, metavar="FOLDER", help="the question sets, NAME.jsonl.gz")
+    add("--out", type=Path, required=True, metavar="FILE", help="the weights (.safetensors); the card lies beside it")
+    add("--work", type=Path, metavar="FOLDER", help="checkpoints (default: FILE.work)")
+    add(
+        "--exclude",
+        type=Path,
+        nargs="*",
+        default=[],
+        metavar="CORPUS.tsv",
+        help="corpora whose paragraphs never enter training; the starter corpus is always one",
+    )
+    add("--seed", type=int, default=1)
+    add("--device", default="cpu", choices=("cpu", "cuda"))
+    add("--bfloat16", action="store_true", help="faster where the processor computes it itself")
+    add("--threads", type=int, default=0, help="0: as torch decides")
+    add("--figures", type=Path, nargs="*", default=[], metavar="REPORT.json", help="benchmarks/reader.py --json, for the card")
+    add("--card-only", action="store_true", help="write the card of an existing file again")
+    return parser
+
+
+def _run(flags: argparse.Namespace) -> None:
+    import torch
+    from transformers import AutoTokenizer
+
+    from rallebench.reader.network import build
+
+    if flags.data is None:
+        raise UsageError("Give the folder that holds the question sets: --data FOLDER.")
+    if flags.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("There is no CUDA device here; leave --device out to train on the processor.")
+    if flags.threads:
+        torch.set_num_threads(flags.threads)
+    parts, described = _contexts(flags.data, [STARTER, *flags.exclude])
+    folder = model_folder()
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    network = build(folder, attention="eager", dropout=DROPOUT)
+    base = {name: values.clone() for name, values in network.state_dict().items()}
+    for values in network.parameters():
+        values.data = values.data.clone()  # the base model's file stays as it is
+    settings = Settings(seed=flags.seed, device=flags.device, bfloat16=flags.bfloat16)
+    last: dict[str, Progress] = {}
+    work = flags.work or flags.out.with_suffix(".work")
+    for progress in train(network, Paragraphs(parts["train"], tokenizer), settings, work):
+        last[progress.stage] = progress
+        print(_line(progress), flush=True)
+    difference = _difference(network, base)
+    about = {
+        "seed": flags.seed,
+        "command": "python -m rallebench.reader.train --data FOLDER --out FILE"
+        + (f" --exclude {' '.join(p.name for p in flags.exclude)}" if flags.exclude else "")
+        + (" --bfloat16" if flags.bfloat16 else ""),
+        "stages": [
+            {"name": s.name, "steps": last[s.name].steps, "tokens": last[s.name].tokens, "rate": s.rate}
+            for s in settings.stages
+        ],
+        "sources": described,
+        "test_articles": sorted(sources.TEST_ARTICLES),
+        "development_articles": sorted(sources.DEVELOPMENT_ARTICLES),
+        "excluded": [path.name for path in flags.exclude],
+    }
+    delta.write(flags.out, difference, WEIGHTS_SHA256, {**about, **UNFITTED})
+    fitted = _fitted(flags.out, parts["development"], flags.seed)
+    delta.write(flags.out, difference, WEIGHTS_SHA256, {**about, **fitted})
+    _write_card(flags.out, flags.figures)
+
+
+def _contexts(
+    folder: Path, excluded: Sequence[Path]
+) -> tuple[Mapping[str, list[sources.Context]], list[dict[str, Any]]]:
+    """(part → contexts, what was read of each set); nothing to train on shares text with ``excluded``."""
+    marks = overlap.excluded_marks(excluded)
+    titles = overlap.titles_of(STARTER)
+    found: dict[str, list[sources.Context]] = {"train": [], "development": []}
+    described = []
+    for source in sources.SOURCES:
+        parts = sources.split(sources.read_source(folder, source))
+        kept = overlap.without(parts["train"], marks, titles)
+        found["train"] += kept
+        # Sentences alone are no prompts to fit a confidence on.
+        found["development"] += parts["development"] if source.name != "qamr" else []
+        questions = [q for c in kept for q in c.questions]
+        described.append({
+            "name": source.name, "about": source.about, "licence": source.licence, "url": source.url,
+            "paragraphs": len(kept), "left_out": len(parts["train"]) - len(kept),
+            "questions": len(questions), "answered": sum(bool(q.answers) for q in questions),
+        })  # fmt: skip
+        print("{name}: {paragraphs} paragraphs, {left_out} left out, {questions} questions".format(**described[-1]))
+    if any(overlap.marks(c.text) & marks for c in found["train"]):
+        raise UsageError("Paragraphs to train on overlap with an excluded corpus.")
+    return found, described
+
+
+def _difference(network: Any, base: Mapping[str, Any]) -> dict[str, Any]:
+    """What training changed, by the base model's names; the head as a whole."""
+    found = {}
+    for name, values in network.state_dict().items():
+        if name.startswith("head."):
+            found[name] = values.float().cpu().numpy()
+        elif name.startswith("bert.encoder."):
+            found[name.removeprefix("bert.")] = (values.cpu() - base[name]).float().numpy()
+    return found
+
+
+def _fitted(weights: Path, contexts: Sequence[sources.Context], seed: int) -> dict[str, Any]:
+    from rallebench.reader.spans import load
+
+    reader = load("auto", weights)
+    observed = calibration.observe(reader, contexts, MiniLM(), seed)
+    fitted = calibration.fit(observed)
+    table = calibration.trade_off(observed, fitted)
+    return {
+        "confidence": fitted,
+        "refuse_below": {"short": calibration.threshold(table), "long": LONG_BELOW},
+        "calibration": calibration.summary(observed, fitted),
+        "trade_off": table,
+    }
+
+
+def _write_card(weights: Path, figures: Sequence[Path]) -> None:
+    _, about = delta.read(weights, WEIGHTS_SHA256)
+    reports = [read_json(path) for path in figures]
+    text = card(about, WEIGHTS_SHA256, weights.stat().st_size, delta.GROUP, reports)
+    write_text(weights.with_name("MODEL_CARD.md"), text)
+
+
+def _line(p: Progress) -> str:
+    return f"{p.stage} {p.step}/{p.steps}: loss {p.loss:.3f}, {p.tokens:,} tokens, {p.speed:.0f} a second"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""A task's passages as overlapping windows of tokens behind the question, ready for the network."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rallebench.reader.text import clean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+WINDOW = 200
+"""Tokens of a passage in one window."""
+
+OVERLAP = 80
+"""Tokens that neighbouring windows share: a span cut by one stands whole in the next."""
+
+MAX_QUESTION = 64
+"""Tokens of a question; of a longer one the end is read, where the question proper stands."""
+
+MAX_TOKENS = 8000
+"""Tokens of one task that are read: of more, the windows that share most rare tokens with the question."""
+
+BATCH_TOKENS = 1024
+"""Tokens read together: more fall out of a processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Tokens ``first``.. of passage number ``passage``.
+
+    ``ids``: the whole sequence, ``[CLS] question [SEP] window [SEP]``; ``context``: where the window begins in
+    it; ``offsets``: the characters of each of its tokens in the passage's text.
+    """
+
+    passage: int
+    first: int
+    ids: tuple[int, ...]
+    context: int
+    offsets: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """``rows``: the numbers of its windows; the arrays are int64 (windows, tokens)."""
+
+    rows: tuple[int, ...]
+    ids: NDArray[np.int64]
+    types: NDArray[np.int64]
+    mask: NDArray[np.int64]
+
+
+def windows_of(question: str, texts: Sequence[str], tokenizer: Any) -> list[Window]:
+    """The windows of all passages, in order; none where question or passages hold no token."""
+    encoded = tokenizer(
+        [clean(question), *(clean(text) for text in texts)],
+        add_special_tokens=False,
+        return_offsets_mapping=True,
+        truncation=False,
+        verbose=False,
+    )
+    asked, *bodies = encoded["input_ids"]
+    asked = asked[-MAX_QUESTION:]
+    if not asked:
+        return []
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    found = []
+    for number, ids in enumerate(bodies):
+        offsets = encoded["offset_mapping"][number + 1]
+        for first in range(0, max(1, len(ids) - OVERLAP), WINDOW - OVERLAP):
+            cut = ids[first : first + WINDOW]
+            if cut:
+                sequence = (cls, *asked, sep, *cut, sep)
+                places = tuple(offsets[first : first + WINDOW])
+                found.append(Window(number, first, sequence, len(asked) + 2, places))
+    return _nearest(asked, found)
+
+
+def _nearest(asked: Sequence[int], found: list[Window]) -> list[Window]:
+    """At most MAX_TOKENS, in order, by the rarity of the question's tokens that they hold; ties: the earlier."""
+    if sum(len(w.ids) for w in found) <= MAX_TOKENS:
+        return found
+    held = [set(w.ids[w.context : -1]) for w in found]
+    common = Counter(token for tokens in held for token in tokens)
+    rarity = {t: math.log(1 + len(found) / common[t]) for t in set(asked) if common[t]}
+    values = [sum(rarity[t] for t in tokens if t in rarity) for tokens in held]
+    room, kept = MAX_TOKENS, []
+    for i in sorted(range(len(found)), key=lambda i: (-values[i], i)):
+        room -= len(found[i].ids)
+        if room < 0:
+            break
+        kept.append(i)
+    return [found[i] for i in sorted(kept)]
+
+
+def batches_of(windows: Sequence[Window], tokens: int = BATCH_TOKENS) -> list[Batch]:
+    """Batches of like lengths, at most ``tokens`` with padding."""
+    order = sorted(range(len(windows)), key=lambda i: (-len(windows[i].ids), i))
+    batches = []
+    while order:
+        width = len(windows[order[0]].ids)
+        rows = order[: max(1, tokens // width)]
+        order = order[len(rows) :]
+        batches.append(_batch(rows, [windows[i] for i in rows], width))
+    return batches
+
+
+def _batch(rows: Sequence[int], windows: Sequence[Window], width: int) -> Batch:
+    import numpy as np
+
+    ids, types, mask = (np.zeros((len(windows), width), dtype=np.int64) for _ in range(3))
+    for row, window in enumerate(windows):
+        n = len(window.ids)
+        ids[row, :n], mask[row, :n] = window.ids, 1
+        types[row, window.context : n] = 1
+    return Batch(tuple(rows), ids, types, mask)
