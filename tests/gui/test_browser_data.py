@@ -12,7 +12,7 @@ import pytest
 
 from tests.small_workspace import PASSAGES, QUESTIONS, record
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PATIENCE = 60_000
 
@@ -104,7 +104,6 @@ def test_from_a_dropped_file_to_an_index_that_is_searched_with_its_gold(
     assert (served[1] / "indexes" / "moons-bm25").is_dir()
 
 
-@pytest.mark.slow
 def test_a_second_window_sees_a_build_that_goes_on_and_stops_it(
     data: Any, tmp_path: Path, served: tuple[str, Path]
 ) -> None:
@@ -131,7 +130,6 @@ def test_a_second_window_sees_a_build_that_goes_on_and_stops_it(
         time.sleep(0.1)
 
 
-@pytest.mark.slow
 def test_the_cuts_of_a_shipped_document_are_drawn_anew_when_a_setting_changes(data: Any) -> None:
     section(data, "Chunk preview")
     press_until(data, "data-chunks-show", "data-chunks-shown", "chunk")
@@ -141,7 +139,6 @@ def test_the_cuts_of_a_shipped_document_are_drawn_anew_when_a_setting_changes(da
     data.locator("#data-chunks-shown .rb-chunk-b").first.wait_for(timeout=PATIENCE)
 
 
-@pytest.mark.slow
 def test_indexes_are_compared_and_nothing_is_fetched_from_elsewhere(data: Any, served: tuple[str, Path]) -> None:
     asked: list[str] = []
     data.on("request", lambda request: asked.append(request.url))
