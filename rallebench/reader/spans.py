@@ -15,7 +15,7 @@ from rallebench.reader.choice import Best, best_span, confidence
 from rallebench.reader.comparing import Comparer
 from rallebench.reader.text import Rarity, clean, sentences, words
 from rallebench.reader.verdict import is_yes_or_no
-from rallebench.reader.windows import batches_of, windows_of
+from rallebench.reader.windows import Window, batches_of, windows_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,8 +59,8 @@ class SpanReader:
     def best(self, task: Task) -> Best | None:
         """The best span of a task's passages whatever its chances, with all its features."""
         texts = [clean(p.text) for p in task.passages]
-        windows = windows_of(task.question, texts, self._tokenizer)
-        found = best_span(windows, self._scores(windows), texts, self._pieces, task.max_words)
+        windows = self.windows(task)
+        found = best_span(windows, self.scores(windows), texts, self._pieces, task.max_words)
         if found is None:
             return None
         asked = {w.stem: self._rarity(w.low) for w in words(task.question) if w.is_word and self._rarity(w.low) > 0}
@@ -74,7 +74,12 @@ class SpanReader:
         }
         return Best(found.passage, found.start, found.end, features)
 
-    def _scores(self, windows: Sequence[Any]) -> list[NDArray[np.float32]]:
+    def windows(self, task: Task) -> list[Window]:
+        """What the network reads for a task, in order."""
+        return windows_of(task.question, [p.text for p in task.passages], self._tokenizer)
+
+    def scores(self, windows: Sequence[Window]) -> list[NDArray[np.float32]]:
+        """(tokens, 2) start and end scores for every window, in order."""
         import torch
 
         scores: list[Any] = [None] * len(windows)

@@ -1,10 +1,12 @@
 """Small in memory: an inverted file with 8-bit codes, the best re-ranked by the exact vectors on disk.
 
-Inverted file: Jégou et al. 2011, doi:10.1109/TPAMI.2010.57; codes and search: Faiss (arXiv:2401.08281).
+Inverted file: Jégou et al. 2011, doi:10.1109/TPAMI.2010.57; codes and search: Faiss (arXiv:2401.08281);
+lists that lie much farther than the nearest are skipped as in SPANN (Chen et al. 2021, arXiv:2111.08566).
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from rallebench.vector_index import Found, Vectors
 
 FILE = "ivf-sq8.faiss"
-NPROBE, RERANK = 24, 2
+NPROBE, REACH, RERANK = 64, 0.4, 2
 AT_ONCE = 250
 """Queries that are searched together: their distances to all centres take memory."""
 MARGIN = 6.0
@@ -37,7 +39,11 @@ SETTINGS = {
     "threads": THREADS,
 }
 KNOBS = {
-    "nprobe": Setting(int, NPROBE, 1, 10_000_000, about="lists that a query looks into", sweep=(2, 8, 32, 128)),
+    "nprobe": Setting(int, NPROBE, 1, 10_000_000, about="lists that a query looks into at most", sweep=(2, 8, 32, 128)),
+    "reach": Setting(
+        float, REACH, 0.0, 1000.0,
+        about="lists are skipped whose centre is farther than 1 + this times the nearest (squared distances)",
+    ),
     "rerank": Setting(int, RERANK, 1, 1000, about="candidates scored exactly, for each passage asked for"),
 }
 
@@ -60,28 +66,47 @@ class IvfSq8:
         import numpy as np
 
         self._index, self._kept = index, kept
-        self._parameters = faiss().SearchParametersIVF
+        self._quantizer = faiss().downcast_index(index.quantizer)
+        centres = faiss().vector_to_array(self._quantizer.codes).view(np.float32).reshape(index.nlist, index.d)
+        self._norms = np.einsum("cd,cd->c", centres, centres)
         # Faiss keeps the lowest value and the range of every dimension; a code rounds by up to half a step.
         steps = faiss().vector_to_array(index.sq.trained)[index.d :] / 255
         self._rounding = (steps * steps / 12).astype(np.float32)
+        self._turn = threading.Lock()
 
-    def search(self, vectors: Vectors, k: int, *, nprobe: int = NPROBE, rerank: int = RERANK) -> Found:
+    def search(
+        self, vectors: Vectors, k: int, *, nprobe: int = NPROBE, reach: float = REACH, rerank: int = RERANK
+    ) -> Found:
         """Scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
         import numpy as np
 
         total = self._index.ntotal
-        parameters = self._parameters(nprobe=min(nprobe, self._index.nlist))
         most = min(k * rerank, total)
         near = np.empty((len(vectors), most), dtype=np.int64)
         about = np.empty((len(vectors), most), dtype=np.float32)
         for start in range(0, len(vectors), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            about[some], near[some] = self._index.search(vectors[some], most, params=parameters)
-        if k >= total and (near < 0).any():  # asked for all: the lists that were not looked into as well
-            parameters = self._parameters(nprobe=self._index.nlist)
-            about, near = self._index.search(vectors, total, params=parameters)
+            about[some], near[some] = self._probed(vectors[some], most, nprobe, reach)
+        for lists in (nprobe, self._index.nlist if k >= total else 0):  # asked for all: every list
+            short = np.flatnonzero(near[:, min(k, most) - 1] < 0)
+            if lists and len(short):
+                about[short], near[short] = self._probed(vectors[short], most, lists, np.inf)
         near[self._hopeless(vectors, about, k)] = -1
         return self._kept.best(vectors, near, k)
+
+    def _probed(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Found:
+        """The best by their codes, of the lists within reach."""
+        import numpy as np
+
+        nprobe = min(nprobe, self._index.nlist)
+        products, lists = self._quantizer.search(vectors, nprobe)
+        lengths = np.einsum("qd,qd->q", vectors, vectors)
+        distances = np.maximum(lengths[:, None] + self._norms[lists] - 2 * products, 0)
+        lists[distances > (1 + reach) * distances.min(axis=1, keepdims=True)] = -1
+        with self._turn:  # Faiss takes the number of lists from the index here
+            self._index.nprobe = nprobe
+            found: Found = self._index.search_preassigned(vectors, most, lists, products)
+        return found
 
     def _hopeless(self, vectors: Vectors, about: Vectors, k: int) -> NDArray[np.bool_]:
         """Candidates that lie so far behind the k-th that the rounding of the codes cannot explain it.

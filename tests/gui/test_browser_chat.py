@@ -109,6 +109,7 @@ def test_a_turn_is_streamed_stopped_and_followed_by_the_next_without_mixing(chat
     assert conversation(chatting).count("too early") == 1
 
 
+@pytest.mark.slow
 def test_a_follow_up_sees_the_turns_before_it_and_clear_forgets_them(chatting: Any) -> None:
     choose(chatting, "chat-remembers")
     send(chatting, "alpha")
@@ -123,6 +124,7 @@ def test_a_follow_up_sees_the_turns_before_it_and_clear_forgets_them(chatting: A
     wait_for(chatting, "[] gamma")
 
 
+@pytest.mark.slow
 def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again(chatting: Any) -> None:
     choose(chatting, "chat-answers")
     chatting.click("#tab-develop-button")
@@ -145,6 +147,7 @@ def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again
     assert chatting.locator("#chat-conversation .rb-error").count() == 0
 
 
+@pytest.mark.slow
 def test_markup_in_an_answer_is_shown_and_fetches_nothing(chatting: Any) -> None:
     asked: list[str] = []
     chatting.on("request", lambda request: asked.append(request.url))
@@ -156,6 +159,7 @@ def test_markup_in_an_answer_is_shown_and_fetches_nothing(chatting: Any) -> None
     assert not [url for url in asked if "example.invalid" in url]
 
 
+@pytest.mark.slow
 def test_two_visitors_talk_without_hearing_each_other(chatting: Any, stocked: str, browser: Any) -> None:
     context = browser.new_context()
     other = context.new_page()
@@ -173,6 +177,7 @@ def test_two_visitors_talk_without_hearing_each_other(chatting: Any, stocked: st
     context.close()
 
 
+@pytest.mark.slow
 def test_a_chain_is_taken_away_and_brought_in_again(chatting: Any, tmp_path: Path) -> None:
     chatting.click("#tab-config-button")
     chatting.wait_for_selector("#config-download-json:not([disabled])", timeout=PATIENCE)

@@ -66,6 +66,7 @@ def test_a_template_that_is_wrong_is_one_sentence_where_it_stands(develop: Any) 
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_actions_are_added_moved_and_removed_without_losing_their_text(develop: Any) -> None:
     develop.click("#develop-add-action")
     develop.wait_for_selector("#develop-template-3 textarea", state="visible", timeout=PATIENCE)
@@ -81,6 +82,7 @@ def test_actions_are_added_moved_and_removed_without_losing_their_text(develop: 
     assert "{response[0]}" in develop.input_value("#develop-template-2 textarea")
 
 
+@pytest.mark.slow
 def test_a_wrong_field_is_a_message_in_the_corner_and_hides_nothing(develop: Any) -> None:
     develop.fill("#develop-k-1 input", "0")
     develop.click("#develop-execute-1")
@@ -99,6 +101,7 @@ def test_a_wrong_field_is_a_message_in_the_corner_and_hides_nothing(develop: Any
     wait_for_text(develop, "develop-response-1", "2 of k = 2")
 
 
+@pytest.mark.slow
 def test_two_visitors_never_see_each_others_chain(
     develop: Any, browser: Any, served: tuple[str, Path]
 ) -> None:
@@ -134,6 +137,7 @@ def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(
     assert develop.locator("#develop-response-1 .rb-hit").count() == 5
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken_is_refused_on_the_page(develop: Any, served: tuple[str, Path]) -> None:
     folder = served[1] / "runs" / "taken"
     folder.mkdir(parents=True, exist_ok=True)
