@@ -7,19 +7,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.analysis.many import HEADLINES, scores_of
 from rallebench.analysis.paired import Paired, compare
 from rallebench.analysis.waterfall import Waterfall, waterfall
-from rallebench.bench.score import examples_of, score_episode
-from rallebench.bench.store import SCORES, RunFolder
+from rallebench.bench.score import examples_of
+from rallebench.bench.store import RunFolder
 from rallebench.corpora.store import PassageStore
 from rallebench.errors import UsageError
-from rallebench.files import read_own_jsonl
 from rallebench.metrics import metric
 from rallebench.types import Retrieve
 from rallebench.workspace import Workspace
-
-HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
-"""What two runs are compared by if nothing is chosen: the first that both have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +49,6 @@ def shared(a: RunFolder, b: RunFolder) -> Shared:
     return Shared(common, len(left) - len(common), len(right) - len(common), tuple(names))
 
 
-def scores(run: RunFolder, name: str) -> dict[str, float | None]:
-    """Question id → score; a failed or unscored question is None. Scored anew where the run did not keep it."""
-    kept = {
-        line["qid"]: line["value"]
-        for line in read_own_jsonl(run.path / SCORES)
-        if line.get("metric") == name and "qid" in line
-    }
-    if kept:
-        return kept
-    episodes = run.episodes()
-    asked = [example for example in examples_of(run) if example.question.qid in episodes]
-    return {
-        example.question.qid: score_episode(episodes[example.question.qid], example, (name,))[0].value
-        for example in asked
-    }
-
-
 def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Shared]:
     """Run ``b`` against run ``a`` by one metric. Raises UsageError where nothing can be compared."""
     common = shared(a, b)
@@ -77,7 +57,9 @@ def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Sh
         raise UsageError(f"The runs {a.name!r} and {b.name!r} share no metric; name one with --metric.")
     entry = metric(name)
     wanted = set(common.qids)
-    left, right = ({q: v for q, v in scores(run, entry.name).items() if q in wanted} for run in (a, b))
+    left, right = (
+        {q: v for q, v in scores_of(run, (entry.name,))[entry.name].items() if q in wanted} for run in (a, b)
+    )
     found = compare(entry.name, left, right, higher_is_better=entry.traits.get("higher_is_better", True))
     if not found.n:
         raise UsageError(

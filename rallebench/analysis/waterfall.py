@@ -61,6 +61,11 @@ class Waterfall:
         """The ids that fell into ``stage``, in order."""
         return [one.qid for one in self.placed if one.stage == stage]
 
+    def within(self, qids: Collection[str]) -> Waterfall:
+        """The same for some of the questions only."""
+        placed = tuple(one for one in self.placed if one.qid in qids)
+        return Waterfall(placed, self.corpus_known, sum(one.by == "answers" for one in placed))
+
 
 def waterfall(
     examples: Sequence[Example], episodes: Iterable[Episode], corpus_pages: Collection[str] | None = None

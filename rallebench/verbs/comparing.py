@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from rallebench.analysis.many import compare_many
 from rallebench.analysis.runs import as_json, compare_runs, waterfall_of
 from rallebench.analysis.waterfall import STAGES
+from rallebench.bench import cost_text
+from rallebench.bench.score import cost_of
+from rallebench.bench.store import RunFolder
 from rallebench.verbs import VERBS, say, workbench_of
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_a", metavar="RUN_A")
     parser.add_argument("run_b", metavar="RUN_B")
+    parser.add_argument("others", nargs="*", metavar="RUN", help="more runs: a table of every metric, each against the first")
     parser.add_argument("--metric", default="", metavar="M", help="default: the first of em, accuracy, f1, … that both have")
 
 
 def _plain(value: Mapping[str, Any]) -> str:
+    if "metrics" in value:
+        return _table(value)
     a, b = value["runs"]
     flipped = ", ".join(value["flipped"][:20]) + (" …" if len(value["flipped"]) > 20 else "")
     return "\n".join(
@@ -27,26 +35,67 @@ def _plain(value: Mapping[str, Any]) -> str:
             f"{b} wins {value['wins']}, ties {value['ties']}, loses {value['losses']}",
             f"questions needed to see this difference: {value['needed'] or 'there is none'}",
             *([f"flipped: {flipped}"] if flipped else []),
+            *cost_text.side_by_side(value["runs"], value["cost"]),
         ]
     )
 
 
+def _table(value: Mapping[str, Any]) -> str:
+    """Metric by run; then every run against the first."""
+    wide = max(12, *(len(name) for name in value["runs"]))
+    lines = [f"{'':24}" + "".join(f"{name:>{wide + 2}}" for name in value["runs"]) + "       n"]
+    for name, row in value["metrics"].items():
+        shown = ("not scored" if cell["value"] is None else f"{cell['value']:.4f}" for cell in row)
+        lines.append(f"{name:24}" + "".join(f"{text:>{wide + 2}}" for text in shown) + f"{row[0]['n']:>8}")
+    lines.append(f"{value['metric']} against {value['runs'][0]}; p corrected for {len(value['against'])} comparisons (Holm):")
+    for one in value["against"]:
+        if one["difference"] is None:
+            lines.append(f"  {one['run']}: no question is scored in both")
+            continue
+        lines.append(
+            f"  {one['run']}: {one['difference']:+.4f}  [{one['low']:+.4f}, {one['high']:+.4f}]  p = {one['p']:.4f}, corrected "
+            f"{one['p_corrected']:.4f}; better on {one['wins']}, equal {one['ties']}, worse {one['losses']}"
+        )
+    return "\n".join(lines)
+
+
+def _several(runs: list[RunFolder], name: str) -> dict[str, Any]:
+    found = compare_many(runs, name)
+    for warning in found.warnings:
+        say(f"Warning: {warning}")
+    against = [
+        {**{part: getattr(one.paired, part) for part in one.paired.__slots__}, "run": one.name, "p_corrected": one.corrected}
+        for one in found.against
+    ]
+    return {
+        "runs": [side.name for side in found.sides],
+        "n": len(found.common),
+        "metric": found.metric,
+        "metrics": {metric: [asdict(cell) for cell in row] for metric, row in found.cells.items()},
+        "against": against,
+        "warnings": found.warnings,
+    }
+
+
 @VERBS.register(
     "compare",
-    about="compare two runs, question by question",
+    about="compare runs, question by question",
     example="rallebench compare my-first-run my-second-run --metric em",
     order=6.5,
     flags=_flags,
     plain=_plain,
 )
 def compare(args: argparse.Namespace) -> dict[str, Any]:
-    """Is the second run better than the first, and is that more than chance?"""
+    """Is another run better than the first, and is that more than chance?"""
     workbench = workbench_of(args)
+    if args.others:
+        names = [args.run_a, args.run_b, *args.others]
+        return _several([workbench.open_run(name) for name in names], args.metric)
     a, b = workbench.open_run(args.run_a), workbench.open_run(args.run_b)
     found, common = compare_runs(a, b, args.metric)
     if common.warning:
         say(f"Warning: {common.warning}")
-    return as_json(found, common, a.name, b.name)
+    return {**as_json(found, common, a.name, b.name), "cost": [cost_of(a), cost_of(b)]}
 
 
 def _analyse_flags(parser: argparse.ArgumentParser) -> None:

@@ -66,18 +66,18 @@ def test_every_control_has_a_name_that_scripts_can_rely_on(drawn: gr.Blocks) -> 
 
 def test_the_tabs_stand_in_the_agreed_order(drawn: gr.Blocks) -> None:
     bar = next(b for b in drawn.blocks.values() if isinstance(b, gr.Tabs) and b.elem_id == "tabs")
-    assert [tab.label for tab in bar.children] == ["Models", "Develop", "Benchmark", "Runs", "Chat", "Data", "Config"]
+    assert [tab.label for tab in bar.children] == ["Models", "Develop", "Benchmark", "Runs", "Compare", "Chat", "Data", "Config"]
 
 
 def test_no_field_is_checked_by_gradio_whose_message_names_none(drawn: gr.Blocks) -> None:
     """A wrong field in a hidden action would stop every button; ``form.read_chain`` says which field it is."""
     named = {b.elem_id: b for b in drawn.blocks.values() if getattr(b, "elem_id", None)}
-    ours = {name: b for name, b in named.items() if name.startswith(("models-", "develop-", "benchmark-", "chat-"))}
+    ours = {name: b for name, b in named.items() if name.startswith(("models-", "develop-", "benchmark-", "chat-", "compare-"))}
     numbers = {name: b for name, b in ours.items() if isinstance(b, gr.Number) and "-index-" not in name}
     assert {"develop-k-1", "develop-k-8", "benchmark-batch-size"} <= set(numbers)
     assert {(b.minimum, b.maximum, b.precision) for b in numbers.values()} == {(None, None, None)}
     strict = {name for name, b in ours.items() if isinstance(b, gr.Dropdown) and not b.allow_custom_value}
-    assert strict == {"benchmark-metrics", "benchmark-filter"}, "what others name may be gone at the next click"
+    assert strict == {"benchmark-metrics", "benchmark-filter", "compare-x"}, "what others name may be gone at the next click"
 
 
 def test_benchmark_offers_the_question_set_that_develop_shows(drawn: gr.Blocks) -> None:

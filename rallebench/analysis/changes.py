@@ -1,0 +1,88 @@
+"""What two runs were made of, and where they differ: which template line, which k, which model."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ABSENT = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``where``: what differs, in words; ``a`` and ``b``: both values as text."""
+
+    where: str
+    a: str
+    b: str
+
+
+def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
+    """The differences of two runs' ``spec`` (``run.json``), the chain's first; [] if both are made alike."""
+    left, right = a.get("settings", {}), b.get("settings", {})
+    found = list(_chain(left.get("chain") or {}, right.get("chain") or {}))
+    others = [key for key in {**left, **right} if key != "chain"]
+    for key in others:
+        found += _values(_said(key), left.get(key), right.get(key))
+    for key in ("dataset", "workflow", "limit", "seed"):
+        found += _values(_said(key), a.get(key), b.get(key))
+    return found
+
+
+def _chain(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
+    left, right = a.get("actions", []), b.get("actions", [])
+    for number in range(max(len(left), len(right))):
+        if number >= len(left) or number >= len(right):
+            one = (left if number < len(left) else right)[number]
+            whole = f"{one.get('kind')} {one.get('target', '')}".strip()
+            sides = (whole, ABSENT) if number < len(left) else (ABSENT, whole)
+            yield Change(f"action {number + 1}", *sides)
+            continue
+        yield from _values(f"action {number + 1}", left[number], right[number])
+
+
+def _values(where: str, a: Any, b: Any) -> Iterator[Change]:
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for key in {**a, **b}:
+            yield from _values(f"{where}: {_said(key)}", a.get(key), b.get(key))
+    elif a != b:
+        yield Change(where, _text(a), _text(b))
+
+
+def _said(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _text(value: Any) -> str:
+    return ABSENT if value is None else value if isinstance(value, str) else str(value)
+
+
+def pieces(a: str, b: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Both texts cut into (piece, whether the other lacks it), word by word.
+
+    >>> pieces("in one word", "in two words")
+    ([('in ', False), ('one word', True)], [('in ', False), ('two words', True)])
+    """
+    left, right = _words(a), _words(b)
+    mine: list[tuple[str, bool]] = []
+    theirs: list[tuple[str, bool]] = []
+    for kind, i, j, m, n in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        changed = kind != "equal"
+        for side, words in ((mine, left[i:j]), (theirs, right[m:n])):
+            if words:
+                side.append(("".join(words), changed))
+    return mine, theirs
+
+
+def _words(text: str) -> list[str]:
+    """Words with the space behind them, so that they join to the text again."""
+    found: list[str] = []
+    for part in text.splitlines(keepends=True):
+        start = 0
+        for end in range(1, len(part) + 1):
+            if end == len(part) or (part[end - 1].isspace() and not part[end].isspace()):
+                found.append(part[start:end])
+                start = end
+    return found

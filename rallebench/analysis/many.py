@@ -1,0 +1,173 @@
+"""Several runs of one question set beside each other: every metric with its interval, and who beats the first.
+
+Only questions that all runs share are counted. Runs after the first are compared with it, question by question,
+and their p-values corrected for as many comparisons (Holm 1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rallebench.analysis.paired import Paired, compare, holm
+from rallebench.bench.score import examples_of, score_episode
+from rallebench.bench.statistics import Mean, means
+from rallebench.bench.store import SCORES, RunFolder
+from rallebench.errors import UsageError
+from rallebench.files import read_own_jsonl
+from rallebench.metrics import metric
+from rallebench.types import Example
+
+HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
+"""What runs are compared by if nothing is chosen: the first that all have."""
+
+MOST_RUNS = 12
+
+Scores = Mapping[str, "float | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run. ``asked``: its questions; ``left_out``: those that another run does not share; ``failed`` and
+    ``unfinished``: of the shared ones, how many failed, and how many it has not answered yet."""
+
+    name: str
+    dataset: str
+    asked: int
+    left_out: int
+    failed: int
+    unfinished: int
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A run against the first. ``corrected``: its p for as many comparisons; None where nothing is comparable."""
+
+    name: str
+    paired: Paired
+    corrected: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """``cells``: metric → one mean per run, over the questions that *all* runs have scored; ``best``: metric → the
+    numbers of the runs with the best mean. ``against``: the runs after the first, by ``metric``."""
+
+    sides: tuple[Side, ...]
+    common: tuple[Example, ...]
+    metric: str
+    metrics: tuple[str, ...]
+    cells: Mapping[str, tuple[Mean, ...]]
+    best: Mapping[str, frozenset[int]]
+    against: tuple[Against, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know before believing the table, one sentence each."""
+        found = []
+        left = [f"{side.name} {side.left_out}" for side in self.sides if side.left_out]
+        if left:
+            found.append(
+                f"The runs asked different questions; only the {len(self.common)} that all share are compared "
+                f"(left out: {', '.join(left)})."
+            )
+        for side in self.sides:
+            parts = [f"{side.failed} failed"] * bool(side.failed) + [f"{side.unfinished} are not answered yet"] * bool(side.unfinished)  # fmt: skip
+            if parts:
+                found.append(f"{side.name}: {' and '.join(parts)}; these questions are left out for every run.")
+        return found
+
+
+def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> Many:
+    """All metrics of 2 to MOST_RUNS runs; ``chosen``: the metric of the differences ('' = the first headline).
+
+    Raises UsageError where there is nothing to compare: too few runs, one run twice, no common question, no
+    common metric.
+    """
+    if len(runs) < 2:
+        raise UsageError("Choose at least two runs to compare.")
+    if len(runs) > MOST_RUNS:
+        raise UsageError(f"{len(runs)} runs are too many to compare at once; choose at most {MOST_RUNS}.")
+    if len({run.name for run in runs}) < len(runs):
+        raise UsageError("One run is chosen twice; compare different runs.")
+    asked = [examples_of(run) for run in runs]
+    texts = [{e.question.qid: e.question.text for e in examples} for examples in asked]
+    common = [e for e in asked[0] if all(t.get(e.question.qid) == e.question.text for t in texts)]
+    if not common:
+        these = ", ".join(run.name for run in runs)
+        raise UsageError(f"The runs {these} share no question, so they cannot be compared.")
+    names = _metrics(runs, chosen)
+    chosen = metric(chosen).name if chosen else next((m for m in HEADLINES if m in names), names[0])
+    columns = [scores_of(run, names) for run in runs]
+    qids = [e.question.qid for e in common]
+    cells = {name: _row([column[name] for column in columns], qids) for name in names}
+    sides = tuple(_side(run, examples, set(qids)) for run, examples in zip(runs, asked))
+    best = {name: _best(name, row) for name, row in cells.items()}
+    return Many(sides, tuple(common), chosen, names, cells, best, _against(runs, columns, qids, chosen))
+
+
+def _metrics(runs: Sequence[RunFolder], chosen: str) -> tuple[str, ...]:
+    lists = [list(run.spec()["metrics"]) for run in runs]
+    names = [name for name in lists[0] if all(name in other for other in lists)]
+    if chosen and metric(chosen).name not in names:
+        names.append(metric(chosen).name)
+    if not names:
+        raise UsageError("The runs share no metric; choose one to score them all by.")
+    return tuple(names)
+
+
+def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    """Metric → question id → score; None where it failed or is not scored. Metrics that the run did not keep are
+    scored anew from its episodes."""
+    found: dict[str, dict[str, float | None]] = {name: {} for name in names}
+    for line in read_own_jsonl(run.path / SCORES):
+        if line.get("metric") in found and "qid" in line:
+            found[line["metric"]][line["qid"]] = line["value"]
+    absent = [name for name in names if not found[name]]
+    if absent:
+        episodes = run.episodes()
+        for example in examples_of(run):
+            if example.question.qid in episodes:
+                for score in score_episode(episodes[example.question.qid], example, absent):
+                    found[score.metric][score.qid] = score.value
+    return found
+
+
+def _row(columns: Sequence[Scores], qids: Sequence[str]) -> tuple[Mean, ...]:
+    both = [qid for qid in qids if all(_is_number(column.get(qid)) for column in columns)]
+    found = means({str(i): [column[qid] for qid in both] for i, column in enumerate(columns)})
+    return tuple(found[str(i)] for i in range(len(columns)))
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def _best(name: str, row: Sequence[Mean]) -> frozenset[int]:
+    values = [mean.value for mean in row]
+    known = [value for value in values if value is not None]
+    if not known or min(known) == max(known):
+        return frozenset()
+    top = max(known) if metric(name).traits.get("higher_is_better", True) else min(known)
+    return frozenset(i for i, value in enumerate(values) if value == top)
+
+
+def _side(run: RunFolder, examples: Sequence[Example], common: set[str]) -> Side:
+    lines = {qid: line for qid, line in run.lines().items() if qid in common}
+    failed = sum(bool(line.get("error")) for line in lines.values())
+    return Side(
+        run.name, str(run.spec()["spec"]["dataset"]), len(examples), len(examples) - len(common), failed,
+        len(common) - len(lines),
+    )  # fmt: skip
+
+
+def _against(
+    runs: Sequence[RunFolder], columns: Sequence[Mapping[str, Scores]], qids: Sequence[str], name: str
+) -> tuple[Against, ...]:
+    higher = metric(name).traits.get("higher_is_better", True)
+    kept = [{qid: column[name].get(qid) for qid in qids} for column in columns]
+    pairs = [compare(name, kept[0], other, higher_is_better=higher) for other in kept[1:]]
+    known = [i for i, pair in enumerate(pairs) if pair.p is not None]
+    corrected = dict(zip(known, holm([pairs[i].p or 0.0 for i in known])))
+    return tuple(Against(run.name, pair, corrected.get(i)) for i, (run, pair) in enumerate(zip(runs[1:], pairs)))

@@ -1,0 +1,128 @@
+"""The Compare tab: its handlers called as plain functions on a workspace with three runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import make_workspace
+
+from rallebench import benchmark
+from rallebench.errors import UsageError
+from rallebench.gui import views_compare
+from rallebench.gui.tabs import compare
+from rallebench.types import Action, Chain
+from rallebench.workbench import Workbench
+
+SEARCH = Action("retrieve", "{question}", "fstring", "tiny", 2)
+
+
+def chain(name: str, llm: str, template: str = "Read {response[0]}\nQuestion: {question}") -> Chain:
+    return Chain(name, (SEARCH, Action("generate", template, "fstring", llm)))
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+    workspace = make_workspace(tmp_path_factory.mktemp("compare") / "workspace")
+    bench = Workbench(workspace)
+    made = {"first": chain("a", "titan"), "<b>second</b>": chain("b", "echo", "Answer {question}"), "short": chain("a", "titan")}
+    for name, its in made.items():
+        limit = 5 if name == "short" else None
+        name = re.sub(r"\W", "", name)
+        list(bench.run(benchmark.prepare(bench.workspace, its, "tiny-qa", limit=limit, name=name, track=False)))
+    return bench
+
+
+SECOND = "bsecondb"
+
+
+def shown(bench: Workbench, *names: str, metric: str = "") -> list[Any]:
+    return compare.on_compare(bench, list(names), metric, "seconds_per_question")
+
+
+def saved(html: str) -> list[list[str]]:
+    """The rows of the first CSV file that a piece of the page offers."""
+    found = re.search(r"data:text/csv;base64,([^\"]+)", html)
+    assert found, "no CSV is offered"
+    return list(csv.reader(io.StringIO(b64decode(found[1]).decode())))
+
+
+def test_only_runs_with_a_report_are_offered_and_a_choice_that_is_gone_falls_away(bench: Workbench) -> None:
+    offered = compare.on_offer(bench, ["first", "deleted"])
+    assert sorted(name for name in offered["choices"]) == [SECOND, "first", "short"]
+    assert offered["value"] == ["first"]
+
+
+def test_runs_stand_beside_each_other_with_intervals_and_can_be_saved(bench: Workbench) -> None:
+    said, results, compared, table, differences, falls, other, plot = shown(bench, "first", SECOND)
+    assert said == "" and results["visible"] and compared == ["first", SECOND]
+    head, *rows = saved(table)
+    assert head[:5] == ["metric", "n", "first", "first low", "first high"]
+    em = next(row for row in rows if row[0] == "em")
+    assert (em[1], float(em[2]), float(em[5])) == ("8", 1 / 8, 0.0)
+    assert "no difference shown" in differences and other["value"] == SECOND
+    assert saved(falls)[1][0] == "first" and "n = 8" in falls
+    assert len(plot.data) == 2 and {bubble.name for bubble in plot.data} == {"first", SECOND}
+
+
+def test_runs_over_different_questions_are_compared_on_what_they_share(bench: Workbench) -> None:
+    _, _, _, table, _, falls, _, _ = shown(bench, "first", "short")
+    assert "only the 5 that all share are compared" in table
+    assert falls.count("n = 5") == 2, "the waterfalls count the same questions"
+
+
+@pytest.mark.parametrize(
+    ("names", "metric", "sentence"),
+    [
+        ((), "", "at least two runs"),
+        (("first", "nobody"), "", "There is no run"),
+        (("first", SECOND), "emm", "emm"),
+    ],
+)
+def test_a_refusal_stands_on_the_page_and_hides_old_results(
+    bench: Workbench, names: tuple[str, ...], metric: str, sentence: str
+) -> None:
+    said, results, *_ = shown(bench, *names, metric=metric)
+    assert sentence in said and "rb-error" in said
+    assert not results["visible"]
+
+
+def test_what_was_changed_and_the_questions_that_flipped_stand_below(bench: Workbench) -> None:
+    changed, flipped, _, _ = compare.on_pair(bench, ["first", SECOND], "", SECOND)
+    assert "action 2: template" in changed and "<mark>" in changed and "titan" in changed
+    assert [(row[0], row[2], row[5]) for row in flipped["value"]] == [("q1", "Titan", "worse")]
+
+
+def test_a_question_shows_both_answers_step_by_step_and_opens_in_develop(bench: Workbench) -> None:
+    question, opens = compare.on_question(bench, ["first", SECOND], SECOND, "q1")
+    assert "Which moon of Saturn has a thick atmosphere?" in question and "2. prompt" in question
+    assert opens["interactive"]
+    opened = compare.on_open(bench, ["first", SECOND], SECOND, "q1")
+    assert (opened["run"], opened["position"]) == (SECOND, 1)
+
+
+def test_a_question_that_is_gone_is_one_sentence(bench: Workbench) -> None:
+    with pytest.raises(UsageError, match="not in both runs any more; press Compare again"):
+        compare.on_question(bench, ["first", SECOND], SECOND, "q99")
+
+
+def test_names_and_texts_are_shown_as_they_are_and_never_run() -> None:
+    from rallebench.analysis.changes import Change
+
+    shown = views_compare.changed([Change("<i>", "<script>1</script>", "2")], "<b>a</b>", "b")
+    assert "<script>" not in shown and "&lt;script&gt;" in shown and "<b>a</b>" not in shown
+
+
+def test_every_stage_of_the_waterfall_has_a_colour_and_a_short_name() -> None:
+    assert set(views_compare.STAGE_COLOURS) == set(views_compare.SHORT) == set(views_compare.STAGES)
+
+
+def test_a_cost_that_no_run_has_leaves_a_sentence_in_place_of_the_plot() -> None:
+    plot = views_compare.deployment([("a", {"metrics": {}})], "em", "seconds_per_question")
+    assert not plot.data and "No run has both" in json.dumps(plot.to_plotly_json()["layout"])
