@@ -1,4 +1,4 @@
-"""``import``: bring a corpus or a question set into the workspace."""
+"""``import``: bring a corpus, a question set or another program's predictions into the workspace."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rallebench.analysis.predictions import READERS, import_run
 from rallebench.corpora import CORPORA
 from rallebench.corpora.imported import Corpus, Importing
 from rallebench.datasets import DATASETS
 from rallebench.errors import UsageError
 from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.workbench import Workbench
 
 PACE = 2.0
 """Seconds between two lines of progress."""
@@ -20,18 +22,20 @@ PACE = 2.0
 
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="FILE", help="a file, or a folder of documents")
-    parser.add_argument("--kind", choices=("corpus", "dataset"), required=True)
+    parser.add_argument("--kind", choices=("corpus", "dataset", "predictions"), required=True)
     parser.add_argument("--name", required=True, metavar="N")
     parser.add_argument(
         "--format",
         default="",
         metavar="F",
-        help=f"corpus: {', '.join(CORPORA.names())}; dataset: {', '.join(DATASETS.names())} (default: recognised)",
+        help=f"corpus: {', '.join(CORPORA.names())}; dataset: {', '.join(DATASETS.names())}; "
+        f"predictions: {', '.join(READERS)} (default: recognised)",
     )
     parser.add_argument(
         "--page-map", type=Path, metavar="FILE", help="passage id → page id: JSON, JSON lines or TSV"
     )
     parser.add_argument("--skip-bad", action="store_true", help="leave bad rows out and count them")
+    parser.add_argument("--dataset", default="", metavar="D", help="predictions: the question set that they answer")
 
 
 def _plain(value: dict[str, Any]) -> str:
@@ -41,7 +45,7 @@ def _plain(value: dict[str, Any]) -> str:
 
 @VERBS.register(
     "import",
-    about="bring a corpus or a question set into the workspace",
+    about="bring a corpus, questions or predictions into the workspace",
     example="rallebench import wiki.tsv --kind corpus --name wiki --page-map pages.json",
     order=2,
     flags=_flags,
@@ -56,6 +60,8 @@ def import_(args: argparse.Namespace) -> dict[str, Any]:
         made = workbench.import_dataset(args.name, args.source, form=args.format, skip_bad=args.skip_bad)
         problems = [problem._asdict() for problem in made.problems]
         return {"name": made.name, "rows": made.questions, "skipped": made.skipped, "problems": problems}
+    if args.kind == "predictions":
+        return _predictions(args, workbench)
     progress = workbench.import_corpus(
         args.name, args.source, form=args.format, page_map=args.page_map, skip_bad=args.skip_bad
     )
@@ -64,6 +70,19 @@ def import_(args: argparse.Namespace) -> dict[str, Any]:
         say(f"Warning: {corpus.passages_without_page} of {corpus.passages} passages have no page.")
     bad = [problem.model_dump() for problem in corpus.problems]
     return {"name": corpus.name, "rows": corpus.passages, "skipped": corpus.skipped, "problems": bad}
+
+
+def _predictions(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
+    """A run of that name, scored."""
+    if not args.dataset:
+        raise UsageError("Predictions answer a question set; name it with --dataset.")
+    source = args.source
+    run = import_run(workbench.workspace, source, args.dataset, args.name, form=args.format, skip_bad=args.skip_bad)
+    report = run.report() or {}
+    without = report["n_errors"]
+    if without:
+        say(f"Warning: {without} of {report['n']} questions have no prediction; they count as failed.")
+    return {"name": run.name, "rows": report["n"] - without, "skipped": without, "problems": []}
 
 
 def _told(progress: Iterator[Importing | Corpus]) -> Corpus:

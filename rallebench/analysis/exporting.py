@@ -1,0 +1,117 @@
+"""A run as files that other tools read: TREC run and qrels, KILT predictions, one line per question."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rallebench.bench.ralle_files import reduced_row
+from rallebench.bench.score import examples_of, score_episode
+from rallebench.bench.store import RunFolder
+from rallebench.types import Episode, Example, Hit
+
+TAG = re.compile(r"\s+")
+
+
+def answered(run: RunFolder) -> Iterator[tuple[Example, Episode]]:
+    """Every question that has been asked, in the run's order; a failed one has its ``error``."""
+    episodes = run.episodes()
+    for example in examples_of(run):
+        if example.question.qid in episodes:
+            yield example, episodes[example.question.qid]
+
+
+def trec_run(run: RunFolder) -> Iterator[str]:
+    """``qid Q0 page rank score tag``: every page that was retrieved, once, at its best rank.
+
+    trec_eval orders by score and breaks ties by name: where scores do not fall strictly, 1/rank stands in
+    their place, so that the order stays what it was.
+    """
+    tag = TAG.sub("_", run.name)
+    for example, episode in answered(run):
+        if episode.error:
+            continue
+        pages: dict[str, Hit] = {}
+        for hit in episode.hits:
+            pages.setdefault(hit.passage.page_id or hit.passage.doc_id, hit)
+        scores = [hit.score for hit in pages.values()]
+        falling = all(a > b for a, b in zip(scores, scores[1:]))
+        for rank, (page, hit) in enumerate(pages.items(), 1):
+            score = hit.score if falling else 1.0 / rank
+            yield f"{_token(example.question.qid)} Q0 {_token(page)} {rank} {score:.9g} {tag}\n"
+
+
+def trec_qrels(run: RunFolder) -> Iterator[str]:
+    """``qid 0 page 1`` for every gold page of the run's questions."""
+    for example in examples_of(run):
+        for page in sorted(example.gold.pages):
+            yield f"{_token(example.question.qid)} 0 {_token(page)} 1\n"
+
+
+def _token(text: str) -> str:
+    """TREC's columns are separated by blanks, so an identifier has none."""
+    return TAG.sub("_", text.strip()) or "_"
+
+
+def kilt(run: RunFolder) -> Iterator[str]:
+    """KILT's predictions, a JSON object a line. A failed question is left out: nobody shall score it as empty."""
+    for example, episode in answered(run):
+        if not episode.error:
+            yield json.dumps(reduced_row(example.record, episode), ensure_ascii=False) + "\n"
+
+
+def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """One flat row per question: id, question, gold, answer, error, pages, seconds and every metric of the run."""
+    metrics = tuple(run.spec()["metrics"])
+    for example, episode in answered(run):
+        pages = list(dict.fromkeys(hit.passage.page_id for hit in episode.hits))
+        yield {
+            "id": example.question.qid,
+            "question": example.question.text,
+            "gold": list(example.gold.answers),
+            "gold_pages": sorted(example.gold.pages),
+            "answer": episode.answer,
+            "error": episode.error,
+            "pages": pages,
+            "seconds": round(sum(step.seconds for step in episode.steps), 6),
+            **{s.metric: s.value for s in score_episode(episode, example, metrics) if s.metric != "seconds"},
+        }
+
+
+def jsonl(run: RunFolder) -> Iterator[str]:
+    """``rows`` as JSON lines."""
+    for row in rows(run):
+        yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def table(run: RunFolder) -> Iterator[str]:
+    """``rows`` as CSV; lists are joined by `` | ``, what is not scored is empty."""
+    heads: list[str] = []
+    for row in rows(run):
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if not heads:
+            heads = list(row)
+            writer.writerow(heads)
+        writer.writerow([_cell(row[head]) for head in heads])
+        yield text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return " | ".join(value) if isinstance(value, list) else value
+
+
+FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {
+    "trec": (trec_run, "run"),
+    "qrels": (trec_qrels, "qrels"),
+    "kilt": (kilt, "jsonl"),
+    "jsonl": (jsonl, "jsonl"),
+    "csv": (table, "csv"),
+}
+"""Form → (lines of a run, ending of a file)."""

@@ -1,0 +1,118 @@
+"""A run leaves as files that other tools read; other tools' predictions come in as runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from small_workspace import CommandLine, make_workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return make_workspace(tmp_path / "workspace")
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    found = CommandLine(capfd, workspace)
+    ran = found("run", "--dataset", "tiny-qa", "--no-mlflow", "--chain", "read", "--name", "a b", "--llm", "picky")
+    assert ran.code in (0, 1)
+    return found
+
+
+def exported(rallebench: CommandLine, form: str) -> str:
+    ran = rallebench("export", "a b", "--format", form)
+    assert ran.code == 0, ran.err
+    return ran.out
+
+
+def predicted(rallebench: CommandLine, file: Path, *more: str) -> object:
+    return rallebench("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "back", *more)
+
+
+def test_a_trec_run_has_every_page_once_in_the_order_in_which_it_was_found(rallebench: CommandLine) -> None:
+    lines = [line.split() for line in exported(rallebench, "trec").splitlines()]
+    assert all(len(line) == 6 and line[1] == "Q0" and line[5] == "a_b" for line in lines)
+    by_question: dict[str, list[list[str]]] = {}
+    for line in lines:
+        by_question.setdefault(line[0], []).append(line)
+    for found in by_question.values():
+        assert [int(line[3]) for line in found] == list(range(1, len(found) + 1))
+        assert len({line[2] for line in found}) == len(found)
+        scores = [float(line[4]) for line in found]
+        assert all(a > b for a, b in zip(scores, scores[1:])), "trec_eval would break a tie by name"
+
+
+def test_qrels_name_every_gold_page(rallebench: CommandLine) -> None:
+    assert exported(rallebench, "qrels").splitlines()[0] == "q1 0 p1 1"
+    assert len(exported(rallebench, "qrels").splitlines()) == 8
+
+
+def test_a_failed_question_is_left_out_of_predictions_and_stands_in_tables_with_its_error(
+    rallebench: CommandLine,
+) -> None:
+    table = list(csv.DictReader(io.StringIO(exported(rallebench, "csv"))))
+    rows = [json.loads(line) for line in exported(rallebench, "jsonl").splitlines()]
+    failed = [row["id"] for row in rows if row["error"]]
+    assert failed and [row["id"] for row in table if row["error"]] == failed
+    assert all(row["em"] == "" for row in table if row["error"]), "what failed is not scored 0"
+    kept = [json.loads(line)["id"] for line in exported(rallebench, "kilt").splitlines()]
+    assert kept == [row["id"] for row in rows if not row["error"]]
+    assert f"{len(failed)} failed questions are left out" in rallebench("export", "a b", "--format", "kilt").err
+
+
+@pytest.mark.parametrize(("form", "metric"), [("kilt", "em"), ("trec", "Rprec")])
+def test_what_was_exported_comes_back_with_the_same_scores(
+    rallebench: CommandLine, tmp_path: Path, form: str, metric: str
+) -> None:
+    file = tmp_path / f"predictions.{form}"
+    assert rallebench("export", "a b", "--format", form, "--out", file).code == 0
+    ran = predicted(rallebench, file)
+    assert ran.code == 0, ran.err  # type: ignore[attr-defined]
+    assert "have no prediction; they count as failed" in ran.err  # type: ignore[attr-defined]
+    found = rallebench("compare", "a b", "back", "--metric", metric, "--json").json
+    assert found["n"] > 0 and found["difference"] == 0.0 and found["ties"] == found["n"]
+
+
+def test_a_table_of_answers_becomes_a_run_that_is_scored_by_what_it_holds(
+    rallebench: CommandLine, tmp_path: Path, workspace: Path
+) -> None:
+    file = tmp_path / "answers.csv"
+    file.write_text("id,prediction\nq1,Titan\nq2,Charon\n", encoding="utf-8")
+    assert predicted(rallebench, file).code == 0  # type: ignore[attr-defined]
+    report = json.loads((workspace / "runs" / "back" / "report.json").read_text())
+    assert report["metrics"]["em"] | {"low": 0, "high": 0} == {"value": 0.5, "low": 0, "high": 0, "n": 2}
+    assert report["n_errors"] == 6
+    assert not {"Rprec", "seconds", "prompt_tokens"} & set(report["metrics"]), "nothing is said of pages or costs"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("p.jsonl", '{"id": "q1", "answer": "x"}\n{"id": "q9", "answer": "x"}\n', "does not have: 'q9' in line 2"),
+        ("p.jsonl", '{"id": "q1", "answer": "x"}\n{"id": "q1", "answer": "y"}\n', "stand there twice: 'q1' in line 2"),
+        ("p.jsonl", '{"id": "z", "answer": "x"}\n', "No id of"),
+        ("p.jsonl", '{"answer": "x"}\n', "line 1 has no 'id'"),
+        ("p.csv", "name,text\nq1,x\n", "needs a header row with the columns id and answer"),
+        ("p.run", "q1 Q0 p1 first 2.0 tag\n", "line 1 is not 'qid Q0 page rank score tag'"),
+        ("p.txt", "what is this\n", "in no known form of predictions"),
+    ],
+)
+def test_a_file_that_cannot_be_believed_is_one_sentence_and_leaves_no_run(
+    rallebench: CommandLine, tmp_path: Path, workspace: Path, name: str, text: str, sentence: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    ran = predicted(rallebench, file)
+    assert ran.code == 2 and sentence in ran.last  # type: ignore[attr-defined]
+    assert not (workspace / "runs" / "back").exists()
+
+
+def test_bad_lines_are_left_out_on_demand(rallebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "p.jsonl"
+    file.write_text('{"id": "q1", "answer": "Titan"}\n{"id": "q9", "answer": "x"}\n', encoding="utf-8")
+    assert predicted(rallebench, file, "--skip-bad").code == 0  # type: ignore[attr-defined]
