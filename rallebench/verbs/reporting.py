@@ -1,0 +1,39 @@
+"""``report``: a run or a comparison as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rallebench.errors import UsageError
+from rallebench.files import writing
+from rallebench.verbs import VERBS, workbench_of
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.html")
+    parser.add_argument("--metric", default="", metavar="M", help="of the differences between several runs")
+
+
+@VERBS.register(
+    "report",
+    about="write a run, or a comparison of runs, as one HTML file that opens offline",
+    example="rallebench report my-run --out my-run.html",
+    order=6.8,
+    flags=_flags,
+    plain=lambda value: f"{value['file']}: {value['bytes'] / 1e6:.2f} MB",
+)
+def report(args: argparse.Namespace) -> dict[str, Any]:
+    """The file, and its size in bytes."""
+    from rallebench.gui.report_page import comparison_page, run_page
+
+    workbench = workbench_of(args)
+    runs = [workbench.open_run(name) for name in args.runs]
+    if not all(run.report() for run in runs):
+        raise UsageError("A run without a report cannot be shown; let it end, or resume it.")
+    page = run_page(runs[0], workbench.workspace) if len(runs) == 1 else comparison_page(runs, workbench.workspace, args.metric)
+    with writing(args.out) as handle:
+        size = sum(handle.write(part.encode("utf-8", "replace")) for part in page)
+    return {"runs": [run.name for run in runs], "file": str(args.out), "bytes": size}

@@ -1,0 +1,54 @@
+"""A run or a comparison as one HTML file: whole, small, and without a word to a network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from small_workspace import CommandLine, make_workspace
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    found = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
+    for name, llm in (("first", "titan"), ("second", "echo")):
+        asked = ("run", "--dataset", "tiny-qa", "--no-mlflow", "--chain", "read", "--name", name, "--llm", llm)
+        assert found(*asked).code == 0
+    return found
+
+
+def written(rallebench: CommandLine, tmp_path: Path, *runs: str) -> str:
+    ran = rallebench("report", *runs, "--out", tmp_path / "report.html", "--json")
+    assert ran.code == 0, ran.err
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert ran.json["bytes"] == len(text.encode())
+    return text
+
+
+def test_a_run_is_shown_with_its_metrics_its_chain_and_every_question(rallebench: CommandLine, tmp_path: Path) -> None:
+    text = written(rallebench, tmp_path, "first")
+    assert text.count("<details>") >= 8 and "Which moon of Saturn has a thick atmosphere?" in text
+    for part in ("Where questions were lost", "95 % interval", "Passages: {response[0]}", "Question: Which moon of Saturn"):
+        assert part in text
+
+
+def test_a_comparison_shows_the_difference_what_was_changed_and_what_flipped(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    text = written(rallebench, tmp_path, "first", "second")
+    assert "action 2: target" in text and "paired permutation" in text
+    assert "1 question changed its score" in text
+
+
+def test_the_file_asks_nothing_of_a_network_and_runs_nothing(rallebench: CommandLine, tmp_path: Path) -> None:
+    for runs in (("first",), ("first", "second")):
+        text = written(rallebench, tmp_path, *runs)
+        assert not re.search(r"(?:src|href)=\"(?!data:text/csv)", text) and "url(" not in text and "@import" not in text
+        assert "<script" not in text and "default-src 'none'" in text
+
+
+def test_a_run_that_is_not_there_is_one_sentence_and_no_file(rallebench: CommandLine, tmp_path: Path) -> None:
+    ran = rallebench("report", "nobody", "--out", tmp_path / "no.html")
+    assert ran.code == 2 and "There is no run 'nobody'" in ran.last
+    assert not (tmp_path / "no.html").exists()
