@@ -27,7 +27,7 @@ LAYERS = [
     {"benchmark", "loads"},
     {"tradeoff", "data_verbs", "model_verbs", "analysis"},
     {"workbench"},
-    {"serving"},
+    {"serving", "sweeps"},
     {"verbs"},
     {"gui"},
     {"cli", "__main__"},
@@ -49,6 +49,8 @@ HEAVY = {
     "openai",
     "bitsandbytes",
     "sentence_transformers",
+    "sacrebleu",
+    "jieba",
 }
 
 

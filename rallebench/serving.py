@@ -1,0 +1,236 @@
+"""A chain as an OpenAI-compatible endpoint: other programs talk to it as to a model.
+
+``GET /v1/models``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last user message is
+the question, what stands before it the history; a system message is not used, since the chain has its own
+prompts. An answer carries its sources under ``rallebench``.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rallebench.bench.single import Delta
+from rallebench.endpoints.addresses import is_loopback
+from rallebench.errors import UsageError
+from rallebench.types import Chain, Episode, Message
+from rallebench.workbench import Workbench
+
+KEY_VARIABLE = "RALLEBENCH_API_KEY"
+MAX_BODY_BYTES = 4 * 2**20
+ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
+
+
+class Refused(Exception):
+    """A request that is answered with ``status`` and one sentence."""
+
+    def __init__(self, status: int, message: str, kind: str = "invalid_request_error") -> None:
+        super().__init__(message)
+        self.status, self.message, self.kind = status, message, kind
+
+    def body(self) -> dict[str, Any]:
+        """The error as OpenAI's clients read it."""
+        return {"error": {"message": self.message, "type": self.kind, "param": None, "code": None}}
+
+
+def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message], str, bool]:
+    """(name of the chain, history, question, whether to stream) of a request's JSON. Raises Refused."""
+    if not isinstance(body, dict):
+        raise Refused(400, "The body must be a JSON object with 'model' and 'messages'.")
+    name = body.get("model") or next(iter(names))
+    if name not in names:
+        raise Refused(404, f"There is no chain {name!r} here; served: {', '.join(names)}.", "not_found_error")
+    if body.get("n") not in (None, 1):
+        raise Refused(400, "n must be 1: a chain gives one answer.")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise Refused(400, "'messages' must be a list with at least one user message.")
+    turns = [_message(message, number) for number, message in enumerate(messages, 1)]
+    told = [turn for turn in turns if turn.role in ("user", "assistant")]
+    if not told or told[-1].role != "user" or not told[-1].content.strip():
+        raise Refused(400, "The last message must be a user's question.")
+    return name, told[:-1], told[-1].content, bool(body.get("stream"))
+
+
+def _message(message: Any, number: int) -> Message:
+    role = message.get("role") if isinstance(message, dict) else None
+    if role not in ROLES:
+        raise Refused(400, f"Message {number} has no known role; give user or assistant.")
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content]
+        if not all(isinstance(part, str) for part in parts):
+            raise Refused(400, f"Message {number} holds something other than text; a chain reads text only.")
+        content = "".join(part for part in parts if part)
+    if not isinstance(content, (str, type(None))):
+        raise Refused(400, f"Message {number}: 'content' must be text.")
+    return Message(str(role), content or "")
+
+
+def answer(workbench: Workbench, chain: Chain, history: list[Message], question: str) -> Iterator[str | Episode]:
+    """Pieces of the answer as they are written, then the Episode. The pieces join to its answer."""
+    last = _last(chain)
+    said = ""
+    for event in workbench.chat(chain, history, question):
+        if isinstance(event, Delta) and event.index == last:
+            said += event.text
+            yield event.text
+        elif isinstance(event, Episode):
+            if not event.error and event.answer.startswith(said) and event.answer != said:
+                yield event.answer[len(said) :]
+            yield event
+
+
+def _last(chain: Chain) -> int:
+    """The number of the action whose text is the answer while it is written; −1 if that is not known."""
+    actions = chain.actions
+    end = next((i for i, action in enumerate(actions) if not action.template), len(actions)) - 1
+    return end if end >= 0 and actions[end].kind == "generate" else -1
+
+
+def usage(episode: Episode) -> dict[str, int]:
+    """Tokens of all steps."""
+    read = sum(step.reply.prompt_tokens for step in episode.steps)
+    written = sum(step.reply.completion_tokens for step in episode.steps)
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def sources(episode: Episode) -> dict[str, Any]:
+    """What was retrieved, each passage once, best first."""
+    hits = {hit.passage.doc_id: hit for hit in episode.hits}
+    return {
+        "sources": [
+            {"doc_id": h.passage.doc_id, "page_id": h.passage.page_id, "title": h.passage.title, "text": h.passage.text, "score": h.score}
+            for h in hits.values()
+        ]
+    }  # fmt: skip
+
+
+def whole(name: str, episode: Episode) -> dict[str, Any]:
+    """A chat completion."""
+    message = {"role": "assistant", "content": episode.answer}
+    return {
+        **_head(name, "chat.completion"),
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "usage": usage(episode),
+        "rallebench": sources(episode),
+    }
+
+
+def streamed(name: str, pieces: Iterator[str | Episode]) -> Iterator[str]:
+    """Server-sent events of a chat completion; an error in the middle is one, too."""
+    head = _head(name, "chat.completion.chunk")
+
+    def event(delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return f"data: {json.dumps({**head, 'choices': [choice], **more}, ensure_ascii=False)}\n\n"
+
+    yield event({"role": "assistant", "content": ""})
+    for piece in pieces:
+        if isinstance(piece, str):
+            yield event({"content": piece})
+        elif piece.error:
+            yield f"data: {json.dumps(Refused(500, piece.error, 'server_error').body(), ensure_ascii=False)}\n\n"
+        else:
+            yield event({}, "stop", usage=usage(piece), rallebench=sources(piece))
+    yield "data: [DONE]\n\n"
+
+
+def _head(name: str, kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": name}
+
+
+def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "") -> Any:
+    """The ASGI application. ``key``: what the Authorization header must bear, '' = anyone may ask."""
+    from starlette.applications import Starlette
+    from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response, StreamingResponse
+    from starlette.routing import Route
+
+    def allowed(request: Request) -> None:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        if key and not hmac.compare_digest(given.encode(), key.encode()):
+            raise Refused(401, f"The key is wrong; send the one of {KEY_VARIABLE} as a bearer token.", "authentication_error")
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def models(request: Request) -> Response:
+        allowed(request)
+        data = [{"id": name, "object": "model", "created": 0, "owned_by": "rallebench"} for name in names]
+        return JSONResponse({"object": "list", "data": data})
+
+    async def completions(request: Request) -> Response:
+        allowed(request)
+        name, history, question, stream = read_turn(await _json(request), names)
+        pieces = answer(workbench, names[name], history, question)
+        if stream:
+            return StreamingResponse(iterate_in_threadpool(streamed(name, pieces)), media_type="text/event-stream")
+        episode = await run_in_threadpool(_episode, pieces)
+        if episode.error:
+            raise Refused(500, episode.error, "server_error")
+        return JSONResponse(whole(name, episode))
+
+    async def refused(request: Request, error: Any) -> Response:
+        return JSONResponse(error.body(), status_code=error.status)
+
+    routes = [
+        Route("/health", health),
+        Route("/v1/models", models),
+        Route("/v1/chat/completions", completions, methods=["POST"]),
+    ]
+    return Starlette(routes=routes, exception_handlers={Refused: refused})
+
+
+def _episode(pieces: Iterator[str | Episode]) -> Episode:
+    for piece in pieces:
+        if isinstance(piece, Episode):
+            return piece
+    raise AssertionError("an answer ends with its episode")
+
+
+async def _json(request: Any) -> Any:
+    # A page of another site may send text/plain without asking the browser's leave, JSON it may not.
+    if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
+        raise Refused(415, "Send JSON with the header Content-Type: application/json.")
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY_BYTES:
+            raise Refused(413, f"The request is longer than {MAX_BODY_BYTES // 2**20} MB.")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "The body is no valid JSON.") from None
+
+
+def key_for(host: str) -> str:
+    """The key of the environment. Raises UsageError where others could ask without one."""
+    key = os.environ.get(KEY_VARIABLE, "")
+    name = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    if not key and not is_loopback(f"http://{name}"):
+        raise UsageError(f"Binding {host} lets others ask: set {KEY_VARIABLE} to a key that they must send, or bind 127.0.0.1.")
+    return key
+
+
+def serve(workbench: Workbench, names: Mapping[str, Chain], host: str, port: int) -> None:
+    """Load what the chains need and answer until interrupted. Raises RalleError."""
+    import uvicorn
+
+    key = key_for(host)
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host.strip("[]"), port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"Nobody can listen on {host}:{port} ({reason}); choose another --port or --host.") from None
+    with listening:
+        app = application(workbench, names, key)
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])

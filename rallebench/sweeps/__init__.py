@@ -1,0 +1,117 @@
+"""Sweeps: one chain, some of its fields varied, every variant a run of its own that is compared with the others."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.benchmark import with_overrides
+from rallebench.chain.ralle import override
+from rallebench.errors import UsageError
+from rallebench.sweeps._labels import label_of
+from rallebench.types import Chain
+
+MOST_CELLS = 64
+WAYS = ("one-factor", "grid")
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A field of the chain and the values that it takes: ``k``, ``retriever``, ``llm``, a generation setting, or
+    ``N.field`` for action N, counted from 1. ``labels``: how each value is called in names and plots."""
+
+    field: str
+    values: tuple[Any, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One variant: ``changes``, field → label of its value ({} = the chain as it is), and the chain itself."""
+
+    changes: Mapping[str, str]
+    chain: Chain
+
+    @property
+    def label(self) -> str:
+        """What it is called: ``k=5, retriever=mine``."""
+        return ", ".join(f"{field}={label}" for field, label in self.changes.items()) or "base"
+
+
+def factor(text: str, read: Any) -> Factor:
+    """``field=value,value,…`` → Factor. ``read`` turns ``["field=value"]`` into a mapping, as ``--set`` does.
+
+    A value of a template that is the path of a file stands for the file's text. Raises UsageError.
+    """
+    field, equals, rest = text.partition("=")
+    field = field.strip()
+    parts = [part.strip() for part in rest.split(",") if part.strip()]
+    if not equals or not field or not parts:
+        raise UsageError(f"{text!r} names no field with values; write it as in k=2,4,6.")
+    values, labels = [], []
+    for part in parts:
+        file = Path(part).expanduser()
+        if field.endswith("template") and file.is_file():
+            try:
+                values.append(file.read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError) as error:
+                raise UsageError(f"The template {file} cannot be read ({error}).") from None
+            labels.append(file.stem)
+        else:
+            values.append(read([f"{field}={part}"])[field])
+            labels.append(part)
+    if len(set(labels)) < len(labels):
+        raise UsageError(f"{field} takes a value twice: {', '.join(labels)}; give each once.")
+    return Factor(field, tuple(values), tuple(labels))
+
+
+def cells(chain: Chain, factors: Sequence[Factor], way: str = "one-factor") -> list[Cell]:
+    """Every variant once. ``one-factor``: each factor by itself, the rest as in the chain; ``grid``: all combinations.
+
+    Largest k first: a smaller k is then answered from what a larger one retrieved. Raises UsageError for a field
+    that no action has, and for more than MOST_CELLS variants.
+    """
+    if way not in WAYS:
+        raise UsageError(f"A sweep is {' or '.join(WAYS)}, not {way!r}.")
+    if not factors:
+        raise UsageError("Nothing is varied; name at least one field with its values.")
+    fields = [one.field for one in factors]
+    if len(set(fields)) < len(fields):
+        raise UsageError("A field is varied twice; put all its values into one list.")
+    found: list[Cell] = []
+    for choice in _choices(factors, way):
+        changed = chain
+        for one, number in choice:
+            changed = changed_by(changed, one.field, one.values[number])
+        if any(cell.chain == changed for cell in found):
+            continue
+        found.append(Cell({one.field: one.labels[number] for one, number in choice}, changed))
+        if len(found) > MOST_CELLS:
+            raise UsageError(f"That is more than {MOST_CELLS} variants; vary fewer fields or values.")
+    return sorted(found, key=lambda cell: -max((a.k for a in cell.chain.actions if a.kind == "retrieve"), default=0))
+
+
+def _choices(factors: Sequence[Factor], way: str) -> Iterator[tuple[tuple[Factor, int], ...]]:
+    if way == "grid":
+        yield from itertools.product(*([(one, i) for i in range(len(one.values))] for one in factors))
+        return
+    for one in factors:
+        for number in range(len(one.values)):
+            yield ((one, number),)
+
+
+def changed_by(chain: Chain, field: str, value: Any) -> Chain:
+    """The chain with one field changed everywhere, or in one action. Raises UsageError."""
+    if field == "retriever":
+        return override(chain, retriever=str(value))
+    if field == "llm":
+        return override(chain, llm=str(value))
+    return with_overrides(chain, {field: value})
+
+
+def run_name(sweep: str, cell: Cell) -> str:
+    """The name of a cell's run: a folder name that tells sweep and variant."""
+    return label_of(sweep, cell.label)

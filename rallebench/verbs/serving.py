@@ -1,0 +1,39 @@
+"""``serve``: chains as an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rallebench.bench.perform import Backends
+from rallebench.serving import KEY_VARIABLE, serve
+from rallebench.verbs import VERBS, say, workbench_of
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--chain", action="append", required=True, metavar="FILE|NAME", help="may be given several times; the first answers by default"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help=f"another than this machine's needs {KEY_VARIABLE}")
+    parser.add_argument("--port", type=int, default=8001)
+
+
+@VERBS.register(
+    "serve",
+    about="answer other programs: a chain as an OpenAI-compatible endpoint",
+    example="rallebench serve --chain starter --port 8001",
+    order=98,
+    flags=_flags,
+)
+def serve_(args: argparse.Namespace) -> dict[str, Any] | None:
+    """Load the chains and answer until interrupted."""
+    workbench = workbench_of(args)
+    chains = [workbench.workspace.chain(name) for name in args.chain]
+    for chain in chains:
+        for piece in workbench.load_for(chain):
+            if not isinstance(piece, Backends):
+                say(piece)
+    names = {chain.name: chain for chain in chains}
+    say(f"Answering as {', '.join(names)} on http://{args.host}:{args.port}/v1 (stop with Ctrl-C)")
+    serve(workbench, names, args.host, args.port)
+    return None

@@ -1,0 +1,92 @@
+"""``sweep``: vary fields of a chain, run every variant, name the winner."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.errors import BackendError
+from rallebench.sweeps import WAYS, cells, factor
+from rallebench.sweeps.running import Ended, Swept, Working, as_json, opened, sweep
+from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.verbs.chains import overridden, override_flags
+from rallebench.workspace import DEFAULT_DATASET, parse_settings
+
+PACE = 2.0
+"""Seconds between two lines of progress."""
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--chain", metavar="FILE|NAME", help="without it the sweep --name is only shown")
+    parser.add_argument("--vary", action="append", default=[], metavar="FIELD=V,V,…", help="k=2,4,6  retriever=a,b  llm=a,b  2.template=a.txt,b.txt  temperature=0,0.7")  # fmt: skip
+    parser.add_argument("--way", choices=WAYS, default=WAYS[0], help="one-factor: one field at a time (default); grid: all combinations")
+    parser.add_argument("--name", default="", metavar="SWEEP", help="the same name again continues a sweep that was stopped")
+    parser.add_argument("--dataset", metavar="FILE|NAME")
+    parser.add_argument("--limit", type=int, metavar="N")
+    parser.add_argument("--metric", default="", metavar="M", help="what decides who wins")
+    parser.add_argument("--metrics", metavar="M,…")
+    parser.add_argument("--batch-size", type=int, default=20, metavar="B")
+    parser.add_argument("--max-errors", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-mlflow", action="store_true")
+    parser.add_argument("--tracking-uri", metavar="URI")
+    override_flags(parser)
+
+
+def _plain(value: Mapping[str, Any]) -> str:
+    lines = [value["verdict"]]
+    for row in value["variants"]:
+        cell = row["metrics"].get(value["metric"])
+        score = "" if not cell or cell["value"] is None else f"{cell['value']:.4f}  [{cell['low']:.4f}, {cell['high']:.4f}]  n = {cell['n']}"
+        p = "" if row["p_corrected"] is None else f"  {row['difference']:+.4f} to the best, p = {row['p_corrected']:.4f}"
+        lines.append(f"  {row['variant']:<32} {score}{p}")
+    lines += [f"  {label}: failed. {sentence}" for label, sentence in value["failed"].items()]
+    return "\n".join(lines)
+
+
+@VERBS.register(
+    "sweep",
+    about="vary fields of a chain, run every variant, name the winner",
+    example="rallebench sweep --chain starter --vary k=1,3,5,10 --name ks",
+    order=6.3,
+    flags=_flags,
+    plain=_plain,
+)
+def sweep_(args: argparse.Namespace) -> dict[str, Any]:
+    """Every variant with its metrics, the best first, and what can be said of the difference."""
+    workbench = workbench_of(args)
+    if not args.chain:
+        return as_json(opened(workbench, args.name, args.metric))
+    chain = overridden(workbench.workspace.chain(args.chain), args)
+    variants = cells(chain, [factor(text, parse_settings) for text in args.vary], args.way)
+    found = None
+    told = 0.0
+    for piece in sweep(
+        workbench,
+        args.name or time.strftime("sweep-%Y%m%d-%H%M%S"),
+        chain,
+        variants,
+        args.dataset or DEFAULT_DATASET,
+        limit=args.limit,
+        metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip()) if args.metrics else None,
+        by=args.metric,
+        batch_size=args.batch_size,
+        seed=args.seed,
+        max_errors=args.max_errors,
+        track=not args.no_mlflow,
+    ):
+        if isinstance(piece, Swept):
+            found = piece
+        elif isinstance(piece, Ended):
+            how = f"failed: {piece.error}" if piece.error else "had ended before" if piece.before else "done"
+            say(f"{piece.cell.label}: {how}")
+        elif isinstance(piece, Working) and time.monotonic() - told > PACE:
+            told = time.monotonic()
+            where = f"{piece.done}/{piece.questions}" if piece.done else piece.said
+            say(f"{piece.number}/{piece.total} {piece.cell.label}: {where}")
+    assert found is not None
+    if found.failed and not found.runs:
+        raise BackendError(f"Every variant failed. {next(iter(found.failed.values()))}")
+    return as_json(found)

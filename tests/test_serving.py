@@ -1,0 +1,161 @@
+"""A tuned chain answers other programs as a model would: OpenAI's form, whole or streamed, with its sources."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import make_workspace
+from starlette.testclient import TestClient
+
+from rallebench.errors import UsageError
+from rallebench.llms import LLMS
+from rallebench.serving import application, key_for
+from rallebench.types import Action, Chain, Generate, Message, Question
+from rallebench.workbench import Workbench
+
+SEARCH = Action("retrieve", "{question}", "fstring", "tiny", 2)
+READ = Chain("read", (SEARCH, Action("generate", "[{history}] {response[0]} {question}", "fstring", "titan")))
+ECHO = Chain("echo", (Action("generate", "[{history}] {question}", "fstring", "echo"),))
+BROKEN = Chain("broken", (Action("generate", "{question}", "fstring", "mute"),))
+SHOUT = Chain("shout", (SEARCH, Action("generate", "{question}", "fstring", "titan"), Action("identity", "{response[1]}!")))
+CHAINS = {chain.name: chain for chain in (READ, ECHO, BROKEN, SHOUT)}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+    return Workbench(make_workspace(tmp_path_factory.mktemp("serving") / "workspace"))
+
+
+@pytest.fixture(scope="module")
+def client(bench: Workbench) -> Iterator[TestClient]:
+    with TestClient(application(bench, CHAINS)) as client:
+        yield client
+
+
+def user(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def ask(client: TestClient, **body: Any) -> Any:
+    return client.post("/v1/chat/completions", json=body)
+
+
+def events(text: str) -> list[Any]:
+    lines = [line.removeprefix("data: ") for line in text.split("\n\n") if line]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def test_the_served_chains_are_listed_as_models(client: TestClient) -> None:
+    assert [model["id"] for model in client.get("/v1/models").json()["data"]] == list(CHAINS)
+
+
+def test_an_answer_equals_that_of_the_chain_and_carries_its_sources_and_tokens(client: TestClient, bench: Workbench) -> None:
+    question = "Which moon of Saturn has a thick atmosphere?"
+    *_, episode = bench.execute_chain(READ, Question("q", question))
+    found = ask(client, model="read", messages=user(question)).json()
+    assert found["choices"][0]["message"] == {"role": "assistant", "content": episode.answer}  # type: ignore[union-attr]
+    assert found["rallebench"]["sources"][0] | {"score": 0, "text": ""} == {
+        "doc_id": "1", "page_id": "p1", "title": "Titan (moon)", "score": 0, "text": "",
+    }  # fmt: skip
+    assert found["usage"]["total_tokens"] == found["usage"]["prompt_tokens"] + found["usage"]["completion_tokens"] > 0
+
+
+def test_earlier_turns_are_the_history_and_a_system_message_is_not_used(client: TestClient) -> None:
+    told = [
+        {"role": "system", "content": "SECRET"},
+        {"role": "user", "content": "first"},
+        {"role": "assistant", "content": "one"},
+        {"role": "user", "content": [{"type": "text", "text": "second"}]},
+    ]
+    said = ask(client, model="echo", messages=told).json()["choices"][0]["message"]["content"]
+    assert said == "[User: first\nAssistant: one] second"
+
+
+@pytest.mark.parametrize("name", ["echo", "shout"])
+def test_a_streamed_answer_is_the_whole_one_in_pieces(client: TestClient, name: str) -> None:
+    whole = ask(client, model=name, messages=user("Say it")).json()["choices"][0]["message"]["content"]
+    streamed = events(ask(client, model=name, messages=user("Say it"), stream=True).text)
+    pieces = [event["choices"][0]["delta"].get("content", "") for event in streamed]
+    assert "".join(pieces) == whole
+    assert streamed[-1]["choices"][0]["finish_reason"] == "stop" and "usage" in streamed[-1]
+
+
+def test_a_chain_that_fails_is_an_error_with_its_sentence_whole_and_streamed(client: TestClient) -> None:
+    ran = ask(client, model="broken", messages=user("x"))
+    assert ran.status_code == 500 and ran.json()["error"]["type"] == "server_error"
+    streamed = events(ask(client, model="broken", messages=user("x"), stream=True).text)
+    assert streamed[-1]["error"]["message"] == ran.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "sentence"),
+    [
+        ({"model": "nobody", "messages": user("x")}, 404, "There is no chain 'nobody'"),
+        ({"messages": []}, 400, "at least one user message"),
+        ({"messages": [{"role": "assistant", "content": "x"}]}, 400, "must be a user's question"),
+        ({"messages": user("  ")}, 400, "must be a user's question"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, 400, "Message 1 has no known role"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "other than text"),
+        ({"messages": user("x"), "n": 2}, 400, "n must be 1"),
+        ([1], 400, "must be a JSON object"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence(client: TestClient, body: Any, status: int, sentence: str) -> None:
+    ran = client.post("/v1/chat/completions", json=body)
+    assert ran.status_code == status and sentence in ran.json()["error"]["message"]
+
+
+def test_a_page_of_another_site_cannot_ask(client: TestClient) -> None:
+    ran = client.post("/v1/chat/completions", content=json.dumps({"messages": user("x")}), headers={"content-type": "text/plain"})
+    assert ran.status_code == 415
+
+
+def test_a_body_without_end_is_refused(client: TestClient) -> None:
+    assert ask(client, messages=user("x" * 5_000_000)).status_code == 413
+
+
+def test_with_a_key_only_who_sends_it_is_answered(bench: Workbench) -> None:
+    with TestClient(application(bench, CHAINS, key="secret")) as client:
+        assert client.get("/v1/models").status_code == 401
+        assert client.get("/v1/models", headers={"authorization": "Bearer wrong"}).status_code == 401
+        assert client.get("/v1/models", headers={"authorization": "Bearer secret"}).status_code == 200
+        assert client.get("/health").status_code == 200
+
+
+def test_another_address_than_this_machines_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALLEBENCH_API_KEY", raising=False)
+    assert key_for("127.0.0.1") == key_for("::1") == ""
+    with pytest.raises(UsageError, match="set RALLEBENCH_API_KEY"):
+        key_for("0.0.0.0")
+    monkeypatch.setenv("RALLEBENCH_API_KEY", "k")
+    assert key_for("0.0.0.0") == "k"
+
+
+def test_our_own_backend_talks_to_a_served_chain_as_to_any_model(bench: Workbench) -> None:
+    import uvicorn
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(application(bench, CHAINS), log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        deadline = time.monotonic() + 20
+        while not server.started and time.monotonic() < deadline:
+            time.sleep(0.02)
+        port = listening.getsockname()[1]
+        llm = LLMS["openai_compatible"]("served", model="echo", base_url=f"http://127.0.0.1:{port}/v1")
+        request = Generate("served", (Message("user", "Hello there"),))
+        (reply,) = llm.generate([request])
+        *pieces, last = llm.stream(request)
+        llm.close()
+        server.should_exit = True
+        thread.join(10)
+    assert reply.text == "[] Hello there" == "".join(pieces) == last.text
+    assert reply.prompt_tokens > 0
