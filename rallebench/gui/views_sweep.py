@@ -1,0 +1,123 @@
+"""Sweeps as HTML and a plot. Pure: everything is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from rallebench.errors import StoppedError
+from rallebench.gui.views import badge, error, note, progress_bar
+from rallebench.gui.views_compare import csv_link
+from rallebench.gui.views_runs import number
+from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
+from rallebench.metrics import card
+from rallebench.sweeps.running import Ended, Swept, Working
+
+
+def going_on(name: str, said: Sequence[Any], stopping: bool) -> str:
+    """How far a sweep is: what ended, and the variant that runs now."""
+    ended = [piece for piece in said if isinstance(piece, Ended)]
+    now = next((piece for piece in reversed(said) if isinstance(piece, Working)), None)
+    lines = "".join(_ended(piece) for piece in ended)
+    if now is None:
+        return f'<div class="rb-label"><b>{escape(name)}</b> {badge("starting", "page")}</div>{lines}'
+    share = (len(ended) + (now.done / now.questions if now.questions else 0.0)) / now.total
+    where = f"{now.done} of {now.questions} questions" if now.done else escape(now.said)
+    state = badge("stopping", "bad") if stopping else badge("running", "page")
+    head = f"<b>{escape(name)}</b> {state} <span>variant {now.number} of {now.total}: {escape(now.cell.label)}, {where}</span>"
+    return f'<div class="rb-label">{head}</div>{progress_bar(round(1000 * share), 1000)}{lines}'
+
+
+def _ended(piece: Ended) -> str:
+    if piece.error:
+        return error(f"{piece.cell.label}: {piece.error}")
+    how = "had ended before" if piece.before else "done"
+    return f'<div class="rb-label"><span>{escape(piece.cell.label)}</span> {badge(how, "good")}</div>'
+
+
+def ended(name: str, end: Any) -> str:
+    """How a sweep ended, in a line."""
+    if isinstance(end, Swept):
+        return note(f"{name}: {end.verdict}", "good")
+    return note(str(end)) if isinstance(end, StoppedError) else error(str(end))
+
+
+def whole(found: Swept) -> str:
+    """The verdict, and every variant with its metric, the best first."""
+    failed = "".join(error(f"{label}: {sentence}") for label, sentence in found.failed.items())
+    compared = found.compared
+    if compared is None:
+        return note(found.verdict) + failed
+    about = card(compared.metric)
+    unit = about.get("unit", "")
+    names = list(found.runs)
+    heads = ("Variant", about["label"], "95 % interval", "to the best", "p, corrected", "n", "Run")
+    head = "".join(f'<th class="{"" if i in (0, 6) else "num"}">{escape(text)}</th>' for i, text in enumerate(heads))
+    rows: list[list[Any]] = [["variant", compared.metric, "low", "high", "difference", "p_corrected", "n", "run"]]
+    body = ""
+    for i, run in enumerate(names):
+        mean = compared.cells[compared.metric][i]
+        against = compared.against[i - 1] if i else None
+        gap, p = (against.paired.difference, against.corrected) if against else (None, None)
+        rows.append([found.runs[run], mean.value, mean.low, mean.high, gap, p, mean.n, run])
+        cells = (
+            "not scored" if mean.value is None else number(mean.value, unit),
+            "" if mean.low is None or mean.high is None else f"{number(mean.low, unit)} – {number(mean.high, unit)}",
+            "best" if not i else "" if gap is None else f"{gap:+.4f}",
+            "" if p is None else f"{p:.3f}",
+            str(mean.n),
+        )
+        body += f'<tr><td class="name"><b>{escape(found.runs[run])}</b></td>'
+        body += "".join(f'<td class="num">{cell}</td>' for cell in cells) + f'<td class="name">{escape(run)}</td></tr>'
+    warnings = "".join(map(note, compared.warnings))
+    return (
+        f"{note(found.verdict, 'good')}{warnings}{failed}<div class=\"rb-wide\"><table class=\"rb-table rb-tight\"><thead><tr>{head}</tr>"
+        f"</thead><tbody>{body}</tbody></table></div>{csv_link(f'{found.name}.csv', rows)}"
+    )
+
+
+def figure(found: Swept) -> Any:
+    """A plotly figure: a point per variant with its interval, numbers in order, the best marked."""
+    import plotly.graph_objects as go
+
+    compared = found.compared
+    assert compared is not None
+    best = next(iter(found.runs))
+    shown = [(found.runs[run], mean, run == best) for run, mean in zip(found.runs, compared.cells[compared.metric])]
+    shown = sorted((one for one in shown if one[1].value is not None), key=lambda one: _order(one[0]))
+    drawn = go.Figure(
+        go.Scatter(
+            x=[label for label, _, _ in shown], y=[mean.value for _, mean, _ in shown], mode="markers",
+            marker={"size": 11, "color": [COLOURS[0] if is_best else COLOURS[2] for _, _, is_best in shown]},
+            error_y={
+                "type": "data", "symmetric": False, "color": INK, "thickness": 1.2,
+                "array": [(mean.high or 0) - (mean.value or 0) for _, mean, _ in shown],
+                "arrayminus": [(mean.value or 0) - (mean.low or 0) for _, mean, _ in shown],
+            },
+            hovertemplate="%{x}<br>%{y:.4f}<extra></extra>",
+        )
+    )  # fmt: skip
+    axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "automargin": True}
+    drawn.update_layout(
+        xaxis={**axis, "type": "category"}, yaxis={**axis, "title": card(compared.metric)["label"]},
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": INK, "size": 13}, height=380,
+        margin={"l": 60, "r": 20, "t": 20, "b": 55}, showlegend=False,
+    )  # fmt: skip
+    return drawn
+
+
+def _order(label: str) -> tuple[tuple[str, float, str], ...]:
+    """Variants by field, then by number.
+
+    >>> sorted(["k=10", "k=2", "base"], key=_order)
+    ['base', 'k=2', 'k=10']
+    """
+    found = []
+    for part in label.split(", "):
+        field, _, value = part.partition("=")
+        try:
+            found.append((field, float(value), ""))
+        except ValueError:
+            found.append((field, float("inf"), value))
+    return tuple(found)

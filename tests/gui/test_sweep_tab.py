@@ -1,0 +1,106 @@
+"""The Sweep tab: its handlers called as plain functions; a sweep goes on in the background and is read afterwards."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import make_workspace
+
+from rallebench.background import Works
+from rallebench.errors import UsageError
+from rallebench.gui import form, views_sweep
+from rallebench.gui.tabs import sweep as tab
+from rallebench.sweeps.running import Ended, Swept
+from rallebench.types import Action, Chain
+from rallebench.workbench import Workbench
+
+CHAIN = Chain(
+    "c", (Action("retrieve", "{question}", "fstring", "tiny", 2), Action("generate", "{question}", "fstring", "titan"))
+)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    return Workbench(make_workspace(tmp_path / "workspace"))
+
+
+@pytest.fixture
+def works() -> Works:
+    return Works("sweep", Swept)
+
+
+def values() -> tuple[Any, ...]:
+    rows = [form.action_values(action) for action in form.rows(CHAIN)]
+    return (CHAIN.name, len(CHAIN.actions), CHAIN.about, *(row[field] for row in rows for field in form.FIELDS))
+
+
+def started(bench: Workbench, works: Works, vary: str, name: str = "s", limit: str = "") -> list[str]:
+    return tab.on_start(bench, works, vary, "one-factor", "tiny-qa", limit, name, False, *values())
+
+
+def test_the_variants_can_be_seen_before_anything_runs(bench: Workbench) -> None:
+    shown = tab.on_plan(bench, "k=1,2\n\nllm=titan,echo", "grid", *values())
+    assert "4 variants, in this order: k=2, llm=titan" in shown
+
+
+@pytest.mark.parametrize(
+    ("vary", "limit", "sentence"),
+    [("", "", "Nothing is varied"), ("k", "", "names no field with values"), ("k=1", "some", "number of questions is &#x27;some&#x27;")],
+)
+def test_a_wrong_request_stands_on_the_page(bench: Workbench, works: Works, vary: str, limit: str, sentence: str) -> None:
+    said, _ = started(bench, works, vary, limit=limit)
+    assert sentence in said and "rb-error" in said
+
+
+def test_a_sweep_goes_on_in_the_background_and_is_opened_when_it_ended(bench: Workbench, works: Works) -> None:
+    said, panel = started(bench, works, "llm=titan,echo")
+    assert said == "" and "s" in panel
+    works.wait(60)
+    ended, panel, opens = tab.on_tick(bench, works, 0, None)
+    assert ended == 1 and opens["value"] == "s" and "Best: llm=titan" in panel
+    table, plot = tab.on_open(bench, "s", "")
+    assert "no difference is shown to: llm=echo" in table and table.count("<tr>") == 3
+    assert plot["visible"] and list(plot["value"].data[0].x) == ["llm=echo", "llm=titan"]
+
+
+def test_a_page_that_opens_later_finds_the_sweep(bench: Workbench, works: Works) -> None:
+    started(bench, works, "k=1,2")
+    works.wait(60)
+    _, chosen = tab.on_names(bench, None)
+    assert chosen["choices"] == ["s"] and chosen["value"] == "s"
+
+
+def test_stop_ends_it_between_answers_and_the_same_name_goes_on(bench: Workbench, works: Works) -> None:
+    assert "nothing to stop" in tab.on_stop(works)
+    started(bench, works, "llm=slow,titan")
+    assert "Stopping" in tab.on_stop(works)
+    works.wait(60)
+    assert "was stopped" in str(works.ended()["s"])
+    started(bench, works, "llm=slow,titan")
+    works.wait(60)
+    deadline = time.monotonic() + 5
+    while "s" not in works.ended() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    found = works.ended()["s"]
+    assert isinstance(found, Swept) and len(found.runs) == 2
+
+
+def test_a_sweep_that_is_gone_is_one_sentence(bench: Workbench) -> None:
+    table, plot = tab.on_open(bench, "gone", "")
+    assert "There is no sweep &#x27;gone&#x27;" in table and not plot["visible"]
+
+
+def test_a_number_of_questions_is_a_number() -> None:
+    assert (tab.number_of(" 12 "), tab.number_of("")) == (12, None)
+    with pytest.raises(UsageError):
+        tab.number_of("-1")
+
+
+def test_a_variant_that_failed_shows_its_sentence_as_text() -> None:
+    from rallebench.sweeps import Cell
+
+    shown = views_sweep.going_on("s", [Ended(Cell({"k": "<b>"}, CHAIN), "r", "no <i>model</i>")], False)
+    assert "&lt;b&gt;" in shown and "<i>" not in shown
