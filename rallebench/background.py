@@ -65,6 +65,11 @@ class Followed:
             self._said.append(piece)
             self._news.notify_all()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, at most so many seconds; whether it has come."""
+        with self._news:
+            return self._news.wait_for(lambda: self._ended, seconds)
+
     def follow(self) -> Iterator[Any]:
         """Yield all that is said; raise the RalleError that ended it."""
         told = 0

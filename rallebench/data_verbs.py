@@ -1,4 +1,4 @@
-"""What people do with corpora, indexes and vectors besides building them: look, check, delete, combine, search."""
+"""What people do with corpora, question sets, indexes and vectors besides building them: look, check, delete, combine, search."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.background import Works
+from rallebench.bench.store import QUESTIONS, list_runs
 from rallebench.catalog import Combination, Manifest, read_combinations, read_manifest
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking
@@ -122,6 +123,41 @@ class Data:
         """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
         imported.delete_corpus(self._workspace.corpora, name)
         return f"Deleted the corpus {name}. Indexes over it stay usable."
+
+    def own_question_sets(self) -> list[str]:
+        """The question sets that lie in the workspace: those can be deleted."""
+        folder = self._workspace.path / "datasets"
+        return [name for name, path in self._workspace.dataset_paths().items() if path.parent == folder]
+
+    def lost_with_questions(self, name: str) -> str:
+        """One sentence: what the runs that asked a question set keep and lose without it; '' if none did."""
+        path = self._workspace.dataset_paths().get(name)
+        asked, unfinished = [], []
+        for run in list_runs(self._workspace.runs):
+            with contextlib.suppress(RalleError, KeyError, TypeError):  # a damaged run has lost it anyway
+                made = run.spec()
+                if made["spec"]["dataset"] == name and made.get("dataset_file") in (None, "", str(path)):
+                    asked.append(run)
+                    unfinished += [run.name] if run.state()["state"] != "done" else []
+        if not asked:
+            return ""
+        runs = "1 run that asked it keeps its" if len(asked) == 1 else f"{len(asked)} runs that asked it keep their"
+        lost = f"; {', '.join(unfinished)} can no longer be resumed" if unfinished else ""
+        most = max((run.path / QUESTIONS for run in asked), key=lambda path: path.stat().st_size if path.exists() else 0)
+        again = f" Those questions can still be asked: --dataset {most}."
+        return f"{runs} questions, answers and scores{lost}.{again}"
+
+    def delete_question_set(self, name: str) -> str:
+        """Remove a question set of the workspace; returns a sentence. Raises UsageError for any other."""
+        path = self._workspace.dataset_paths().get(name)
+        if path is None or name not in self.own_question_sets():
+            raise NotFoundError(f"There is no question set {name!r} in {self._workspace.path / 'datasets'}.")
+        lost = self.lost_with_questions(name)
+        try:
+            path.unlink()
+        except OSError as error:
+            raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
+        return f"Deleted the question set {name}. {lost}".strip()
 
     # indexes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -22,6 +23,18 @@ def check_name(what: str, name: str) -> str:
     if not name.strip() or forbidden or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
         raise UsageError(f"The {what} name {name!r} cannot be a folder name; use letters, digits, '-' and '_'.")
     return name
+
+
+_HIDDEN = re.compile(r"([/\\])\.([^/\\]+?)\.\d+\.\d+\.part\b")
+
+
+def shown(text: str) -> str:
+    """A sentence that names places for people: a folder that is being made has the name that it will have.
+
+    >>> shown("Could not write /w/indexes/.mine.71.8302.part/flat.faiss.")
+    'Could not write /w/indexes/mine/flat.faiss.'
+    """
+    return _HIDDEN.sub(r"\1\2", text)
 
 
 @contextlib.contextmanager

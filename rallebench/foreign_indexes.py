@@ -19,6 +19,7 @@ from rallebench.vector_index import VECTOR_INDEXES, Progress, faiss_flat, hnsw
 from rallebench.vector_index._diskann import about
 from rallebench.vector_index._diskann_files import GRAPH, check_same_length, read_disk_files
 from rallebench.vector_index._faiss import faiss, read
+from rallebench.vector_index._vectors import PIECE_BYTES
 
 NPMMAP = re.compile(r"(?:.*_)?(\d+)_(\d+)\.npmmap")
 """RaLLe's name: ``full_1024_22220793.npmmap``: dimensions, then vectors."""
@@ -113,6 +114,7 @@ def _faiss(path: Path) -> Foreign:
     index = read(path)
     inner = index.metric_type == package.METRIC_INNER_PRODUCT
     name = type(index).__name__
+    _check_numbers(path, index)
     if inner and isinstance(index, package.IndexFlat):
         return Foreign(path, "flat", index.ntotal, index.d, settings={})
     if inner and isinstance(index, package.IndexHNSWFlat):
@@ -163,6 +165,7 @@ def taken(
 ) -> Generator[Progress, None, dict[str, Any]]:
     """Make it the index in ``folder``; returns the settings. Vectors are built into ``kind`` with ``settings``."""
     if not foreign.kind:
+        yield from _all_numbers(foreign.path, vectors_of(foreign))
         used = yield from VECTOR_INDEXES[kind]().build(folder, vectors_of(foreign), **settings)
         return {**used, "imported": foreign.path.name}
     yield 0, foreign.count
@@ -175,6 +178,36 @@ def taken(
         _link(foreign.path, folder / {"flat": faiss_flat.FILE, "hnsw": hnsw.FILE}[foreign.kind])
     yield foreign.count, foreign.count
     return {**(foreign.settings or {}), "imported": foreign.path.name}
+
+
+def _all_numbers(path: Path, vectors: Any) -> Generator[Progress, None, None]:
+    """Raise BadFileError, naming the row, for a value that is no finite number; before anything is built of it."""
+    import numpy as np
+
+    step = max(1, PIECE_BYTES // (4 * vectors.shape[1]))
+    for start in range(0, len(vectors), step):
+        yield start, len(vectors)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is none either
+            whole = np.isfinite(vectors[start : start + step].astype(np.float32)).all(axis=1)
+        if not whole.all():
+            row = start + int(np.flatnonzero(~whole)[0]) + 1
+            raise BadFileError(
+                f"{path}, row {row} of {len(vectors)} holds a value that is not a finite number; "
+                "encode the corpus again, in float32 if the encoder ran in another type."
+            )
+
+
+def _check_numbers(path: Path, index: Any) -> None:
+    """``_all_numbers`` of the vectors that a Faiss index in memory holds as they are."""
+    import numpy as np
+
+    package = faiss()
+    flat = package.downcast_index(index.storage) if hasattr(index, "storage") else index
+    if not isinstance(flat, package.IndexFlat) or not flat.ntotal:
+        return
+    held = package.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d).reshape(flat.ntotal, flat.d)
+    for _ in _all_numbers(path, np.asarray(held)):
+        pass
 
 
 def _link(source: Path, target: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import Pages
 from rallebench.corpora.store import PassageStore
+from rallebench.disk import DiskError, is_full, unwritten
 from rallebench.embeddings import Building as Building
 from rallebench.embeddings import encode_passages
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
 from rallebench.errors import BackendError, BadFileError, MismatchError, UsageError
-from rallebench.files import disk_error, sha256_file, write_json
-from rallebench.folders import check_name, forget_dead
+from rallebench.files import sha256_file, write_json
+from rallebench.folders import beside, check_name, shown
 from rallebench.foreign_indexes import Foreign, check_fits, look, taken
 from rallebench.parameters import checked
 from rallebench.retrievers import RETRIEVERS, bm25
@@ -37,6 +38,28 @@ KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 def kinds() -> tuple[str, ...]:
     """The index kinds that can be built; those that need no thought come first."""
     return ("bm25", *sorted(VECTOR_INDEXES.names(), key=lambda name: (name != "flat", name)))
+
+
+@dataclass(slots=True)
+class _Order:
+    """A build that was asked for and checked. ``needed``: bytes that it takes at least, known once the passages are."""
+
+    target: Path
+    corpus: Path
+    kind: str
+    form: str
+    chunking: Chunking | None
+    pages: Pages | None
+    settings: dict[str, Any]
+    foreign: Foreign | None
+    vectors: Path
+    started: float = field(default_factory=time.perf_counter)
+    needed: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the build began."""
+        return time.perf_counter() - self.started
 
 
 def build_index(
@@ -66,12 +89,7 @@ def build_index(
 
     ``source``: vectors or a finished index of another program over this corpus, taken instead of encoding.
     """
-    check_name("index", name)
-    if kind not in kinds():
-        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
-    if form:
-        CORPORA.entry(form)
-    settings = check_settings(kind, dict(parameters or {}))
+    settings = _checked_request(name, kind, form, dict(parameters or {}))
     foreign = look(source) if source else None
     if foreign and kind == "bm25":
         raise UsageError("An index of the kind 'bm25' is built from the corpus alone; --from is for vectors.")
@@ -81,51 +99,83 @@ def build_index(
     if target.exists() and not (target / "manifest.json").exists():
         raise UsageError(f"{target} exists and is no index; choose another name or move it away.")
     pages = read_page_map(page_map) if page_map else None
-    forget_dead(Path(indexes), name)
-    half = Path(indexes) / f".{name}.{os.getpid()}.{time.monotonic_ns()}.part"
-    started = time.perf_counter()
+    cache = vectors or Path(indexes).parent / "cache" / "vectors"
+    order = _Order(target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache)
     try:
-        half.mkdir(parents=True)
-        yield Building("reading the corpus", 0, 0, 0.0)
-        count, corpus_sha = yield from _stored(half, Path(corpus), pages, chunking, form, started)
-        yield Building("reading the corpus", count, count, time.perf_counter() - started)
-        encoder = None if kind == "bm25" else encoder or open_encoder(encoder_name)
-        if foreign is None and _is_there(target, kind, corpus_sha, encoder, settings):
-            yield read_manifest(target)
-            return
-        store = PassageStore(half)
-        try:
-            cache = vectors or Path(indexes).parent / "cache" / "vectors"
-            built = yield from _build_kind(half, store, kind, encoder, settings, started, cache, corpus_sha, foreign)
-            has_pages = pages is not None or (is_imported(corpus) and read_card(corpus).has_pages)
-            without_page = sum(not passage.page_id for passage in store) if has_pages else 0
-        finally:
-            store.close()
-        manifest = _manifest(half, name, corpus, corpus_sha, count, kind, built, chunking, without_page)
-        yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
-        search_known(half, manifest, encoder)
-        manifest = manifest.model_copy(update={"seconds": round(time.perf_counter() - started, 3)})
-        write_json(half / "manifest.json", sealed(manifest.model_dump()))
-        _move_in(half, target, manifest)
-    except OSError as error:
-        raise disk_error(target, error) from error
-    except RuntimeError as error:  # what Faiss raises, also where a full disk cut its file
-        reason = " ".join(str(error).split())[-200:]
-        raise BackendError(
-            f"The index {target} could not be built ({reason}). Nothing was left of it; "
-            "if the disk is full, free space or choose another --workspace."
-        ) from error
-    finally:
-        if half.exists():
-            shutil.rmtree(half, ignore_errors=True)
+        with beside(Path(indexes), name) as half:
+            yield from _made(half, order, encoder, encoder_name)
+    except (OSError, RuntimeError, BackendError) as error:
+        raise _unbuilt(order, error) from error
     yield read_manifest(target)
 
 
-def _stored(
-    half: Path, corpus: Path, pages: Pages | None, chunking: Chunking | None, form: str, started: float
-) -> Generator[Building, None, tuple[int, str]]:
+def _checked_request(name: str, kind: str, form: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """All settings of the index. Raises UsageError for a wrong name, kind, format or setting."""
+    check_name("index", name)
+    if kind not in kinds():
+        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
+    if form:
+        CORPORA.entry(form)
+    return check_settings(kind, parameters)
+
+
+def _made(
+    half: Path, order: _Order, encoder: Encoder | None, encoder_name: str
+) -> Generator[Building, None, None]:
+    """Make the index in ``half`` and put it in place, unless it is there already."""
+    yield Building("reading the corpus", 0, 0, 0.0)
+    count, corpus_sha = yield from _stored(half, order)
+    yield Building("reading the corpus", count, count, order.seconds)
+    encoder = None if order.kind == "bm25" else encoder or open_encoder(encoder_name)
+    if order.foreign is None and _is_there(order.target, order.kind, corpus_sha, encoder, order.settings):
+        return
+    store = PassageStore(half)
+    try:
+        order.needed = _own_bytes(half) + _least_bytes(order, count, encoder.dim if encoder else 0)
+        built = yield from _build_kind(half, store, order, encoder, corpus_sha)
+        has_pages = order.pages is not None or (is_imported(order.corpus) and read_card(order.corpus).has_pages)
+        without_page = sum(not passage.page_id for passage in store) if has_pages else 0
+    finally:
+        store.close()
+    manifest = _manifest(half, order, corpus_sha, count, built, without_page)
+    yield Building("searching for known passages", 0, 0, order.seconds)
+    search_known(half, manifest, encoder)
+    manifest = manifest.model_copy(update={"seconds": round(order.seconds, 3)})
+    write_json(half / "manifest.json", sealed(manifest.model_dump()))
+    _move_in(half, order.target, manifest)
+
+
+VECTOR_BYTES: Mapping[str, int] = {"numpy-flat": 0, "ivf-sq8": 1}
+"""Bytes that a kind writes for each dimension of a vector; others write it as it is, in 4."""
+
+
+def _least_bytes(order: _Order, count: int, dim: int) -> int:
+    """What the kind's own files take at least; 0 where that is another's disk, or only counting tells it."""
+    elsewhere = order.settings.get("uri") or (order.foreign and order.foreign.kind)
+    return 0 if elsewhere or order.kind == "bm25" else VECTOR_BYTES.get(order.kind, 4) * dim * count
+
+
+def _own_bytes(folder: Path) -> int:
+    """What the files of a folder take that no other name shares."""
+    found = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    return sum(one.st_size for one in found if one.st_nlink == 1)
+
+
+def _unbuilt(order: _Order, error: OSError | RuntimeError | BackendError) -> BackendError:
+    """The sentence for a build that failed; RuntimeError is what Faiss raises, also where a full disk cut its file."""
+    if isinstance(error, DiskError):
+        return error
+    if isinstance(error, OSError) or is_full(error):
+        return unwritten("the index", order.target, error, order.needed)
+    if isinstance(error, BackendError):
+        return type(error)(shown(str(error)))
+    reason = shown(" ".join(str(error).split())[-200:])
+    return BackendError(f"The index {order.target} could not be built ({reason}). Nothing was left of it.")
+
+
+def _stored(half: Path, order: _Order) -> Generator[Building, None, tuple[int, str]]:
     """Put the passages into the index's folder; returns their number and the corpus's sha256."""
-    storing = store_corpus(half, corpus, pages, chunking, form=form)
+    storing = store_corpus(half, order.corpus, order.pages, order.chunking, form=order.form)
     with contextlib.closing(storing):
         while True:
             try:
@@ -135,40 +185,31 @@ def _stored(
                 return stored
             # Nobody knows how many there will be; the share of the bytes that are read tells about how many.
             total = round(count / far) if far else 0
-            yield Building("reading the corpus", count, total, time.perf_counter() - started)
+            yield Building("reading the corpus", count, total, order.seconds)
 
 
 def _build_kind(
-    half: Path,
-    store: PassageStore,
-    kind: str,
-    encoder: Encoder | None,
-    parameters: dict[str, Any],
-    started: float,
-    cache: Path,
-    corpus_sha: str,
-    foreign: Foreign | None = None,
+    half: Path, store: PassageStore, order: _Order, encoder: Encoder | None, corpus_sha: str
 ) -> Generator[Building, None, dict[str, Any]]:
+    kind, foreign, started = order.kind, order.foreign, order.started
     if kind == "bm25":
-        words = yield from _told("indexing words", bm25.build(half, store, **parameters), started)
+        words = yield from _told("indexing words", bm25.build(half, store, **order.settings), started)
         return {"retriever": "bm25", "parameters": words}
     assert encoder is not None
+    made_by = {"encoder": encoder.fingerprint, "encoder_name": encoder.name, "dim": encoder.dim}
     if foreign:
         check_fits(foreign, kind, len(store), encoder.dim, encoder.name)
-        settings = yield from _told("taking over vectors", taken(foreign, kind, half, parameters), started)
-        made_by = {"encoder": encoder.fingerprint, "encoder_name": encoder.name, "dim": encoder.dim}
+        settings = yield from _told("taking over vectors", taken(foreign, kind, half, order.settings), started)
         return {"retriever": "dense", "parameters": settings, **made_by}
-    stored = yield from encode_passages(cache, store, corpus_sha, encoder)
-    steps = VECTOR_INDEXES[kind]().build(half, stored.vectors, **parameters)
+    stored = yield from encode_passages(order.vectors, store, corpus_sha, encoder)
+    steps = VECTOR_INDEXES[kind]().build(half, stored.vectors, **order.settings)
     settings = yield from _told("indexing vectors", steps, started)
     return {
         "retriever": "dense",
         "parameters": settings,
         "passage_dtype": stored.dtype,
         "encoding": dict(stored.encoding),
-        "encoder": encoder.fingerprint,
-        "encoder_name": encoder.name,
-        "dim": encoder.dim,
+        **made_by,
     }
 
 
@@ -227,35 +268,27 @@ def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> Non
 
 
 def _manifest(
-    half: Path,
-    name: str,
-    corpus: Path,
-    corpus_sha: str,
-    count: int,
-    kind: str,
-    settings: dict[str, Any],
-    chunking: Chunking | None,
-    without_page: int,
+    half: Path, order: _Order, corpus_sha: str, count: int, settings: dict[str, Any], without_page: int
 ) -> Manifest:
     sizes = {str(p.relative_to(half)): p.stat().st_size for p in sorted(half.rglob("*")) if p.is_file()}
     lasting = {key: value for key, value in settings.items() if key != "encoding"}  # speeds differ each time
     hashes = {name: sha256_file(half / name) for name in sizes}
     # What somebody else encoded is known by its bytes alone.
     known_by = [hashes] if "imported" in settings["parameters"] else []
-    fingerprint = digest([corpus_sha, kind, lasting, *known_by])[:12]
+    fingerprint = digest([corpus_sha, order.kind, lasting, *known_by])[:12]
     return Manifest(
-        name=name,
-        kind=kind,
-        corpus=Path(corpus).name,
+        name=order.target.name,
+        kind=order.kind,
+        corpus=order.corpus.name,
         corpus_sha256=corpus_sha,
-        chunking=chunking.as_json() if chunking else None,
+        chunking=order.chunking.as_json() if order.chunking else None,
         passages=count,
         passages_without_page=without_page,
         fingerprint=fingerprint,
         files=sizes,
         bytes=sum(sizes.values()),
         sha256=hashes,
-        versions=versions(*_packages(kind)),
+        versions=versions(*_packages(order.kind)),
         **settings,
     )
 

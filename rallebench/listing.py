@@ -10,6 +10,7 @@ from rallebench.encoders.references import encoders
 from rallebench.errors import NotFoundError
 from rallebench.indexing import kinds
 from rallebench.llms import LLMS
+from rallebench.llms.presets import presets
 from rallebench.metrics import METRICS
 from rallebench.registry import Registry, unknown
 from rallebench.retrievers import COMBINATIONS
@@ -58,6 +59,7 @@ KINDS: dict[str, Callable[[Workspace], Rows]] = {
     "llms": lambda workspace: _rows(
         {n: e.about or f"{e.backend} {e.settings.get('model', '')}" for n, e in workspace.llms().items()}
     ),
+    "presets": lambda workspace: _rows({name: f"{p.title}: {p.about}" for name, p in presets().items()}),
     "backends": lambda workspace: _registry(LLMS),
     "datasets": _datasets,
     "metrics": lambda workspace: _registry(METRICS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -56,7 +57,9 @@ def open_retriever(workspace: Workspace, name: str, encoders: Callable[[str], An
         check_index(folder, manifest)
     except RalleError as error:
         again = "it is built anew when next asked for" if name in STARTER_INDEXES else "build it again"
-        raise type(error)(f"{error} Remove the folder {folder}; {again}.") from None
+        wrong, told = re.subn(r" build (the index|'[^']*') again\.$", " remove", str(error))
+        wrong = wrong if told else f"{error} Remove"  # how to mend it is said once
+        raise type(error)(f"{wrong} the folder {folder}; {again}.") from None
     encoder = None
     if manifest.retriever == "dense":
         yield f"loading the encoder {manifest.encoder_name}"

@@ -1,6 +1,7 @@
 """What is loaded: one table of retrievers and language models, so that screen and memory cannot disagree.
 
-Loading adds, unloading removes, nothing is replaced.
+Loading adds, unloading removes, nothing is replaced. A load is one for all who ask for it: they follow it
+together, and whoever cancels it cancels it for all of them.
 """
 
 from __future__ import annotations
@@ -8,26 +9,34 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rallebench import memory
-from rallebench.background import Followed
+from rallebench import budget, memory
 from rallebench.bench.perform import Backends
 from rallebench.catalog import Combination, LLMEntry
+from rallebench.checkpoints.watching import telling
 from rallebench.combining import about, needs
-from rallebench.errors import NotFoundError, UsageError
+from rallebench.errors import BackendMemoryError, NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.loading import Encoders, close, open_combination, open_retriever, opening_llm
+from rallebench.turns import Going, Load, Turns
 from rallebench.types import Chain
 from rallebench.workspace import Workspace
 
 HEAVY_BACKENDS = frozenset({"transformers"})
 """Backends that may take gigabytes: the page loads them only when asked to."""
 
+GRACE, PATIENCE = 2.0, 10.0
+"""Seconds that a page, and the command line, wait for a cancelled load to end before they go on without it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A line of the status table. ``ram`` and ``vram`` in bytes, measured around the load."""
+    """A line of the status table. ``ram`` and ``vram`` in bytes, measured around the load.
+
+    ``expected``: bytes of the weights as they were estimated before, 0 if they were not.
+    """
 
     name: str
     kind: str
@@ -35,6 +44,7 @@ class Loaded:
     ram: int
     vram: int
     seconds: float
+    expected: int = 0
 
 
 class Loads:
@@ -47,13 +57,20 @@ class Loads:
         self._llms: dict[str, Any] = {}
         self._loaded: dict[str, Loaded] = {}
         self.encoders = Encoders()
-        self._loading: dict[str, Followed] = {}
+        self._loading: dict[str, Load] = {}
+        self._turns = Turns()
+        self._ended: dict[str, str | RalleError] = {}
         self._needs: dict[str, list[tuple[str, str]]] = {}
         self._lock = threading.RLock()
-        self._one_load = threading.Lock()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything; a load that goes on is cancelled and has a moment to end."""
+        with self._lock:
+            going = list(self._loading.values())
+            for load in going:
+                load.followed.stopping = True
+        for load in going:
+            load.followed.wait(GRACE)
         with self._lock:
             backends = [*self._llms.values(), *self._retrievers.values()]
             self._llms, self._retrievers, self._loaded, self._needs = {}, {}, {}, {}
@@ -69,35 +86,113 @@ class Loads:
     def status(self) -> list[Loaded]:
         """What is loaded, in the order of loading."""
         with self._lock:
-            return list(self._loaded.values())
+            # A model behind a server says there what holds its requests back now.
+            said = {name: getattr(llm, "about", "") for name, llm in self._llms.items()}
+            return [replace(row, about=said.get(row.name) or row.about) for row in self._loaded.values()]
 
-    def loading(self) -> dict[str, str]:
-        """Name → newest sentence of every load that goes on now."""
+    def loading(self) -> dict[str, Going]:
+        """Every load that goes on or waits for its turn now, in the order in which they were asked for."""
         with self._lock:
-            return {name: str(loading.newest) for name, loading in self._loading.items()}
+            return {name: load.going() for name, load in self._loading.items()}
+
+    def ended(self) -> dict[str, str | RalleError]:
+        """Name → how its last load or unload ended, the newest last: for a page that is opened later."""
+        with self._lock:
+            return dict(self._ended)
+
+    def forget(self) -> None:
+        """Tell no more how loads ended."""
+        with self._lock:
+            self._ended = {}
 
     def is_loaded(self, name: str) -> bool:
         """Whether ``name`` is loaded."""
         return name in self._loaded
 
+    def room(self, name: str, *, context: int | None = None, batch: int | None = None) -> budget.Room | None:
+        """What the language model ``name`` needs beside what is free now; None if nothing here says so.
+
+        Loads nothing and asks no network: of a hub id only what the local cache holds is known. ``context`` tokens
+        and ``batch`` answers at once: by default what its settings say. Raises RalleError.
+        """
+        return budget.room(name, self._workspace.llm(name), self.held(), context=context, batch=batch)
+
+    def room_in_every_form(
+        self, name: str, *, context: int | None = None, batch: int | None = None
+    ) -> dict[str, budget.Room]:
+        """The same for every quantisation of the model; {} if nothing here says so."""
+        return budget.in_every_form(name, self._workspace.llm(name), self.held(), context=context, batch=batch)
+
+    def held(self) -> dict[str, memory.Memory]:
+        """Name → what it took, for all that is loaded."""
+        return {loaded.name: memory.Memory(loaded.ram, loaded.vram) for loaded in self.status()}
+
     def load(self, name: str, kind: str) -> Iterator[str]:
         """Load a ``retriever`` or ``language model``, yielding progress; what is loaded stays loaded.
 
-        Two sessions that ask for one name load it once. Raises RalleError; a failed load leaves nothing.
+        Two sessions that ask for one name load it once. Raises RalleError; a failed load leaves nothing, nor does
+        one that somebody cancelled (StoppedError). Ctrl-C cancels it; a page that goes away does not.
         What a combination of retrievers is made of is loaded first and stays in the table.
+        """
+        load = self.begin(name, kind)
+        if load is not None:
+            yield from self._followed(load)
+
+    def begin(self, name: str, kind: str, *, asked: bool = True) -> Load | None:
+        """Begin a load, or join the one that goes on, and wait for nothing; None if it is loaded already.
+
+        ``asked``: by somebody, and not as a part of something else. Raises RalleError.
         """
         with self._lock:
             if self._is_loaded_as(name, kind):
-                return
-            loading = self._loading.get(name)
-            if loading is None:
+                return None
+            load = self._loading.get(name)
+            if load is None or load.cancelled:
                 entry: LLMEntry | Combination | None
                 entry = self._workspace.llm(name) if kind == "language model" else self._workspace.retriever(name)
+                load = Load(name, kind, entry, needs(entry) if isinstance(entry, Combination) else [])
                 # From here on nobody unloads what this load needs.
-                self._needs[name] = needs(entry) if isinstance(entry, Combination) else []
-                loading = self._loading[name] = Followed(f"{name} could not be loaded")
-                loading.start(self._load, name, kind, entry, loading)
-        yield from loading.follow()
+                self._needs[name] = load.needs
+                self._loading.pop(name, None)
+                self._loading[name] = load
+                self._ended.pop(name, None)
+                if not load.needs:  # a combination gets its place when its parts are there
+                    self._turns.queue(load)
+                load.followed.start(self._load, load)
+            load.asked = load.asked or asked
+            return load
+
+    def cancel(self, name: str = "") -> str:
+        """Cancel a load that goes on or waits, for everybody who follows it; all of them without a name.
+
+        Returns a sentence. It ends at the next safe point: between two tensors, pieces of a download, or stages.
+        Raises NotFoundError if there is none.
+        """
+        with self._lock:
+            chosen = [load for load in self._loading.values() if name in ("", load.name) and not load.cancelled]
+            if not chosen:
+                raise NotFoundError(f"{name!r} is not being loaded." if name else "Nothing is being loaded.")
+            for load in chosen:
+                load.cancel("cancelled; ending at the next safe point")
+                for part in (self._loading.get(part) for part, _ in load.needs):
+                    if part is not None and not part.asked:
+                        part.cancel(f"cancelled together with {load.name}")
+        return f"Cancelling {', '.join(load.name for load in chosen)} …"
+
+    def _followed(self, load: Load) -> Iterator[str]:
+        try:
+            for said in load.followed.follow():
+                if load.cancelled and not load.followed.wait(GRACE):
+                    raise StoppedError(
+                        f"Loading {load.name} was cancelled; a step of a library that cannot be interrupted is "
+                        "still going on, and what it loads is thrown away when it ends."
+                    )
+                yield said
+        except KeyboardInterrupt:
+            with suppress(NotFoundError):
+                self.cancel(load.name)
+            ended = load.followed.wait(PATIENCE)
+            raise StoppedError(self._cancelled(load) if ended else f"Loading {load.name} was cancelled.") from None
 
     def _is_loaded_as(self, name: str, kind: str) -> bool:
         loaded = self._loaded.get(name)
@@ -107,50 +202,96 @@ class Loads:
             )
         return loaded is not None
 
-    def _load(
-        self, name: str, kind: str, entry: LLMEntry | Combination | None, loading: Followed
-    ) -> None:
+    def _load(self, load: Load) -> None:
         """Load in a thread of its own: a page that goes away stops nothing, and loads come one by one."""
+        failed: BaseException | None = None
         try:
-            for needed, its_kind in self._needs.get(name, []):
-                for message in self.load(needed, its_kind):
-                    loading.say(message)
-            with self._one_load:
-                started, before = time.perf_counter(), memory.Memory.now()
-                backend, about = self._open(name, entry, loading)
-                took, seconds = memory.Memory.now() - before, time.perf_counter() - started
-                with self._lock:
-                    (self._llms if kind == "language model" else self._retrievers)[name] = backend
-                    self._loaded[name] = Loaded(name, kind, about, took.ram, took.vram, seconds)
-                loading.say(f"loaded {name}: {took}, {seconds:.1f} s")
-        except BaseException:
-            with self._lock:
-                self._needs.pop(name, None)
-            memory.release()
-            raise
-        finally:
-            with self._lock:
-                del self._loading[name]
+            for needed, its_kind in load.needs:
+                part = self.begin(needed, its_kind, asked=False)
+                for message in self._followed(part) if part else ():
+                    load.tell(message)
+            with self._turns.turn(load):
+                failed = self._tried(load)
+        except BaseException as error:
+            failed = error
+        if isinstance(failed, StoppedError) and load.cancelled:
+            failed = StoppedError(self._cancelled(load))
+        with self._lock:
+            if self._loading.get(load.name) is load:
+                del self._loading[load.name]
+                if failed is not None:
+                    self._needs.pop(load.name, None)
+                if isinstance(failed, RalleError):
+                    self._ended[load.name] = failed
+                elif isinstance(failed, Exception):
+                    self._ended[load.name] = load.followed.unexpected(failed)
+        if failed is not None:
+            raise failed
 
-    def _open(
-        self, name: str, entry: LLMEntry | Combination | None, loading: Followed
-    ) -> tuple[Any, str]:
+    def _tried(self, load: Load) -> BaseException | None:
+        """Open what the load is for; if that fails, give back what it had taken and return the error."""
+        failed: BaseException | None = None
+        try:
+            with telling(load.tell):
+                self._enter(load)
+        except BaseException as error:
+            failed = error
+            memory.forget_frames(error)
+        if failed is not None:
+            self._keep_encoders()
+            memory.release()
+        return failed
+
+    def _enter(self, load: Load) -> None:
+        """Open what the load is for and enter it in the table. Raises BackendMemoryError if it cannot fit."""
+        room = budget.room(load.name, load.entry, self.held()) if isinstance(load.entry, LLMEntry) else None
+        if room is not None and not room.fits:
+            raise BackendMemoryError(room.sentence)
+        started, load.before = time.perf_counter(), memory.Memory.now()
+        backend, about = self._open(load.name, load.entry, load)
+        took, seconds = memory.Memory.now() - load.before, time.perf_counter() - started
+        if load.cancelled:
+            close(backend)
+        load.tell("")
+        own = getattr(backend, "memory", None)  # measured without the libraries, which stay when it is unloaded
+        took = own if isinstance(own, memory.Memory) else took
+        expected = room.need.weights if room else 0
+        estimated = f" (estimated {memory.size(expected)})" if expected else ""
+        said = f"loaded {load.name}: {took}{estimated}, {seconds:.1f} s"
+        with self._lock:
+            (self._llms if load.kind == "language model" else self._retrievers)[load.name] = backend
+            self._loaded[load.name] = Loaded(load.name, load.kind, about, took.ram, took.vram, seconds, expected)
+            self._ended[load.name] = said
+        load.followed.say(said)
+
+    def _cancelled(self, load: Load) -> str:
+        """How a cancelled load ended."""
+        if not load.begun:
+            return f"Loading {load.name} was cancelled before its turn came; nothing was loaded."
+        return (
+            f"Loading {load.name} was cancelled and its memory given back: this process holds "
+            f"{memory.Memory.now()}, before the load {load.before}."
+        )
+
+    def _open(self, name: str, entry: LLMEntry | Combination | None, loading: Load) -> tuple[Any, str]:
         if isinstance(entry, Combination):
-            loading.say(f"opening {name}")
+            loading.tell(f"opening {name}")
             with self._lock:
                 parts = [self._retrievers[part] for part in entry.of]
                 llm = self._llms.get(entry.settings.get("llm", ""))
             return open_combination(name, entry, parts, llm), about(entry)
         if entry is not None:
-            loading.say(f"loading {name}")
-            for piece in opening_llm(name, entry):
+            loading.tell(f"loading {name}")
+            for place, piece in enumerate(opening_llm(name, entry)):
                 if not isinstance(piece, str):
                     return piece, getattr(piece, "about", "") or entry.about
-                loading.say(piece)
+                if place == 0:  # the libraries are imported by now, and stay
+                    loading.before = memory.Memory.now()
+                loading.tell(piece)
         for piece in open_retriever(self._workspace, name, self.encoders):
             if not isinstance(piece, str):
                 return piece, self._workspace.retrievers().get(name, "")
-            loading.say(piece)
+            loading.tell(piece)
         raise AssertionError("opening ends with what was opened")
 
     def unload(self, name: str) -> str:
@@ -169,11 +310,18 @@ class Loads:
             self._needs.pop(name, None)
             close(backend)
             del backend
-            self.encoders.keep(
-                {m.encoder_name for n, m in self._workspace.manifests().items() if n in self._retrievers}
-            )
+            self._keep_encoders()
             memory.release()
-            return f"Unloaded {name}: {before - memory.Memory.now()} given back."
+            said = f"Unloaded {name}: {before - memory.Memory.now()} given back."
+            self._ended.pop(name, None)
+            self._ended[name] = said
+            return said
+
+    def _keep_encoders(self) -> None:
+        """Let go of encoders that no loaded index needs."""
+        found = self._workspace.manifests()
+        with self._lock:
+            self.encoders.keep({m.encoder_name for n, m in found.items() if n in self._retrievers})
 
     def load_for(self, chain: Chain, *, heavy: bool = True) -> Iterator[str | Backends]:
         """Load all that ``chain`` names, yielding progress, the Backends last.

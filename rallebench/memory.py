@@ -9,9 +9,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
+import shutil
+import subprocess
 import sys
+import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUP = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,46 @@ def rss_bytes() -> int:
 
 
 def free_ram_bytes() -> int:
-    """RAM that a process can take without swapping."""
+    """RAM that this process can take without swapping, and without passing the limit of its container."""
     import psutil
 
-    return int(psutil.virtual_memory().available)
+    return min([int(psutil.virtual_memory().available), *container_room()])
+
+
+def container_room(root: Path = CGROUPS, own: Path = OWN_CGROUP) -> Iterator[int]:
+    """Bytes left below each memory limit of the container that this process is in; nothing without one.
+
+    Both versions of Linux's control groups; cached file pages count as free, they are dropped when needed.
+    """
+    for folder, limit, used, cached in _groups(root, own):
+        try:
+            most, now = int((folder / limit).read_text()), int((folder / used).read_text())
+            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        except (OSError, ValueError):  # no such file, or "max": no limit
+            continue
+        yield max(0, most - now + int(stat.get(cached, 0)))
+
+
+def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
+    """The folders of this process's groups and of those around them, each with the names of its files."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top, names = root, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            top = root / "memory"
+        else:
+            continue
+        # Inside a container the path may be the host's, of which only the top can be seen.
+        inner = top.joinpath(*path.strip("/").split("/"))
+        for folder in dict.fromkeys([inner, *inner.parents]):
+            if folder == top or top in folder.parents:
+                yield (folder, *names)
 
 
 def vram_bytes() -> int:
@@ -70,6 +115,39 @@ def vram_bytes() -> int:
     if torch is None:
         return 0
     return sum(int(torch.cuda.memory_allocated(device)) for device in range(torch.cuda.device_count()))
+
+
+def free_vram_bytes() -> dict[int, int]:
+    """Free bytes of each CUDA device, by its number; {} without any.
+
+    Where torch has not begun to use CUDA, NVIDIA's own tool is asked: beginning takes memory of the device.
+    """
+    torch = _torch_on_cuda()
+    if torch is None:
+        return _asked_of_nvidia()
+    free = {}
+    for device in range(torch.cuda.device_count()):
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        free[device] = int(torch.cuda.mem_get_info(device)[0]) + int(kept)
+    return free
+
+
+def _asked_of_nvidia() -> dict[int, int]:
+    tool = shutil.which("nvidia-smi")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if tool is None or visible == "":
+        return {}
+    try:
+        said = subprocess.run(
+            [tool, "--query-gpu=index,uuid,memory.free", "--format=csv,noheader,nounits"],
+            capture_output=True, text=True, timeout=10, check=True,
+        ).stdout  # fmt: skip
+        rows = [[part.strip() for part in line.split(",")] for line in said.strip().splitlines()]
+        free = {key: int(row[2]) * 2**20 for row in rows for key in row[:2]}
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+        return {}
+    wanted = visible.split(",") if visible else [row[0] for row in rows]
+    return {number: free[key.strip()] for number, key in enumerate(wanted) if key.strip() in free}
 
 
 def release() -> None:
@@ -81,6 +159,16 @@ def release() -> None:
     # glibc keeps freed blocks for later; elsewhere there is no malloc_trim and nothing to do.
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def forget_frames(error: BaseException) -> None:
+    """Empty the frames that an error remembers: they hold what was loaded when it was raised."""
+    link: BaseException | None = error
+    seen: set[int] = set()
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        traceback.clear_frames(link.__traceback__)
+        link = link.__cause__ or link.__context__
 
 
 def _torch_on_cuda() -> Any:

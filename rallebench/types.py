@@ -42,10 +42,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``."""
+    """One chat message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
+
+    ``tool_calls``: what an assistant's message asked for. ``tool_call_id``: which of them a tool's answers.
+    """
 
     role: str
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,8 @@ class Gold:
 
     ``answers``: any one is right (KILT aliases). ``required``: every group needs one (RGB).
     ``provenance``: one set of page ids per gold output element that names any, in order.
-    ``titles``: page id → title. ``reference``: a long text (CRUD-RAG, judges).
+    ``titles``: page id → title. ``reference``: a long text (CRUD-RAG, judges). ``passages``: as
+    ``provenance``, of passage ids, where the gold names passages.
     """
 
     answers: tuple[str, ...] = ()
@@ -72,6 +78,7 @@ class Gold:
     provenance: tuple[frozenset[str], ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
     reference: str = ""
+    passages: tuple[frozenset[str], ...] = ()
 
     @property
     def pages(self) -> frozenset[str]:
@@ -229,14 +236,15 @@ class Reply:
 class Step:
     """A request with its reply.
 
-    ``seconds`` is what asking cost when it was really asked (its share of the batch), also
-    when ``cached`` says that this time the reply came from memory.
+    ``seconds`` is what asking cost when it was really asked (its share of the ``batch`` of so many
+    requests), also when ``cached`` says that this time the reply came from memory.
     """
 
     request: Request
     reply: Reply
     seconds: float = 0.0
     cached: bool = False
+    batch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +257,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One question's whole story. ``error`` is '' or one sentence; then ``outcome`` is None."""
+    """One question's whole story. ``error`` is '' or one sentence; then ``outcome`` is None, and
+    ``failed_seconds`` is what the request that failed took: it left no step."""
 
     qid: str
     workflow: str
     steps: tuple[Step, ...]
     outcome: Outcome | None = None
     error: str = ""
+    failed_seconds: float = 0.0
 
     @property
     def answer(self) -> str:

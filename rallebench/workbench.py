@@ -17,6 +17,7 @@ from typing import Any
 
 from rallebench import benchmark
 from rallebench.background import Works
+from rallebench.bench.cost import prices_of
 from rallebench.bench.memo import Memo
 from rallebench.bench.perform import Backends
 from rallebench.bench.score import examples_of
@@ -32,6 +33,7 @@ from rallebench.datasets.kilt import read_questions
 from rallebench.errors import RalleError, UsageError
 from rallebench.indexing import Building, build_index
 from rallebench.loads import Loads
+from rallebench.model_verbs import Models
 from rallebench.tradeoff import Point, Tradeoff
 from rallebench.tradeoff.kept import free_name, measure_and_keep
 from rallebench.types import (
@@ -95,9 +97,11 @@ class Workbench:
         self._lock = threading.RLock()
         self.loads = Loads(self.workspace, lambda: any(not job.done for job in self.jobs.values()))
         self.data = Data(self.workspace, self.loads, self.builds)
+        self.models = Models(self.workspace, self.loads)
         self.verify_index = self.data.verify_index
         # What is loaded stands in ``loads``; its verbs are the workbench's own.
         self.load, self.unload, self.load_for = self.loads.load, self.loads.unload, self.loads.load_for
+        self.room, self.cancel_load = self.loads.room, self.loads.cancel
         self.status, self.loading, self.is_loaded = self.loads.status, self.loads.loading, self.loads.is_loaded
         self.stop_builds, self.stop_tradeoffs = self.builds.stop, self.tradeoffs.stop
         self.stop_imports = self.imports.stop
@@ -316,8 +320,17 @@ class Workbench:
         from rallebench.tracking.live import trace_later
 
         trace_later(
-            episode, question, workspace=self.workspace.path, tracking_uri=self.tracking_uri, source=source
+            episode,
+            question,
+            workspace=self.workspace.path,
+            tracking_uri=self.tracking_uri,
+            source=source,
+            prices=self.prices(),
         )
+
+    def prices(self) -> dict[str, dict[str, float] | None]:
+        """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens, None if unknown."""
+        return prices_of(self.backends.llms)
 
     def start_mlflow(self) -> Iterator[str]:
         """Start MLflow's own page on loopback, yielding what goes on, its address last. Raises BackendError."""

@@ -24,6 +24,7 @@ from rallebench.corpora.imported import imported_corpora, is_imported
 from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.llms import LLMS
+from rallebench.llms.presets import entry_of, presets
 from rallebench.ralle_settings import BaseSettings, llm_entries, read_base_settings
 from rallebench.registry import unknown
 from rallebench.types import Chain
@@ -237,10 +238,10 @@ class Workspace:
         return found
 
     def llm(self, reference: str) -> LLMEntry:
-        """An entry by name, or one written out: ``backend:model`` with ``?key=value&…`` settings.
+        """An entry by name, or one written out: ``backend:model`` or a preset, with ``?key=value&…`` settings.
 
         ``transformers:/models/tiny?quantization=4bit`` or
-        ``openai_compatible:llama3?base_url=http://127.0.0.1:8000/v1``.
+        ``openai_compatible:llama3?base_url=http://127.0.0.1:8000/v1``; ``smollm2-135m`` or ``ollama?model=llama3.2``.
         """
         known = self.llms()
         if reference in known:
@@ -251,6 +252,9 @@ class Workspace:
             settings: dict[str, Any] = {"model": model} if model else {}
             settings |= parse_settings(query.split("&") if query else [])
             return LLMEntry(backend=backend, settings=settings)
+        name, _, query = reference.partition("?")
+        if name in presets():
+            return entry_of(name, parse_settings(query.split("&") if query else []))
         raise NotFoundError(unknown("language model", reference, list(known)))
 
     def save_llm(self, name: str, entry: LLMEntry) -> None:

@@ -133,17 +133,32 @@ def test_a_bad_corpus_is_refused_with_its_line_and_no_index_appears(
     assert everything(workspace) == before
 
 
-def test_a_folder_without_documents_as_corpus_is_refused(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_a_folder_without_documents_as_corpus_is_refused(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    before = everything(workspace)
     ran = rallebench("index", "--corpus", tmp_path, "--name", "x", "--kind", "bm25")
     refused(ran, str(tmp_path), "is a folder without documents (.txt, .md, .html, .pdf)")
+    assert everything(workspace) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"1": ["p1"]}', b"{", b"\xff\xfe{"])
-def test_a_bad_page_map_is_refused(content: bytes, rallebench: CommandLine, workspace: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; it should hold one JSON document"),
+        (b"[]", "should hold a JSON object that maps passage ids to page ids"),
+        (b'{"1": ["p1"]}', "maps '1' to list; a page id is a string or a number"),
+        (b"{", "is not valid JSON (line 1: "),
+        (b"\xff\xfe{", "is not UTF-8 text (byte 0); save it as UTF-8"),
+    ],
+)
+def test_a_bad_page_map_is_refused(
+    content: bytes, message: str, rallebench: CommandLine, workspace: Path
+) -> None:
     pages = write(workspace / "bad.json", content)
     before = everything(workspace)
     corpus = ("--corpus", workspace / "corpus.tsv", "--page-map", pages)
-    refused(rallebench("index", *corpus, "--name", "x", "--kind", "bm25"), str(pages))
+    refused(rallebench("index", *corpus, "--name", "x", "--kind", "bm25"), f"{pages} {message}")
     assert everything(workspace) == before
 
 
@@ -566,7 +581,8 @@ def test_a_file_where_the_indexes_should_be_is_one_sentence(
 @pytest.mark.parametrize("output", ["/dev/null", "."])
 def test_pick_never_replaces_a_device_or_a_folder(output: str, rallebench: CommandLine) -> None:
     asked = ("pick", "--dataset", "tiny-qa", "--index", "tiny", "--output", output)
-    refused(rallebench(*asked), f"--output {output} is no plain file")
+    refused(rallebench(*asked), f"--output {output} is no plain file; name a file to write.")
+    assert Path("/dev/null").is_char_device() and Path(".").is_dir()
 
 
 # ── two at once ──────────────────────────────────────────────────────────────
@@ -776,8 +792,10 @@ def test_a_manifest_that_was_edited_is_not_believed(
 ) -> None:
     path = workspace / "indexes" / "tiny" / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
-    said = f"{path} was edited after the index was built; undo that, or build the index again."
-    refused(rallebench("search", "--index", "tiny", "x"), said, f"Remove the folder {path.parent}; build it again.")
+    said = f"{path} was edited after the index was built; undo that, or "
+    search = rallebench("search", "--index", "tiny", "x")
+    refused(search, said, f"remove the folder {path.parent}; build it again.")
+    assert search.last.count("again") == 1
     build = rallebench("index", "--corpus", str(workspace / "corpus.tsv"), "--name", "tiny", "--kind", "bm25")
     refused(build, said, f"Remove the folder {path.parent} before.")
 
@@ -794,7 +812,7 @@ def test_an_index_whose_files_changed_is_not_searched(
     ran = rallebench("search", "--index", "tiny", "x")
     assert ran.code == 1
     assert f"{folder / name} is missing or was changed after the index was built" in ran.last
-    assert f"Remove the folder {folder}" in ran.last
+    assert f"; remove the folder {folder}; build it again." in ran.last and ran.last.count("again") == 1
 
 
 def test_a_damaged_starter_index_says_that_it_is_built_anew(rallebench: CommandLine, workspace: Path) -> None:

@@ -26,11 +26,18 @@ MEASURES = {
     "encoding": {"float32, passages a second", "float32, speed-up"},
     "kill_and_resume": {"prompts asked", "time in sessions"},
     "kill_encoding": {"passages encoded twice", "time in both sessions"},
+    "load_unload": {"none: growth of resident memory", "4bit: left after an unload, of what it took"},
     "loop_overhead": {"overhead per question", "the runner, per question"},
     "mlflow_logging": {"logging the run", "first migration of a database"},
     "memo_rerun": {"speed-up by the memory", "re-run, per question"},
     "reader": {"starter-qa, its paragraph: exact match", "starter-qa: AUROC of declining"},
+    "remote": {"time over the ideal", "processor time per request"},
     "retrieval_quality": {"starter, BM25, page hit@1 (n = 20, 371 passages)"},
+    "transformers_batch": {
+        "processor time over model.generate's, best round",
+        "gain by sorting mixed lengths, in processor time",
+    },
+    "scoring": {"BLEU and ROUGE-L over all answers, processor", "BLEU and ROUGE-L, an answer"},
     "start_up": {"import rallebench", "rallebench list", "app.py until its first answer"},
 }
 """Script → figures that it must print, at the least."""

@@ -256,7 +256,7 @@ def test_half_a_surrogate_pair_is_printed_as_json_that_every_parser_takes(ralleb
 def test_ask_prints_the_answer_and_every_step(rallebench: CommandLine) -> None:
     asked = ("ask", "--chain", "read", "--question", "Which moon goes round Neptune?")
     printed = rallebench.json(*asked)
-    assert printed.keys() == {"answer", "steps"}
+    assert printed.keys() == {"answer", "steps", "cost"}
     assert printed["answer"] == "Titan"
     search, read = printed["steps"]
     assert search.keys() == {"kind", "target", "prompt", "response", "hits", "seconds", "cached"}
@@ -264,7 +264,9 @@ def test_ask_prints_the_answer_and_every_step(rallebench: CommandLine) -> None:
     assert search["prompt"] == "Which moon goes round Neptune?"
     assert [hit.keys() for hit in search["hits"]] == [HIT, HIT]
     assert search["response"] == "; ".join(f"{hit['title']}, {hit['text']}" for hit in search["hits"])
-    assert read.keys() == {"kind", "target", "prompt", "response", "seconds", "cached", "tokens"}
+    costs = {"seconds", "cached", "tokens", "first_token_seconds", "tokens_per_second", "usd"}
+    assert read.keys() == {"kind", "target", "prompt", "response", *costs}
+    assert (read["usd"], printed["cost"]["usd_unknown_for"]) == (None, {"titan": "no prices"})
     assert (read["kind"], read["target"], read["response"]) == ("generate", "titan", "Titan")
     assert read["prompt"] == READ.format(response=[search["response"]], question=search["prompt"])
     assert read["tokens"] == {"prompt": len(read["prompt"].split()), "completion": 1}
@@ -301,7 +303,7 @@ def test_run_prints_counts_seconds_and_metrics_with_intervals(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     printed = rallebench.json("run", "--chain", "read", *ON_TINY, "--name", "first")
-    assert printed.keys() == {"run", "n", "n_errors", "seconds", "metrics"}
+    assert printed.keys() == {"run", "n", "n_errors", "seconds", "metrics", "cost"}
     assert (printed["run"], printed["n"], printed["n_errors"]) == ("first", len(RECORDS), 0)
     for metric in printed["metrics"].values():
         assert metric.keys() == {"value", "low", "high", "n"}
@@ -348,7 +350,8 @@ def test_run_overrides_models_retrievers_and_settings(rallebench: CommandLine, w
 def test_run_for_people_shows_a_line_per_metric(rallebench: CommandLine) -> None:
     ran = rallebench("run", "--chain", "read", *ON_TINY, "--name", "first", "--metrics", "em")
     assert ran.code == 0
-    first, second = ran.out.splitlines()
+    first, second, *cost = ran.out.splitlines()
+    assert cost[0] == "  cost" and any("prompt tokens" in line for line in cost)
     assert first.startswith("first: 8 questions, 0 failed, ")
     assert second.split() == ["em", "0.1250", "[0.0000,", "0.3750]", "n", "=", "8"]
 
@@ -409,7 +412,7 @@ def test_a_folder_of_chains_runs_each_as_its_own_file_says(
 ) -> None:
     found = rallebench.json("run", "--chain", experiments, "--no-mlflow", "--name", "night", "--limit", "-1")
     assert [result["run"] for result in found] == ["night-00_read", "night-deep-er-01_closed", "night-own"]
-    assert all(result.keys() == {"run", "n", "n_errors", "seconds", "metrics"} for result in found)
+    assert all(result.keys() == {"run", "n", "n_errors", "seconds", "metrics", "cost"} for result in found)
     made = {result["run"]: run_json(workspace, result["run"]) for result in found}
     assert [m["spec"]["dataset"] for m in made.values()] == ["tiny-qa", "tiny-qa", "starter-qa"]
     assert [m["batch_size"] for m in made.values()] == [3, 1, 20]

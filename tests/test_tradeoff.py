@@ -148,6 +148,32 @@ def test_a_wrong_request_is_one_sentence_and_exit_code_2(
     assert sorted((folder / "tradeoffs").glob("*")) == before
 
 
+def test_a_workspace_that_takes_no_file_is_refused_before_anything_is_measured(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    made = make_workspace(tmp_path / "closed")
+    place = made / "tradeoffs"
+    place.write_text("a file in the way")
+    ran = CommandLine(capfd, made)("tradeoff", "--index", "tiny", "--dataset", "tiny-qa")
+    assert ran.code == 1 and ran.out == ""
+    assert ran.err.splitlines() == [f"Could not write {place}: Not a directory. Nothing was measured; choose another --workspace."]
+
+
+def test_an_index_that_failed_makes_the_exit_code_1_and_the_others_results_are_printed_and_kept(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    made = make_workspace(tmp_path / "one-fails")
+    shutil.copytree(made / "indexes" / "tiny", made / "indexes" / "hurt")
+    (made / "indexes" / "hurt" / "passages.jsonl").write_bytes(b"short")
+    ran = CommandLine(capfd, made)("tradeoff", "--index", "hurt,tiny", "--dataset", "tiny-qa", "--name", "mixed", "--json")
+    assert ran.code == 1
+    assert ran.last == "hurt could not be measured; the others' results are kept as 'mixed'."
+    hurt, whole = ran.json["points"]
+    assert "passages.jsonl is missing or was changed" in hurt["error"] and hurt["single_ms"] is None
+    assert whole["error"] == "" and whole["single_ms"] > 0
+    assert json.loads((made / "tradeoffs" / "mixed.json").read_text()) == ran.json
+
+
 def test_the_command_line_prints_one_document_or_a_table(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = CommandLine(capfd, folder)
     asked = ("tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "-k", "3")

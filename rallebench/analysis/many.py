@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rallebench.analysis.paired import Paired, compare, holm
-from rallebench.bench.score import examples_of, score_episode
+from rallebench.bench.score import examples_of
 from rallebench.bench.statistics import Mean, means
 from rallebench.bench.store import SCORES, RunFolder
 from rallebench.errors import UsageError
 from rallebench.files import read_own_jsonl
 from rallebench.metrics import metric
+from rallebench.metrics.columns import columns
 from rallebench.types import Example
 
 HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
@@ -127,10 +128,10 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
     absent = [name for name in names if not found[name]]
     if absent:
         episodes = run.episodes()
-        for example in examples_of(run):
-            if example.question.qid in episodes:
-                for score in score_episode(episodes[example.question.qid], example, absent):
-                    found[score.metric][score.qid] = score.value
+        asked = [e for e in examples_of(run) if e.question.qid in episodes]
+        anew = columns(absent, [(episodes[e.question.qid], e.gold) for e in asked])
+        for name, column in anew.items():
+            found[name] = {e.question.qid: value for e, value in zip(asked, column.values)}
     return found
 
 
@@ -147,9 +148,10 @@ def _is_number(value: float | None) -> bool:
 def _best(name: str, row: Sequence[Mean]) -> frozenset[int]:
     values = [mean.value for mean in row]
     known = [value for value in values if value is not None]
-    if not known or min(known) == max(known):
+    higher = metric(name).traits.get("higher_is_better", True)
+    if not known or min(known) == max(known) or higher is None:
         return frozenset()
-    top = max(known) if metric(name).traits.get("higher_is_better", True) else min(known)
+    top = max(known) if higher else min(known)
     return frozenset(i for i, value in enumerate(values) if value == top)
 
 
@@ -165,7 +167,7 @@ def _side(run: RunFolder, examples: Sequence[Example], common: set[str]) -> Side
 def _against(
     runs: Sequence[RunFolder], columns: Sequence[Mapping[str, Scores]], qids: Sequence[str], name: str
 ) -> tuple[Against, ...]:
-    higher = metric(name).traits.get("higher_is_better", True)
+    higher = metric(name).traits.get("higher_is_better", True) is not False
     kept = [{qid: column[name].get(qid) for qid in qids} for column in columns]
     pairs = [compare(name, kept[0], other, higher_is_better=higher) for other in kept[1:]]
     known = [i for i, pair in enumerate(pairs) if pair.p is not None]

@@ -60,7 +60,7 @@ def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Sh
     left, right = (
         {q: v for q, v in scores_of(run, (entry.name,))[entry.name].items() if q in wanted} for run in (a, b)
     )
-    found = compare(entry.name, left, right, higher_is_better=entry.traits.get("higher_is_better", True))
+    found = compare(entry.name, left, right, higher_is_better=entry.traits.get("higher_is_better", True) is not False)
     if not found.n:
         raise UsageError(
             f"No question that {a.name!r} and {b.name!r} share is scored by {entry.name} in both; choose another metric."

@@ -91,7 +91,7 @@ class _Worker:
             # Remembered here and now: a killed process then loses at most the batch that is being answered.
             if self._memo:
                 kept = [(o.request, a, share) for o, a in zip(batch, answers) if isinstance(a, Reply)]
-                self._memo.put(kept, self._backends)
+                self._memo.put(kept, self._backends, batch=len(batch))
             self._done.put((batch, answers, share))
             with self._wake:
                 self.busy -= 1
@@ -196,11 +196,12 @@ class _Loop:
         if isinstance(request, Note):
             return Step(request, Reply(request.text))
         remembered = self._memo.get(request, self._backends) if self._memo else None
-        return Step(request, remembered[0], remembered[1], cached=True) if remembered else None
+        return Step(request, *remembered[:2], cached=True, batch=remembered.batch) if remembered else None
 
-    def _fail(self, opened: _Open, error: RalleError) -> None:
+    def _fail(self, opened: _Open, error: RalleError, seconds: float = 0.0) -> None:
         opened.flow.close()
-        self._end(opened, Episode(opened.question.qid, self._workflow, tuple(opened.steps), None, str(error)))
+        steps = tuple(opened.steps)
+        self._end(opened, Episode(opened.question.qid, self._workflow, steps, None, str(error), seconds))
 
     def _end(self, opened: _Open, episode: Episode) -> None:
         del self._open[id(opened)]
@@ -234,10 +235,10 @@ class _Loop:
         for batch, answers, share in finished:
             for opened, answer in zip(batch, answers):
                 if isinstance(answer, Reply):
-                    opened.steps.append(Step(opened.request, answer, share))
+                    opened.steps.append(Step(opened.request, answer, share, batch=len(batch)))
                     self._advance(opened, answer)
                 else:
-                    self._fail(opened, answer)
+                    self._fail(opened, answer, share)
 
     def close(self) -> None:
         for worker in self._workers.values():

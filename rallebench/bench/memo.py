@@ -14,7 +14,7 @@ import threading
 import weakref
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rallebench.bench.perform import Backends, trim
 from rallebench.bench.record import reply_from_json, reply_to_json, request_to_json
@@ -25,6 +25,14 @@ log = logging.getLogger(__name__)
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS memo (key TEXT PRIMARY KEY, depth INTEGER, seconds REAL, reply TEXT) WITHOUT ROWID"
 _SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
+
+
+class Remembered(NamedTuple):
+    """A reply and what it cost when it was asked: its share of the seconds of a ``batch`` of so many requests."""
+
+    reply: Reply
+    seconds: float
+    batch: int = 1
 
 
 class Memo:
@@ -52,7 +60,7 @@ class Memo:
                 f"The memory {path} cannot be opened ({error}); {mend} or choose another --workspace."
             ) from None
 
-    def get(self, request: Request, backends: Backends) -> tuple[Reply, float] | None:
+    def get(self, request: Request, backends: Backends) -> Remembered | None:
         """The remembered reply and what it cost, or None."""
         key = memo_key(request, backends)
         if key is None:
@@ -60,33 +68,42 @@ class Memo:
         found = self._find(key)
         if found is None:
             return None
-        depth, seconds, reply = found
+        depth, (reply, seconds, batch) = found
         if isinstance(request, Retrieve):
             if depth < request.k and len(reply.hits) >= depth:
                 return None
             reply = trim(reply, request.k, backends.of(request).titled)
-        return reply, seconds
+        return Remembered(reply, seconds, batch)
 
-    def _find(self, key: str) -> tuple[int, float, Reply] | None:
+    def _find(self, key: str) -> tuple[int, Remembered] | None:
         """What stands under ``key``; a damaged memory remembers nothing, which costs time and no answer."""
         try:
             with self._lock, closing(self._db.execute(_SELECT, (key,))) as rows:
                 row = rows.fetchone()
-            return (int(row[0]), float(row[1]), reply_from_json(json.loads(row[2]))) if row else None
+            if row is None:
+                return None
+            kept = json.loads(row[2])
+            return int(row[0]), Remembered(reply_from_json(kept), float(row[1]), int(kept.get("batch", 1)))
         except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
             if not self._damaged:
                 log.warning("The memory is damaged (%s); what it has lost is asked again.", error)
             self._damaged = True
             return None
 
-    def put(self, answered: list[tuple[Request, Reply, float]], backends: Backends) -> None:
-        """Remember replies; of one query the deepest retrieval is kept. A full disk loses the memory, not the run."""
+    def put(
+        self, answered: list[tuple[Request, Reply, float]], backends: Backends, *, batch: int = 1
+    ) -> None:
+        """Remember replies that were asked together; of one query the deepest retrieval is kept.
+
+        A full disk loses the memory, not the run.
+        """
         rows = []
+        shared = {"batch": batch} if batch > 1 else {}
         for request, reply, seconds in answered:
             key = memo_key(request, backends)
             if key is not None:
                 depth = request.k if isinstance(request, Retrieve) else 0
-                text = json.dumps(reply_to_json(reply), ensure_ascii=False)
+                text = json.dumps({**reply_to_json(reply), **shared}, ensure_ascii=False)
                 # Half a surrogate pair, which SQLite cannot hold, stays escaped as JSON has it.
                 text = text.encode("utf-8", "backslashreplace").decode("utf-8")
                 rows.append((key, depth, seconds, text))

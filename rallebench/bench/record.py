@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rallebench.types import (
@@ -34,7 +34,7 @@ def request_to_json(request: Request) -> dict[str, Any]:
     value: dict[str, Any] = {
         "ask": "generate",
         "llm": request.llm,
-        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "messages": [_message_to_json(message) for message in request.messages],
     }
     optional = {
         "tools": [
@@ -50,6 +50,29 @@ def request_to_json(request: Request) -> dict[str, Any]:
     return {**value, **{key: item for key, item in optional.items() if item not in (None, [], {})}}
 
 
+def _message_to_json(message: Message) -> dict[str, Any]:
+    """Role and content; calls, and the call that is answered, only where there are any."""
+    value: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        value["tool_calls"] = _calls_to_json(message.tool_calls)
+    if message.tool_call_id:
+        value["tool_call_id"] = message.tool_call_id
+    return value
+
+
+def _message_from_json(value: Mapping[str, Any]) -> Message:
+    calls = _calls_from_json(value.get("tool_calls", ()))
+    return Message(value["role"], value["content"], calls, value.get("tool_call_id", ""))
+
+
+def _calls_to_json(calls: tuple[ToolCall, ...]) -> list[dict[str, str]]:
+    return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
+
+
+def _calls_from_json(values: Iterable[Mapping[str, str]]) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in values)
+
+
 def request_from_json(value: Mapping[str, Any]) -> Request:
     """The inverse of ``request_to_json``."""
     if value["ask"] == "retrieve":
@@ -60,7 +83,7 @@ def request_from_json(value: Mapping[str, Any]) -> Request:
         return UseTool(value["tool"], value["arguments"])
     return Generate(
         value["llm"],
-        tuple(Message(m["role"], m["content"]) for m in value["messages"]),
+        tuple(_message_from_json(message) for message in value["messages"]),
         tuple(ToolSpec(t["name"], t["description"], t["parameters"]) for t in value.get("tools", ())),
         value.get("max_tokens"),
         tuple(value.get("stop", ())),
@@ -81,7 +104,7 @@ def reply_to_json(reply: Reply) -> dict[str, Any]:
     value = {
         "text": reply.text,
         "hits": [hit_to_json(hit) for hit in reply.hits],
-        "tool_calls": [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in reply.tool_calls],
+        "tool_calls": _calls_to_json(reply.tool_calls),
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": reply.completion_tokens,
         "finish_reason": reply.finish_reason,
@@ -114,7 +137,7 @@ def reply_from_json(value: Mapping[str, Any]) -> Reply:
             Hit(Passage(h["doc_id"], h["text"], h["title"], h["page_id"]), h["score"])
             for h in value.get("hits", ())
         ),
-        tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in value.get("tool_calls", ())),
+        _calls_from_json(value.get("tool_calls", ())),
         value.get("prompt_tokens", 0),
         value.get("completion_tokens", 0),
         value.get("finish_reason", "stop"),
@@ -126,18 +149,22 @@ def reply_from_json(value: Mapping[str, Any]) -> Reply:
 
 
 def step_to_json(step: Step) -> dict[str, Any]:
-    """A step: what was asked, what came back, what it cost."""
-    return {
+    """A step: what was asked, what came back, what it cost; a ``batch`` of one is left out."""
+    value = {
         **request_to_json(step.request),
         "reply": reply_to_json(step.reply),
         "seconds": round(step.seconds, 6),
         "cached": step.cached,
     }
+    return value if step.batch == 1 else {**value, "batch": step.batch}
 
 
 def step_from_json(value: Mapping[str, Any]) -> Step:
     """The inverse of ``step_to_json``."""
-    return Step(request_from_json(value), reply_from_json(value["reply"]), value["seconds"], value["cached"])
+    reply = reply_from_json(value["reply"])
+    return Step(
+        request_from_json(value), reply, value["seconds"], value["cached"], max(1, int(value.get("batch", 1)))
+    )
 
 
 def episode_to_json(episode: Episode) -> dict[str, Any]:
@@ -147,6 +174,8 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
         value |= {"answer": episode.outcome.answer, "stop_reason": episode.outcome.stop_reason}
     if episode.error:
         value["error"] = episode.error
+    if episode.failed_seconds:
+        value["failed_seconds"] = round(episode.failed_seconds, 6)
     return {**value, "steps": [step_to_json(step) for step in episode.steps]}
 
 
@@ -154,4 +183,5 @@ def episode_from_json(value: Mapping[str, Any]) -> Episode:
     """The inverse of ``episode_to_json``."""
     outcome = Outcome(value["answer"], value["stop_reason"]) if "answer" in value else None
     steps = tuple(step_from_json(step) for step in value["steps"])
-    return Episode(value["qid"], value["workflow"], steps, outcome, value.get("error", ""))
+    lost = value.get("failed_seconds", 0.0)
+    return Episode(value["qid"], value["workflow"], steps, outcome, value.get("error", ""), lost)

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rallebench.bench.cost import question_to_json, recorded_prices
+from rallebench.bench.run_cost import run_cost
 from rallebench.bench.statistics import means
-from rallebench.bench.store import REPORT, SCORES, RunFolder
+from rallebench.bench.store import COSTS, REPORT, SCORES, RunFolder
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.errors import UsageError
 from rallebench.files import write_json, write_text
 from rallebench.metrics import metric
+from rallebench.metrics.columns import columns
 from rallebench.types import Episode, Example, Question, Score
 
 DEFAULT_METRICS = (
@@ -61,10 +64,15 @@ def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> l
         return [Score(episode.qid, name, None, episode.error) for name in names]
     scores = []
     for name in names:
-        missing = [need for need in _needs(name) if not getattr(example.gold, need)]
         value = metric(name).value(episode, example.gold)
-        scores.append(Score(episode.qid, name, value, f"no gold {' or '.join(missing)}" if missing else ""))
+        scores.append(Score(episode.qid, name, value, _lacking(name, example)))
     return scores
+
+
+def _lacking(name: str, example: Example) -> str:
+    """What of the gold a metric misses: KILT's own give such a question 0."""
+    missing = [need for need in _needs(name) if not getattr(example.gold, need)]
+    return f"no gold {' or '.join(missing)}" if missing else ""
 
 
 def examples_of(folder: RunFolder) -> list[Example]:
@@ -80,13 +88,13 @@ def report_of(
 ) -> tuple[dict[str, Any], list[Score]]:
     """The report of what is answered so far, and the scores behind it."""
     answered = [example for example in examples if example.question.qid in episodes]
-    scores: list[Score] = []
-    columns: dict[str, list[float | None]] = {name: [] for name in names}
-    for example in answered:
-        for score in score_episode(episodes[example.question.qid], example, names):
-            columns[score.metric].append(score.value)
-            scores.append(score)
-    found = means(columns)
+    scored = columns(names, [(episodes[example.question.qid], example.gold) for example in answered])
+    scores = [
+        Score(example.question.qid, name, column.values[row], column.notes[row] or _lacking(name, example))
+        for row, example in enumerate(answered)
+        for name, column in scored.items()
+    ]
+    found = means({name: column.values for name, column in scored.items()})
     failed = Counter(e.error for e in episodes.values() if e.error)
     steps = [step for episode in episodes.values() for step in episode.steps]
     seconds = folder.seconds()
@@ -108,21 +116,41 @@ def report_of(
         "prompt_tokens": sum(step.reply.prompt_tokens for step in steps),
         "completion_tokens": sum(step.reply.completion_tokens for step in steps),
         "metrics": {name: asdict(mean) for name, mean in found.items()},
+        "over_all": {name: column.over_all for name, column in scored.items() if column.over_all is not None},
+        "cost": run_cost(
+            list(episodes.values()), folder.earlier(), recorded_prices(spec), spec.get("asks_models") or ()
+        ),
         "errors": dict(failed.most_common(20)),
     }
     return report, scores
 
 
 def score_run(folder: RunFolder, names: Sequence[str]) -> dict[str, Any]:
-    """Score what is stored, write ``scores.jsonl`` and ``report.json``, return the report."""
-    examples = examples_of(folder)
-    report, scores = report_of(folder, examples, folder.episodes(), names)
+    """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report."""
+    examples, episodes = examples_of(folder), folder.episodes()
+    report, scores = report_of(folder, examples, episodes, names)
+    prices = recorded_prices(folder.spec())
     write_text(
-        folder.path / SCORES,
-        "".join(
-            json.dumps({k: v for k, v in asdict(s).items() if v != ""}, ensure_ascii=False) + "\n"
-            for s in scores
-        ),
+        folder.path / SCORES, _lines({k: v for k, v in asdict(s).items() if v != ""} for s in scores)
     )
+    write_text(folder.path / COSTS, _lines(question_to_json(e, prices) for e in episodes.values()))
     write_json(folder.path / REPORT, report)
     return report
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def cost_of(folder: RunFolder) -> dict[str, Any]:
+    """What a run cost so far: from its report, or counted now where that is of an earlier version.
+
+    Raises BadFileError for a damaged run.
+    """
+    found = (folder.report() or {}).get("cost")
+    if isinstance(found, dict) and found.get("total"):
+        return found
+    spec = folder.spec()
+    return run_cost(
+        list(folder.episodes().values()), folder.earlier(), recorded_prices(spec), spec.get("asks_models") or ()
+    )

@@ -56,17 +56,19 @@ def run_one(
     """
     steps: list[Step] = []
     reply: Reply | None = None
+    started: float | None = None
     try:
         while True:
             request = flow.send(reply) if reply is not None else next(flow)
             yield StepStarted(len(steps), request)
-            step = None
+            step, started = None, time.perf_counter()
             for piece in _ask(request, backends, memo, stream):
                 if isinstance(piece, Step):
                     step = piece
                 else:
                     yield Delta(len(steps), piece)
             assert step is not None
+            started = None
             yield StepDone(len(steps), step)
             steps.append(step)
             reply = step.reply
@@ -74,7 +76,8 @@ def run_one(
         outcome: Outcome = ended.value
         yield Episode(qid, workflow, tuple(steps), outcome)
     except Exception as error:
-        yield Episode(qid, workflow, tuple(steps), None, str(flow_error(error)))
+        lost = time.perf_counter() - started if started is not None else 0.0
+        yield Episode(qid, workflow, tuple(steps), None, str(flow_error(error)), lost)
     finally:
         flow.close()
 
@@ -93,7 +96,7 @@ def _ask(request: Request, backends: Backends, memo: Memo | None, stream: bool) 
         return
     remembered = memo.get(request, backends) if memo else None
     if remembered is not None:
-        yield Step(request, remembered[0], remembered[1], cached=True)
+        yield Step(request, *remembered[:2], cached=True, batch=remembered.batch)
         return
     started = time.perf_counter()
     reply = None

@@ -2,7 +2,7 @@
 
 ``run.json`` resolved spec, fingerprints, versions · ``questions.jsonl`` the records asked ·
 ``episodes.jsonl`` one line per answered question, the last line of a question counts ·
-``scores.jsonl``, ``report.json`` a second pass · ``state.json`` where it stands, for whoever
+``scores.jsonl``, ``costs.jsonl``, ``report.json`` a second pass · ``state.json`` where it stands, for whoever
 follows it · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
 """
 
@@ -22,7 +22,7 @@ from rallebench.files import Appender, disk_error, read_json, read_own_jsonl, wr
 from rallebench.types import Episode
 
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
-REPORT, STATE, STOP = "report.json", "state.json", "stop"
+REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
 RUN_FORMAT = "rallebench-run/1"
 _RUN, _SPEC = {"fingerprint", "metrics", "batch_size"}, {"dataset", "workflow", "settings", "limit", "seed"}
 
@@ -139,6 +139,17 @@ class RunFolder:
     def episodes(self) -> dict[str, Episode]:
         """Question id → its last episode. Raises BadFileError for one that cannot be read."""
         return {qid: self._episode(qid, line) for qid, line in self.lines().items()}
+
+    def earlier(self) -> list[Episode]:
+        """The attempts that failed and were made again, in order; one that cannot be read is left out."""
+        last: dict[str, dict[str, Any]] = {}
+        found = []
+        for line in self._lines():
+            before = last.get(line["qid"])
+            last[line["qid"]] = line
+            with contextlib.suppress(BadFileError):
+                found += [self._episode(line["qid"], before)] if before else []
+        return found
 
     def _episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
         try:

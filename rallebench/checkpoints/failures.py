@@ -74,6 +74,11 @@ def _not_this_model(error: Exception, text: str, where: str) -> RalleError | Non
             f"The weights in {where} do not have the shapes that its config.json names, so they belong to "
             "different models; download the model again."
         )
+    if "attention implementation" in text or "attn_implementation" in text or "Flash Attention" in text:
+        return UsageError(
+            f"{where} cannot be used with the attn_implementation that was asked for; set it to auto "
+            f"({text.strip().split('. ')[0]})."
+        )
     if "SafetensorError" in kind or "UnpicklingError" in kind:
         return damaged(where)
     if "backend tokenizer" in text:

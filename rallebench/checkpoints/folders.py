@@ -16,11 +16,15 @@ from rallebench.files import read_json
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "8bit": 8, "4bit": 4.13}
 """Bits per weight in memory; nf4 with double quantisation: Dettmers et al. 2023, arXiv:2305.14314."""
 
-# Whether a folder's weights are quantised already: such a tensor stays as it is.
+# Stored so, a tensor is loaded in the dtype that is asked for; any other is quantised already and stays as it is.
 _PLAIN = {"F64", "F32", "F16", "BF16"}
 
-# Matrices with these words in their names are embeddings and output heads, which bitsandbytes leaves whole.
-_NOT_QUANTISED = ("embed", "lm_head", "shared", "wte", "wpe")
+# Bits of what is stored otherwise; 8 where nothing is said.
+_STORED = {"I64": 64, "U64": 64, "I32": 32, "U32": 32, "I16": 16, "U16": 16}
+
+# Matrices with these words in their names are embeddings, output heads, and experts that transformers joins
+# into one tensor: bitsandbytes leaves them whole.
+_NOT_QUANTISED = ("embed", "lm_head", "shared.", "wte", "wpe", ".experts.")
 
 _TEXTUAL = {".json", ".jinja", ".model", ".txt", ".tiktoken", ".py"}
 _SAMPLE_BYTES = 65_536
@@ -106,21 +110,25 @@ def _samples(handle: BinaryIO, length: int) -> Iterator[bytes]:
         yield handle.read(_SAMPLE_BYTES)
 
 
-def needed_bytes(folder: Path, dtype: str, quantization: str = "none") -> int:
-    """Bytes that the weights will take; 0 if the files do not say (not safetensors).
+def is_quantised(tensor: str, stored: str, dimensions: int) -> bool:
+    """Whether bitsandbytes quantises a tensor: matrices, but no embeddings, output heads and norms."""
+    return stored in _PLAIN and dimensions == 2 and not any(part in tensor for part in _NOT_QUANTISED)
 
-    Quantisation shrinks matrices, not embeddings, output heads and norms, which stay in ``dtype``.
-    """
+
+def bits_of(tensor: str, stored: str, dimensions: int, dtype: str, quantization: str = "none") -> float:
+    """Bits that each weight of a tensor takes in memory; what is not quantised is loaded in ``dtype``."""
+    if stored not in _PLAIN:
+        return _STORED.get(stored, 8)
+    return BITS[quantization if quantization != "none" and is_quantised(tensor, stored, dimensions) else dtype]
+
+
+def needed_bytes(folder: Path, dtype: str, quantization: str = "none") -> int:
+    """Bytes that the weights will take; 0 if the files do not say (not safetensors)."""
     bits = 0.0
     for file in weight_files(folder):
         if file.suffix != ".safetensors":
             return 0
-        for tensor, count, stored, dimensions in tensors(file):
-            shrinks = dimensions == 2 and not any(part in tensor for part in _NOT_QUANTISED)
-            if stored not in _PLAIN:
-                bits += 8 * count
-            else:
-                bits += count * BITS[quantization if shrinks and quantization != "none" else dtype]
+        bits += sum(n * bits_of(name, stored, dims, dtype, quantization) for name, n, stored, dims in tensors(file))
     return int(bits / 8)
 
 

@@ -22,8 +22,9 @@ from rallebench.corpora.chunking import Chunking, cut
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import IMPORTED, Pages, form_of, read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store, writing_store
+from rallebench.disk import unwritten
 from rallebench.errors import BadFileError, NotFoundError, UsageError
-from rallebench.files import disk_error, read_json, sha256_file, write_json
+from rallebench.files import read_json, sha256_file, write_json
 from rallebench.folders import beside, check_name
 from rallebench.sources import Problems, Source, files_in
 from rallebench.types import digest
@@ -155,7 +156,7 @@ def import_corpus(
             write_json(half / CARD, made.model_dump())
             yield _moved_in(half, target, made)
     except OSError as error:
-        raise disk_error(target, error) from error
+        raise unwritten("the corpus", target, error) from error
 
 
 class _Counted:

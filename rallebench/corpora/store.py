@@ -118,29 +118,25 @@ def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
     Raises BackendError if the disk is full.
     """
     writing = writing_store(folder, ((passage, None) for passage in passages))
-    while True:
-        try:
-            next(writing)
-        except StopIteration as ended:
-            count, total = ended.value
-            return count, total
-
-
-def writing_store(
-    folder: Path, pieces: Iterable[tuple[Passage, tuple[int, int] | None]]
-) -> Generator[int, None, tuple[int, str]]:
-    """``write_store`` of passages with their spans in their documents (None: whole), yielding how many are written."""
     try:
-        return (yield from _writing(folder, pieces))
+        while True:
+            next(writing)
+    except StopIteration as ended:
+        count, total = ended.value
+        return count, total
     except OSError as error:
         raise BackendError(
             f"Could not write {folder}: {error.strerror or error}; free space or choose another --workspace."
         ) from error
 
 
-def _writing(
+def writing_store(
     folder: Path, pieces: Iterable[tuple[Passage, tuple[int, int] | None]]
 ) -> Generator[int, None, tuple[int, str]]:
+    """``write_store`` of passages with their spans in their documents (None: whole), yielding how many are written.
+
+    Raises OSError if the disk is full: whoever moves the folder into place knows what to call it.
+    """
     total = hashlib.sha256()
     count = end = 0
     hashes = folder / "hashes.npy"

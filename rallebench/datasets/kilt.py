@@ -80,6 +80,7 @@ def read_gold(record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = 
     ``answers``: the distinct stripped non-empty answers in order. ``provenance``: for each output
     element that names any page, the set of its ids; with several ``rank_keys`` an id is their
     values joined with ``+``. ``titles``: page id → title ('' if none is given) of every page in order.
+    ``passages``: the sets of ``doc_id``, which RaLLe's data and others add to KILT's fields.
     """
     elements = read_output(record, where)
     answers = dict.fromkeys(answer for element in elements if (answer := _alias(element, where)))
@@ -89,7 +90,19 @@ def read_gold(record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = 
     for item in (item for group in items for item in group):
         if page := provenance_id(item, (PAGE_KEY,), where):
             titles[page] = titles.get(page) or str(item.get("title") or "").strip()
-    return Gold(tuple(answers), provenance=tuple(ids for ids in sets if ids), titles=titles)
+    passages = (frozenset(i for item in group if (i := _passage_id(item))) for group in items)
+    return Gold(
+        tuple(answers),
+        provenance=tuple(ids for ids in sets if ids),
+        titles=titles,
+        passages=tuple(ids for ids in passages if ids),
+    )
+
+
+def _passage_id(item: Mapping[str, Any]) -> str:
+    """The stripped ``doc_id``; '' where it is absent or no id: the field is none of KILT's."""
+    value = item.get("doc_id")
+    return "" if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value).strip()
 
 
 def read_output(record: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:

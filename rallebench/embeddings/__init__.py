@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rallebench.disk import DiskError, is_full, room
 from rallebench.embeddings import _shards
 from rallebench.embeddings._shards import FORM, FORMAT, PROGRESS, Passages, passages_in, read_progress
 from rallebench.embeddings._shards import VECTORS as VECTORS
@@ -24,7 +25,7 @@ from rallebench.embeddings._shards import Stored as Stored
 from rallebench.embeddings._shards import passage_text as passage_text
 from rallebench.embeddings._work import Work
 from rallebench.encoders import BulkEncoder, Encoder
-from rallebench.errors import BackendError, UsageError
+from rallebench.errors import UsageError
 from rallebench.types import digest
 
 LOCK = ".lock"
@@ -67,7 +68,7 @@ def encode_passages(
     folder = Path(cache) / key_of(corpus_sha256, encoder)
     with _alone(folder) as waiting:
         yield from waiting
-        with _disk_errors(folder):
+        with _disk_errors(folder, 4 * encoder.dim * len(passages)):
             folder.mkdir(parents=True, exist_ok=True)
             work = Work(folder, passages, encoder, corpus_sha256)
             yield from work.run()
@@ -159,11 +160,12 @@ def _others(folder: Path, seconds: float) -> Building:
 
 
 @contextlib.contextmanager
-def _disk_errors(folder: Path) -> Iterator[None]:
+def _disk_errors(folder: Path, needed: int = 0) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BackendError(
+        raise DiskError(
             f"Could not write the vectors in {folder}: {error.strerror or error}; free space or choose another "
             "--workspace, and run it again: what is encoded is kept."
+            + (f" {room(folder, needed)}" if is_full(error) else "")
         ) from error

@@ -7,12 +7,12 @@ budget counts tokens, not texts), and float32 products where bfloat16 ones leave
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rallebench.encoders.half_precision import halved, has_bfloat16
 from rallebench.errors import BackendError, BackendMemoryError
 
 if TYPE_CHECKING:
@@ -153,46 +153,3 @@ def cuts(lengths: Any, tokens: int, most: int) -> Iterator[tuple[int, int]]:
         stop = min(len(lengths), start + min(most, max(1, tokens // int(lengths[start]))))
         yield start, stop
         start = stop
-
-
-def has_bfloat16(device: Any) -> bool:
-    """Whether products of bfloat16 are the machine's own and not emulated."""
-    import torch
-
-    if device.type == "cuda":
-        return bool(torch.cuda.get_device_capability(device) >= (8, 0))
-    if device.type != "cpu":
-        return False
-    known = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
-    if any(asked is not None and asked() for asked in known):
-        return True
-    return bool(getattr(torch.cpu, "_is_arm_bf16_supported", lambda: False)())
-
-
-def halved(model: Any) -> Any:
-    """``model`` with its matrix products in bfloat16 and all else, sums between layers above all, in float32.
-
-    Rounding the sums, too, is little faster and changes twice as many places of a ranking. Only the
-    matrices are copied; everything else is shared with ``model``.
-    """
-    import torch
-
-    class Linear(torch.nn.Module):  # type: ignore[misc]
-        """A linear layer whose product is one of bfloat16."""
-
-        def __init__(self, layer: Any) -> None:
-            super().__init__()
-            self.weight = layer.weight.detach().to(torch.bfloat16)
-            self.bias = None if layer.bias is None else layer.bias.detach().to(torch.bfloat16)
-
-        def forward(self, x: Any) -> Any:
-            product = torch.nn.functional.linear(x.to(torch.bfloat16), self.weight, self.bias)
-            return product.to(x.dtype)
-
-    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    twin = copy.deepcopy(model, shared)
-    for module in twin.modules():
-        for name, layer in list(module.named_children()):
-            if type(layer) is torch.nn.Linear:
-                setattr(module, name, Linear(layer))
-    return twin

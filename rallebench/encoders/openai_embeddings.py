@@ -7,7 +7,6 @@ machine only, any other server gets the key of the variable that ``api_key_env``
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -16,10 +15,12 @@ from urllib.parse import urlsplit
 
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import unit
+from rallebench.endpoints import MAX_RATE
 from rallebench.endpoints.addresses import OPENAI, check_address
 from rallebench.endpoints.attempts import MAX_PAUSE, attempts
 from rallebench.endpoints.connection import Connection
-from rallebench.endpoints.failures import NOT_OPENAI, SEE_LOG, Failure, refused, short
+from rallebench.endpoints.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, refused, short
+from rallebench.endpoints.gate import Seat, Turn
 from rallebench.endpoints.key import check_variable, key_from_environment
 from rallebench.endpoints.reading import parsed
 from rallebench.errors import UsageError
@@ -39,10 +40,13 @@ SETTINGS = {
     "max_characters": Setting(int, 0, 0, 10_000_000, about="longer texts are cut; 0 = never"),
     "batch": Setting(int, 64, 1, 4096, about="texts in a request"),
     "concurrency": Setting(int, 8, 1, 256, about="requests at once"),
+    "requests_per_minute": Setting(float, 0.0, 0, MAX_RATE, about="by all that ask this server; 0 = no limit"),
+    "tokens_per_minute": Setting(float, 0.0, 0, MAX_RATE, about="by all that ask this server; 0 = no limit"),
     "timeout": Setting(float, 120.0, 0.01, 86_400, about="seconds for an answer"),
     "max_retries": Setting(int, 6, 0, 100),
     "backoff": Setting(float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"),
 }
+PATH = "/embeddings"
 TOO_LONG = (400, 413, 422)
 """Statuses by which servers refuse what is too long, or too much at once."""
 
@@ -60,6 +64,8 @@ class Settings:
     max_characters: int
     batch: int
     concurrency: int
+    requests_per_minute: float
+    tokens_per_minute: float
     timeout: float
     max_retries: int
     backoff: float
@@ -77,6 +83,7 @@ class OpenAIEmbeddings:
         self.fingerprint = _fingerprint(settings)
         self._key = key
         self._connection = Connection(self.name, settings, key)
+        self._seat = Seat(self.name, settings.base_url, settings, self._connection.closed)
         self._dim = settings.dimensions
         self._lock = threading.Lock()
 
@@ -90,6 +97,7 @@ class OpenAIEmbeddings:
     def close(self) -> None:
         """Close the connections and wake what waits for another try."""
         self._connection.close()
+        self._seat.close()
 
     def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage") -> Vectors:
         """Float32 (n, dim), unit length. Raises BackendError, naming the server, if it fails for good."""
@@ -128,13 +136,18 @@ class OpenAIEmbeddings:
 
     def _asked(self, texts: Sequence[str]) -> Vectors:
         """The vectors of one request, tried again where that may help."""
-        (vectors,) = attempts(lambda: self._ask(texts), self.name, self.settings, self._connection.closed)
+        tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
+        kind = f"{PATH} {self.settings.model}"
+        (vectors,) = attempts(
+            lambda turn: self._ask(texts, turn), self.settings, self._seat, kind=kind, tokens=tokens
+        )
         return vectors
 
-    def _ask(self, texts: Sequence[str]) -> Iterator[Vectors]:
-        deadline = time.monotonic() + self.settings.timeout
-        with self._connection.translated(self._refused), self._send(texts) as response:
-            body = b"".join(self._connection.pieces(response, deadline))
+    def _ask(self, texts: Sequence[str], turn: Turn) -> Iterator[Vectors]:
+        turn.work = 10 + turn.expected
+        with self._connection.request("POST", PATH, self._body(texts), self._refused) as answer:
+            turn.headers(answer.headers)
+            body = answer.read()
         vectors = vectors_of(parsed(body, self._key), len(texts), self._key)
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
@@ -145,15 +158,13 @@ class OpenAIEmbeddings:
             self._dim = vectors.shape[1]
         yield vectors
 
-    def _send(self, texts: Sequence[str]) -> Any:
+    def _body(self, texts: Sequence[str]) -> dict[str, Any]:
         more = {"dimensions": self.settings.dimensions} if self.settings.dimensions else {}
-        return self._connection.client.embeddings.with_streaming_response.create(
-            model=self.settings.model, input=list(texts), encoding_format="float", **more
-        )
+        return {"model": self.settings.model, "input": list(texts), "encoding_format": "float", **more}
 
-    def _refused(self, error: Any, said: str) -> Failure:
+    def _refused(self, error: Refusal, said: str) -> Failure:
         failure = refused(error, said, self.settings, self._key)
-        if int(error.status_code) in TOO_LONG:
+        if error.status_code in TOO_LONG:
             failure.mend = "Set max_characters if a text is too long, batch if there are too many, or what it names."
         return failure
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from rallebench.endpoints import Endpoint
 from rallebench.endpoints.failures import Failure, unloaded
+from rallebench.endpoints.gate import Seat, Turn
 from rallebench.errors import BackendError
 
 MAX_RETRY_AFTER = 120.0
@@ -21,22 +21,37 @@ T = TypeVar("T")
 
 
 def attempts(
-    once: Callable[[], Iterator[T]], name: str, given: Endpoint, closed: threading.Event
+    once: Callable[[Turn], Iterator[T]],
+    given: Endpoint,
+    seat: Seat,
+    *,
+    kind: str = "",
+    tokens: float = 0.0,
+    at_once: bool = False,
 ) -> Iterator[T]:
     """What ``once`` yields (it raises Failure); tried again while nothing was handed out and the failure deserves it.
 
-    Raises BackendError when it does not, and as soon as ``closed`` is set.
+    Every try goes through the gate of ``seat``, as a request of this ``kind`` that takes about so many
+    ``tokens``; a pause between tries takes no room there. ``at_once``: see :meth:`Seat.enter`.
+
+    Raises BackendError when it does not, and as soon as the seat is closed.
     """
     tries = 0
+    name, closed = seat.name, seat.closed
     while True:
         begun = False
+        turn = seat.enter(kind, tokens, at_once)
         try:
-            for piece in once():
+            for piece in once(turn):
                 begun = True
                 yield piece
+            turn.answered()
             return
         except Failure as caught:
             failure = caught
+            turn.failed(failure)
+        finally:
+            turn.end()
         if failure.at_once and not begun:
             continue
         tries += 1

@@ -9,6 +9,7 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rallebench.endpoints import Endpoint
@@ -28,6 +29,7 @@ class Failure(Exception):
 
     ``retries``: how many more tries this kind deserves at most (None: ``max_retries``).
     ``pause``: seconds the server asked to wait. ``at_once``: ask again, differently, for free.
+    ``crowded``: the server has more to do than it can, so fewer requests at once may help.
     """
 
     def __init__(
@@ -38,9 +40,27 @@ class Failure(Exception):
         retries: int | None = 0,
         pause: float | None = None,
         at_once: bool = False,
+        crowded: bool = False,
     ) -> None:
         super().__init__(what)
-        self.what, self.mend, self.retries, self.pause, self.at_once = what, mend, retries, pause, at_once
+        self.what, self.mend, self.retries = what, mend, retries
+        self.pause, self.at_once, self.crowded = pause, at_once, crowded
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An answer with a status other than 2xx; names of headers in lower case, ``body`` parsed if it is JSON."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def code(self) -> str:
+        """The server's own word for what is wrong, '' if it has none."""
+        error = self.body.get("error") if isinstance(self.body, Mapping) else None
+        code = error.get("code") if isinstance(error, Mapping) else None
+        return code if isinstance(code, str) else ""
 
 
 def unloaded(name: str) -> BackendError:
@@ -54,12 +74,17 @@ def timed_out(seconds: float) -> Failure:
         f"gave no answer within {seconds:g} s",
         "Check that the server is well, raise timeout, or lower concurrency.",
         retries=TIMEOUT_RETRIES,
+        crowded=True,
     )
 
 
-def refused(error: Any, said: str, given: Endpoint, key: str) -> Failure:
-    """A status other than 2xx; ``error`` is the client's, ``said`` the server's own words."""
-    status = int(error.status_code)
+CROWDED = (408, 503, 529)
+"""Statuses, besides 429, of a server with more to do than it can."""
+
+
+def refused(error: Refusal, said: str, given: Endpoint, key: str) -> Failure:
+    """A status other than 2xx; ``said`` is the server's own words."""
+    status = error.status_code
     told = f"({status}: {said})" if said else f"({status})"
     if 300 <= status < 400:
         return Failure(
@@ -73,16 +98,17 @@ def refused(error: Any, said: str, given: Endpoint, key: str) -> Failure:
             f"knows no model {given.model!r}, or not this address {told}", f"Correct model. {NOT_OPENAI}"
         )
     if status == 429:
-        spent = getattr(error, "code", None) == "insufficient_quota"
+        spent = error.code == "insufficient_quota"
         return Failure(
             f"{'has no quota left for this key' if spent else 'limits the rate'} {told}",
             "Raise the quota." if spent else "Lower concurrency, or try again later.",
             retries=0 if spent else None,
-            pause=retry_after(error.response.headers),
+            pause=retry_after(error.headers),
+            crowded=not spent,
         )
     if status >= 500 or status == 408:
-        pause = retry_after(error.response.headers)
-        return Failure(f"failed by itself {told}", SEE_LOG, retries=None, pause=pause)
+        pause, crowded = retry_after(error.headers), status in CROWDED
+        return Failure(f"failed by itself {told}", SEE_LOG, retries=None, pause=pause, crowded=crowded)
     return Failure(f"refused the request {told}", "Change the setting or shorten the prompt it names.")
 
 

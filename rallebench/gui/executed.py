@@ -11,11 +11,12 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.bench.cost import Prices
 from rallebench.bench.single import Delta, Event, StepDone, StepStarted
 from rallebench.catalog import MAX_ACTIONS
 from rallebench.chain.chain import prompt_of
 from rallebench.errors import RalleError
-from rallebench.gui import views
+from rallebench.gui import views, views_cost
 from rallebench.types import Chain, Episode, Example, Outcome, Step
 from rallebench.workbench import Workbench
 
@@ -55,7 +56,8 @@ def show_step(workbench: Workbench, step: Step, example: Example, mark: bool) ->
             rank = workbench.gold_rank(step, example.gold.pages)
         except RalleError:
             rank = None
-    return [views.step_prompt(step, example.gold, mark), views.response(step, example.gold, mark, rank)]
+    came = views.response(step, example.gold, mark, rank, prices=workbench.prices())
+    return [views.step_prompt(step, example.gold, mark), came]
 
 
 def one_action(
@@ -128,7 +130,7 @@ class Watched:
         """Updates for steps, status and every prompt and response; what did not change is skipped."""
         screen, gold = unchanged(), self.example.gold
         if isinstance(event, Episode):
-            return end_of_chain(event, screen)
+            return end_of_chain(event, screen, self.workbench.prices())
         prompt, response = range(SIZE)[place(event.index)]
         if isinstance(event, StepStarted):
             self.written = ""
@@ -145,17 +147,17 @@ class Watched:
         return screen
 
 
-def end_of_chain(episode: Episode, screen: list[Any]) -> list[Any]:
-    """What the page shows when a chain ended: its time, or its error where it happened."""
+def end_of_chain(episode: Episode, screen: list[Any], prices: Prices) -> list[Any]:
+    """What the page shows when a chain ended: its cost, or its error where it happened."""
     if episode.error:
         screen[1] = views.error(episode.error)
         at = 3 + 2 * len(episode.steps)
         if at < len(screen):
             screen[at] = views.error(episode.error)
         return screen
-    seconds = sum(step.seconds for step in episode.steps if not step.cached)
     actions = f"{len(episode.steps)} action{'s' * (len(episode.steps) != 1)}"
-    screen[1] = views.note(f"Done: {actions}, {seconds:.2f} s.", "good")
+    line = [views_cost.question_line(episode.steps, prices), views_cost.question_remark(episode.steps)]
+    screen[1] = views.note(f"Done: {actions}, {', '.join(filter(None, line))}.", "good")
     if episode.outcome and episode.outcome.stop_reason == "empty_template":
         screen[1] = views.note(f"Stopped before action {len(episode.steps) + 1}: its template is empty.")
     return screen

@@ -20,7 +20,7 @@ from rallebench.catalog import chain_from_json
 from rallebench.chain.chain import prompt_of
 from rallebench.gui import views_compare
 from rallebench.gui.views import empty
-from rallebench.gui.views_runs import report_table
+from rallebench.gui.views_runs import whole_report
 from rallebench.types import Episode, Example
 from rallebench.workspace import Workspace
 
@@ -45,7 +45,7 @@ def run_page(run: RunFolder, workspace: Workspace) -> Iterator[str]:
     """The report of one run: every metric, where questions were lost, the chain, and every question."""
     made = run.spec()
     yield _head(f"Run {run.name}")
-    yield report_table(run.report())
+    yield whole_report(run)
     yield f"<h2>Where questions were lost</h2>{views_compare.waterfalls([(run.name, waterfall_of(run, workspace))])}"
     yield f"<h2>What was run</h2><pre>{escape(_made(made['spec']))}</pre>"
     yield "<h2>Every question</h2>"

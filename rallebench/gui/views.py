@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from html import escape
 
+from rallebench.bench import cost_text
+from rallebench.bench.cost import Prices, usd_of, why_unknown
 from rallebench.chain.chain import prompt_of, wiki_id_title
+from rallebench.metrics import card
+from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
 from rallebench.metrics.text import find_answers
 from rallebench.types import Example, Generate, Gold, Hit, Retrieve, Step
 
@@ -46,9 +50,10 @@ def note(message: str, kind: str = "note") -> str:
     return f'<div class="rb-{kind}">{escape(message)}</div>' if message else ""
 
 
-def badge(text: str, kind: str = "") -> str:
-    """A small label; kind ``good``, ``bad``, ``page`` or ''."""
-    return f'<span class="rb-badge {kind}">{escape(text)}</span>'
+def badge(text: str, kind: str = "", about: str = "") -> str:
+    """A small label; kind ``good``, ``bad``, ``page`` or ''; ``about`` is its tooltip."""
+    title = f' title="{escape(about, quote=True)}"' if about else ""
+    return f'<span class="rb-badge {kind}"{title}>{escape(text)}</span>'
 
 
 def prompt(text: str, gold: Gold, mark: bool, waiting: bool = False) -> str:
@@ -72,13 +77,16 @@ def step_prompt(step: Step, gold: Gold, mark: bool) -> str:
     return shown
 
 
-def cost(step: Step) -> str:
-    """Time, tokens and whether the reply came from memory, as badges."""
-    parts = [badge(f"{step.seconds:.2f} s" if step.seconds >= 0.005 else "< 0.01 s")]
+def cost(step: Step, prices: Prices | None = None) -> str:
+    """Time, tokens, speed, dollars, and whether the reply came from memory, as badges with their definitions."""
+    took = f"{cost_text.plain(step.seconds)} s"
+    share = f" (its share of a batch of {step.batch})" if step.batch > 1 else ""
+    parts = [badge(took, about=f"Seconds that this step took{share}.")]
     if step.cached:
-        parts = [badge("from memory"), badge(f"took {step.seconds:.2f} s then")]
+        about = f"This time nothing was asked; all costs are those of then{share}."
+        parts = [badge("from memory", about=about), badge(f"took {took} then", about=about)]
     if isinstance(step.request, Generate):
-        parts.append(badge(f"{step.reply.prompt_tokens} + {step.reply.completion_tokens} tokens"))
+        parts += _model_cost(step, prices or {})
         if step.reply.finish_reason not in ("stop", ""):
             parts.append(badge(f"ended: {step.reply.finish_reason}", "bad"))
         if step.reply.confidence is not None:
@@ -86,12 +94,36 @@ def cost(step: Step) -> str:
     return "".join(parts)
 
 
-def response(step: Step, gold: Gold, mark: bool, gold_rank: int | None = None, depth: int = 100) -> str:
-    """What came back: passages as a ranked list, or the answer's text."""
+def _model_cost(step: Step, prices: Prices) -> list[str]:
+    assert isinstance(step.request, Generate)
+    first, rate = step.reply.first_token_seconds, speed([step])
+    parts = []
+    if first is not None:
+        parts.append(badge(f"first token {cost_text.plain(first)} s", about=card("first_token_seconds")["definition"]))
+    counted = cost_text.tokens(prompt_tokens_of(step), completion_tokens_of(step))
+    parts.append(badge(counted, about="Prompt + completion tokens, as the model's own tokenizer or server counts them."))
+    if rate is not None:
+        parts.append(badge(cost_text.speed(rate), about=card("tokens_per_second")["definition"]))
+    dollars = usd_of(step, prices)
+    if dollars is None:
+        why = why_unknown(step, prices)
+        return [*parts, badge("$ unknown", about=f"The price of this answer is not known for {step.request.llm}: {why}.")]
+    return [*parts, badge(cost_text.usd(sum(dollars)), about="US dollars: tokens times the model's prices per million.")]
+
+
+def response(
+    step: Step,
+    gold: Gold,
+    mark: bool,
+    gold_rank: int | None = None,
+    depth: int = 100,
+    prices: Prices | None = None,
+) -> str:
+    """What came back: passages as a ranked list, or the answer's text; ``prices`` of the language models."""
     if isinstance(step.request, Retrieve):
         return passages(step, gold, mark, gold_rank, depth)
     found = bool(find_answers(step.reply.text, gold.answers)) if mark and gold.answers else None
-    extra = cost(step)
+    extra = cost(step, prices)
     if found is not None:
         extra += badge("gold answer found", "good") if found else badge("no gold answer", "bad")
     body = marked(step.reply.text, gold.answers, mark) or '<span class="rb-empty">empty</span>'

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Literal, Union
 
+from rallebench.bench import cost_text
+from rallebench.bench.cost import Prices, usd_of
 from rallebench.bench.single import Delta, Event, StepDone, StepStarted
 from rallebench.chain.chain import evidence, prompt_of
 from rallebench.chain.template import check, names_used
 from rallebench.errors import TemplateError
-from rallebench.gui import views
+from rallebench.gui import views, views_cost
+from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
 from rallebench.types import Action, Chain, Episode, Generate, Gold, Hit, Question, Request, Retrieve, Step
 
 KIND_NAMES = {"retrieve": "Retriever", "generate": "LLM", "identity": "Identity"}
@@ -35,7 +38,7 @@ class Turn:
     """One question and what has come of it. ``final`` is the action (from 0) whose reply is the answer.
 
     ``activity`` says what is being done while ``state`` is running and ``waited`` for how many
-    seconds nothing has come; ``note`` is a remark beside the answer.
+    seconds nothing has come; ``note`` is a remark beside the answer. ``prices`` are the language models'.
     """
 
     question: str
@@ -45,6 +48,7 @@ class Turn:
     steps: tuple[Step, ...] = ()
     error: str = ""
     note: str = ""
+    prices: Prices = field(default_factory=dict)
     waited: int = 0
     state: Literal["running", "done", "stopped", "failed"] = "running"
 
@@ -110,7 +114,8 @@ def messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
     for turn in turns:
         shown += [_message("user", safe_markdown(turn.question)), _message("assistant", answer(turn))]
-        shown += [*_sources(turn), *(_step(number, step) for number, step in enumerate(turn.steps, 1))]
+        shown += [*_cost(turn), *_sources(turn)]
+        shown += [_step(number, step, turn.prices) for number, step in enumerate(turn.steps, 1)]
     return shown
 
 
@@ -180,9 +185,17 @@ def _html(html: str) -> str:
     return html.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "&#10;")
 
 
-def _step(number: int, step: Step) -> dict[str, Any]:
-    html = views.step_prompt(step, Gold(), False) + views.response(step, Gold(), False)
-    return _message("assistant", _html(html), step_title(number, step), step_cost(step))
+def _cost(turn: Turn) -> list[dict[str, Any]]:
+    if turn.state == "running" or not turn.steps:
+        return []
+    title = f"Cost: {views_cost.question_line(turn.steps, turn.prices)}"
+    table = _html(views_cost.steps_table(turn.steps, turn.prices))
+    return [_message("assistant", table, title, views_cost.question_remark(turn.steps))]
+
+
+def _step(number: int, step: Step, prices: Prices) -> dict[str, Any]:
+    html = views.step_prompt(step, Gold(), False) + views.response(step, Gold(), False, prices=prices)
+    return _message("assistant", _html(html), step_title(number, step), step_cost(step, prices))
 
 
 def step_title(number: int, step: Step) -> str:
@@ -194,15 +207,18 @@ def step_title(number: int, step: Step) -> str:
     )
 
 
-def step_cost(step: Step) -> str:
-    """Tokens, seconds, and whether the reply came from memory."""
-    parts = (
-        [f"{step.reply.prompt_tokens} + {step.reply.completion_tokens} tokens"]
-        if isinstance(step.request, Generate)
-        else []
-    )
-    seconds = f"{step.seconds:.2f} s" if step.seconds >= 0.005 else "< 0.01 s"
-    return ", ".join([*parts, f"from memory (took {seconds} then)" if step.cached else seconds])
+def step_cost(step: Step, prices: Prices) -> str:
+    """Tokens, speed, dollars, seconds, and whether the reply came from memory."""
+    parts = []
+    if isinstance(step.request, Generate):
+        dollars = usd_of(step, prices)
+        parts = [
+            cost_text.tokens(prompt_tokens_of(step), completion_tokens_of(step)),
+            cost_text.speed(speed([step])),
+            "" if dollars is None else cost_text.usd(sum(dollars)),
+        ]
+    seconds = cost_text.seconds(step.seconds)
+    return ", ".join(filter(None, [*parts, f"from memory (took {seconds} then)" if step.cached else seconds]))
 
 
 def _count(number: int, thing: str) -> str:

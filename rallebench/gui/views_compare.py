@@ -74,7 +74,7 @@ def _row(name: str, row: Sequence[Mean], best: frozenset[int]) -> str:
     about = card(name)
     told = escape(" ".join(filter(None, (about["definition"], about.get("traps", "")))), quote=True)
     cells = "".join(f'<td class="num">{_mean(mean, about.get("unit", ""), i in best)}</td>' for i, mean in enumerate(row))
-    less = "" if about.get("higher_is_better", True) else " ↓"
+    less = " ↓" if about.get("higher_is_better", True) is False else ""
     label = f'{escape(about["label"])}{less}'
     return f'<tr><td title="{told}">{label}</td>{cells}<td class="num">{row[0].n}</td></tr>'
 

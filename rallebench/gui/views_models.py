@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from rallebench.budget import Room
 from rallebench.catalog import LLMEntry
-from rallebench.gui.views import badge, empty, note, progress_bar, response
+from rallebench.errors import RalleError, StoppedError
+from rallebench.gui.views import badge, empty, error, note, progress_bar, response
 from rallebench.loads import Loaded
 from rallebench.memory import Memory, size
+from rallebench.turns import Going
 from rallebench.types import Gold, Step
 from rallebench.workspace import READER
 
 EXTRACTIVE = "extractive"
 """What the line of the embedded reader must say: it copies answers out of passages, it writes nothing."""
 
-_STATES = {"loaded": "good", "loading": "page"}
+NOTHING = "Nothing is being loaded. Tick what you need and press Load; what is loaded stays loaded."
+
+_STATES = {"loaded": "good", "loading": "page", "waiting": "page", "cancelled": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ def rows(
     retrievers: Mapping[str, str],
     llms: Mapping[str, LLMEntry],
     status: Sequence[Loaded],
-    loading: Collection[str],
+    loading: Mapping[str, Going],
 ) -> list[Row]:
     """What is loaded or being loaded, then the rest; in each retrievers before language models.
 
@@ -61,12 +66,17 @@ def _row(
     kind: str,
     about: str,
     now: Mapping[str, Loaded],
-    loading: Collection[str],
+    loading: Mapping[str, Going],
     extractive: bool = False,
 ) -> Row:
     loaded = now.get(name)
-    state = "loaded" if loaded else "loading" if name in loading else "not loaded"
+    state = "loaded" if loaded else state_of(loading[name]) if name in loading else "not loaded"
     return Row(name, kind, state, (loaded.about if loaded else "") or about, loaded, extractive)
+
+
+def state_of(going: Going) -> str:
+    """One word about a load that goes on."""
+    return "cancelled" if going.cancelled else "waiting" if going.waiting else "loading"
 
 
 def entry_line(entry: LLMEntry) -> str:
@@ -91,6 +101,8 @@ def table(found: Sequence[Row]) -> str:
 
 def _line(row: Row) -> str:
     taken = str(Memory(row.loaded.ram, row.loaded.vram)) if row.loaded else ""
+    if row.loaded and row.loaded.expected:
+        taken += f'<div class="definition">estimated {size(row.loaded.expected)}</div>'
     seconds = f"{row.loaded.seconds:.1f}" if row.loaded else ""
     silent = row.extractive and EXTRACTIVE not in row.about.lower()
     about = (badge(EXTRACTIVE, "page") + " " if silent else "") + escape(row.about)
@@ -111,10 +123,55 @@ def memory_line(held: Memory, free: int) -> str:
     )
 
 
-def loading(ended: Sequence[str], now: str, done: int, total: int) -> str:
-    """How far a load of several is: HTML of those that ended, what is said of the next one."""
-    share = progress_bar(round(100 * (done + part(now))), 100 * total)
-    return share + "".join(ended) + (note(f"{capital(now)} …") if now else "")
+def panel(going: Mapping[str, Going], ended: Mapping[str, str | RalleError]) -> str:
+    """The loads that go on, each with its bar, and how the last ones ended; the same in every window."""
+    if not going and not ended:
+        return empty(NOTHING)
+    return "".join([*(_going(name, load) for name, load in going.items()), *map(outcome, ended.values())])
+
+
+def _going(name: str, load: Going) -> str:
+    said = load.said
+    bar = progress_bar(round(1000 * part(said)), 1000) if not load.waiting and not load.cancelled else ""
+    state = state_of(load)
+    head = f'<div class="rb-label"><b>{escape(name)}</b>{badge(state, _STATES[state])}</div>'  # waiting says no more
+    return head + bar + (note(f"{capital(said)} …") if said else "")
+
+
+def outcome(ended: str | RalleError) -> str:
+    """How a load or an unload ended."""
+    if isinstance(ended, StoppedError):
+        return note(str(ended))
+    return error(str(ended)) if isinstance(ended, RalleError) else note(f"{capital(ended).rstrip('.')}.", "good")
+
+
+def rooms(found: Iterable[Room | RalleError | str]) -> str:
+    """One line for each ticked model: what it needs and what is free; several are also added up.
+
+    A name stands for a model of which nothing here says what it needs.
+    """
+    lines, known = [], []
+    for room in found:
+        if isinstance(room, str):
+            lines.append(note(f"How much memory {room} needs is known once it has been downloaded."))
+            continue
+        if isinstance(room, RalleError):
+            lines.append(error(str(room)))
+            continue
+        known.append(room)
+        shown = error if not room.fits else note
+        lines.append(shown(room.sentence) if room.tight or not room.fits else note(room.sentence, "good"))
+    for device in sorted({room.need.device for room in known}):
+        here = [room for room in known if room.need.device == device]
+        total, free = sum(room.need.total for room in here), here[0].free
+        if len(here) > 1 and all(room.fits for room in here) and free is not None and total > free:
+            lines.append(
+                error(
+                    f"Each fits, but not all {len(here)}: together they need about {size(total)} "
+                    f"{here[0].need.kind} and {size(free)} are free; load fewer, or choose a smaller quantization."
+                )
+            )
+    return "".join(lines)
 
 
 def part(said: str) -> float:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.bench.score import examples_of, score_episode
+from rallebench.bench import cost_text
+from rallebench.bench.score import cost_of, examples_of, score_episode
 from rallebench.bench.store import RunFolder
+from rallebench.gui import views_cost
 from rallebench.gui.views import badge, duration, empty, error, note, progress_bar
 from rallebench.metrics import card
 from rallebench.types import Episode, Example
@@ -23,7 +25,9 @@ RUN_COLUMNS = (
     "KILT-EM",
     "R-precision",
     "Recall@5",
-    "s/question",
+    "s / question",
+    "tokens / question",
+    "US $",
     "question set",
     "made",
 )
@@ -36,6 +40,8 @@ QUESTION_COLUMNS = (
     "F1",
     "R-prec",
     "gold rank",
+    "s",
+    "tokens",
     "from memory",
     "error",
 )
@@ -93,26 +99,35 @@ def live(name: str, state: Mapping[str, Any], phase: str = "", message: str = ""
     )
 
 
-def report_table(report: Mapping[str, Any] | None) -> str:
-    """All metrics with interval, count and definition."""
+def report_table(report: Mapping[str, Any] | None, cost: Mapping[str, Any] | None = None) -> str:
+    """All metrics with interval, count and definition; then ``cost``, the report's own if none is given."""
     if not report:
         return empty("No report yet: it is written when the run ends or is stopped.")
-    rows = "".join(_metric_row(name, value) for name, value in report["metrics"].items())
+    cost = cost or report.get("cost")
+    over_all = report.get("over_all", {})
+    rows = "".join(_metric_row(name, value, over_all.get(name)) for name, value in report["metrics"].items())
     table = (
         '<table class="rb-table"><thead><tr><th>Metric</th><th class="num">Mean</th><th class="num">95 % interval</th>'
         f'<th class="num">n</th><th>Definition</th></tr></thead><tbody>{rows}</tbody></table>'
     )
-    return _summary(report) + table + _errors(report)
+    costs = views_cost.report(cost) if cost else ""
+    return _summary(report, cost) + table + costs + _errors(report)
 
 
-def _summary(report: Mapping[str, Any]) -> str:
+def whole_report(folder: RunFolder) -> str:
+    """The report of a run with its cost section, also of a run that was scored by an earlier version."""
+    report = folder.report()
+    return report_table(report, cost_of(folder) if report else None)
+
+
+def _summary(report: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
     per_question = report["seconds_per_question"]
     facts = [
         f"{report['n_done']} of {report['n']} questions answered",
         f"{report['n_errors']} failed",
         f"{per_question:.3f} s per question" if per_question is not None else "",
         f"{report['steps_from_memory']} of {report['steps']} steps from memory",
-        f"{report['prompt_tokens']} + {report['completion_tokens']} tokens",
+        *(_spent(cost["total"]) if cost else ()),
     ]
     badges = "".join(
         badge(fact, "bad" if fact.endswith("failed") and not fact.startswith("0") else "")
@@ -122,7 +137,14 @@ def _summary(report: Mapping[str, Any]) -> str:
     return f'<div class="rb-label"><b>{escape(str(report["run"]))}</b> on {escape(str(report["dataset"]))} {badges}</div>'
 
 
-def _metric_row(name: str, value: Mapping[str, Any]) -> str:
+def _spent(total: Mapping[str, Any]) -> list[str]:
+    if not total["model_calls"]:
+        return ["no model calls"]
+    return [cost_text.counted(total), cost_text.speed(total["tokens_per_second"]), views_cost.dollars(total)]
+
+
+def _metric_row(name: str, value: Mapping[str, Any], over_all: float | None = None) -> str:
+    """``over_all``: the figure over all answers at once, which is no mean (corpus BLEU)."""
     about = card(name)
     traps = f" Beware: {about['traps']}" if about.get("traps") else ""
     mean = "not scored" if value["value"] is None else number(value["value"], about.get("unit", ""))
@@ -131,6 +153,8 @@ def _metric_row(name: str, value: Mapping[str, Any]) -> str:
         if value["low"] is None
         else f"{number(value['low'], about.get('unit', ''))} – {number(value['high'], about.get('unit', ''))}"
     )
+    if over_all is not None:
+        mean += f'<br><span class="rb-basis">over all answers {number(over_all, about.get("unit", ""))}</span>'
     return (
         f'<tr title="{escape(traps.strip(), quote=True)}"><td><b>{escape(about["label"])}</b><br><code>{escape(name)}</code></td>'
         f'<td class="num">{mean}</td><td class="num">{interval}</td><td class="num">{value["n"]}</td>'
@@ -138,9 +162,12 @@ def _metric_row(name: str, value: Mapping[str, Any]) -> str:
     )
 
 
+_DIGITS = {"seconds": 2, "tokens": 1, "characters": 1, "words": 1, "tokens/s": 1}
+
+
 def number(value: float, unit: str) -> str:
     """A metric's value in its unit."""
-    return f"{value:.2f}" if unit == "seconds" else f"{value:.1f}" if unit == "tokens" else f"{value:.4f}"
+    return f"{value:.{_DIGITS.get(unit, 4)}f}"
 
 
 def _errors(report: Mapping[str, Any]) -> str:
@@ -165,7 +192,7 @@ def _run_row(run: RunFolder) -> list[Any]:
     return [
         run.name, state["state"], f"{state['done']} / {state['total']}", state["errors"],
         shown("em"), shown("f1"), shown("KILT-em"), shown("Rprec"), shown("recall@5"),
-        "" if seconds is None else f"{seconds:.3f}", run.spec()["spec"]["dataset"], made,
+        "" if seconds is None else f"{seconds:.3f}", *views_cost.run_cells(report.get("cost")), run.spec()["spec"]["dataset"], made,
     ]  # fmt: skip
 
 
@@ -212,5 +239,5 @@ def _question_row(
     return [
         position, example.question.text, episode.answer, " / ".join(example.gold.answers[:3]),
         shown("em"), shown("f1"), shown("Rprec"), rank or ("none" if example.gold.pages else ""),
-        f"{sum(s.cached for s in episode.steps)} of {len(episode.steps)}", episode.error,
+        *views_cost.question_cells(episode), f"{sum(s.cached for s in episode.steps)} of {len(episode.steps)}", episode.error,
     ]  # fmt: skip

@@ -39,7 +39,7 @@ class ExtractiveReader:
 
     A reply's ``confidence`` is the estimated chance that the best span is right, also where that
     was too low and the reply declines; ``note`` names the passage and sentence. Sampling settings
-    have no effect: the same request always gets the same reply, alone or in a batch.
+    have no effect: the same request always gets the same reply, alone or in a batch, but for its time.
     """
 
     temperature = 0.0
@@ -52,7 +52,11 @@ class ExtractiveReader:
         self._lock = threading.Lock()  # the tokenizer's settings are not safe to change in two threads
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """One reply per request, in order; after ``close`` an error in each place."""
+        """One reply per request, in order; after ``close`` an error in each place.
+
+        A copied answer is there as a whole, so its first token comes with its last, when the batch has been read.
+        """
+        start = time.monotonic()
         with self._lock:
             reader = self._reader
             if reader is None:
@@ -64,8 +68,9 @@ class ExtractiveReader:
                 _fitted(_reply(task, one), request, reader) for request, task, one in zip(batch, tasks, found)
             ]
             said = reader.count_tokens([reply.text for reply in replies])
+        first = time.monotonic() - start
         return [
-            replace(reply, prompt_tokens=before, completion_tokens=after)
+            replace(reply, prompt_tokens=before, completion_tokens=after, first_token_seconds=first)
             for reply, before, after in zip(replies, prompts, said)
         ]
 

@@ -1,43 +1,62 @@
 """Any server that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, LM Studio …
 
-The ``openai`` client builds and sends the request; this backend decides what to try again, reads
-the answer without trusting it, and turns every failure into a sentence. The key is read from the
-environment and goes into the Authorization header, nowhere else: OPENAI_API_KEY to OpenAI and to
-this machine, any other server gets the key of the variable that ``api_key_env`` names, or none.
+This backend decides how many requests are in flight and what to try again, reads the answer without
+trusting it, and turns every failure into a sentence. The key is read from the environment and goes
+into the Authorization header, nowhere else: OPENAI_API_KEY to OpenAI and to this machine, any other
+server gets the key of the variable that ``api_key_env`` names, or none.
 
-Messages with the role ``tool`` are sent as ``user`` messages: the format ties a tool message to the
-id of a call, which our messages do not carry. Azure is reached through its ``/openai/v1`` address.
+A message with the role ``tool`` that does not name the call it answers is sent as a ``user`` message.
+The option ``response_format`` asks for JSON that fits a schema: a server that takes no such option is
+asked for it in the prompt, the answer is checked, and the reply's note says what does not fit. Azure is
+reached through its ``/openai/v1`` address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
 from rallebench.endpoints.attempts import attempts
+from rallebench.endpoints.gate import Seat, Status
 from rallebench.endpoints.key import key_from_environment
 from rallebench.errors import RalleError
 from rallebench.llms import LLMS, settings_from
-from rallebench.llms._openai.client import Client
+from rallebench.llms._openai.client import PATH, Asking, Client
 from rallebench.llms._openai.requests import body_of, default_seed, default_temperature
 from rallebench.llms._openai.settings import Settings, check
 from rallebench.types import Generate, Reply, digest
 
 
 class OpenAICompatible:
-    """One model at one endpoint. Thread-safe; ``concurrency`` requests may be in flight."""
+    """One model at one endpoint. Thread-safe; at most ``settings.concurrency`` requests are in flight, fewer
+    while the server is crowded.
+
+    ``concurrency`` threads are worth having: some more, because one that pauses before another try takes no
+    room. ``prices``: US dollars per million tokens of ``prompt`` and ``completion``, None if not set.
+    """
 
     def __init__(self, name: str, settings: Settings, key: str) -> None:
         self.name = name
         self.settings = settings
-        self.concurrency = settings.concurrency
+        self.concurrency = settings.concurrency + settings.concurrency // 8
+        self.prices: Mapping[str, float] | None = settings.prices
         self.temperature = default_temperature(settings)
         self.seed = default_seed(settings)
-        self.about = f"{settings.model} at {settings.base_url}"
         self.fingerprint = _fingerprint(settings)
         self._client = Client(name, settings, key)
+        self._seat = Seat(name, settings.base_url, settings, self._client.closed)
+
+    @property
+    def about(self) -> str:
+        """Model and address, and what holds requests back now."""
+        where = f"{self.settings.model} at {self.settings.base_url}"
+        return f"{where}; {held}" if (held := str(self.status())) else where
+
+    def status(self) -> Status:
+        """How many requests may be in flight at this address now, and why."""
+        return self._seat.gate.status()
 
     def __repr__(self) -> str:
         return f"<{self.fingerprint}>"
@@ -45,9 +64,10 @@ class OpenAICompatible:
     def close(self) -> None:
         """Close the connections and wake what waits for another try."""
         self._client.close()
+        self._seat.close()
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """Answer all requests, ``concurrency`` at a time: the next starts as soon as one is done."""
+        """Answer all requests, many at a time: the next starts as soon as one is done."""
         if len(batch) <= 1 or self.concurrency == 1:
             return [self._answer(request) for request in batch]
         pool = ThreadPoolExecutor(min(self.concurrency, len(batch)), thread_name_prefix=f"llm-{self.name}")
@@ -57,7 +77,11 @@ class OpenAICompatible:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
-        """Yield pieces of text, then the Reply. A stream that breaks off raises BackendError."""
+        """Yield pieces of text, then the Reply. A stream that breaks off raises BackendError.
+
+        A person waits for it, so it waits for no room among the requests of a run. With ``response_format``
+        the text comes in one piece, when it has been checked.
+        """
         return self._ask(request, stream=True)
 
     def _answer(self, request: Generate) -> Reply | RalleError:
@@ -70,8 +94,16 @@ class OpenAICompatible:
 
     def _ask(self, request: Generate, *, stream: bool) -> Iterator[str | Reply]:
         body = body_of(self.name, request, self.settings)
-        client = self._client
-        yield from attempts(lambda: client.ask(body, stream), self.name, self.settings, client.closed)
+        asking, client = Asking(self.name, body, request.tools, stream), self._client
+        kind = f"{PATH} {self.settings.model}"
+        yield from attempts(
+            lambda turn: client.ask(asking, turn),
+            self.settings,
+            self._seat,
+            kind=kind,
+            tokens=asking.tokens,
+            at_once=stream,
+        )
 
 
 def _fingerprint(settings: Settings) -> str:

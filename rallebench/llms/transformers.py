@@ -3,6 +3,9 @@
 Causal and encoder–decoder models, from a folder or the hub. Decoding is greedy, or sampled with a
 seed per request; a batch gives what its requests would give alone. The sampling defaults that a
 model brings in its generation_config.json are not used: what a run does stands in its settings.
+
+Tools go through the model's chat template, and the calls it writes are read from its text. A JSON
+schema is put into the prompt and the answer is checked against it; the reply's note says both.
 """
 
 from __future__ import annotations
@@ -12,17 +15,20 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rallebench.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
 from rallebench.llms import LLMS, settings_from
+from rallebench.llms._structured import before_calls, calls_of, in_form
+from rallebench.llms._transformers.fixed import fingerprint, places, quantization, set_token_rules
 from rallebench.llms._transformers.prompts import Prompt, Prompter
-from rallebench.llms._transformers.settings import DECODING, Decoding, Settings, check
+from rallebench.llms._transformers.settings import Decoding, Settings, check
 from rallebench.memory import Memory, release
-from rallebench.types import Generate, Reply, digest
+from rallebench.types import Generate, Reply, ToolCall
 
 if TYPE_CHECKING:
+    from rallebench.checkpoints.need import Need
     from rallebench.llms._transformers.decoding import TokenQueue
     from rallebench.llms._transformers.loading import Loaded
 
@@ -32,29 +38,26 @@ STALL_SECONDS = 600.0
 STOP_PATIENCE = 10.0
 """Seconds that closing a stream waits for the token being computed."""
 
+HANDOVER = 8
+"""Batches that a request for all of them is sorted over; more gain little, and more is lost by a kill."""
+
 COLDEST = 1e-4
 """Below this temperature decoding is greedy: dividing by less overflows."""
 
-# What a model's own generation config says about its tokens; all else in it is taste.
-_TOKEN_RULES = (
-    "bos_token_id",
-    "decoder_start_token_id",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "suppress_tokens",
-    "begin_suppress_tokens",
-    "bad_words_ids",
-)
-
 
 class TransformersLLM:
-    """A loaded model. ``memory``: what it took; ``freed``: what ``close`` gave back."""
+    """A loaded model. ``memory``: what it took; ``freed``: what ``close`` gave back.
+
+    ``handover``: how many requests it is best handed at once, None if it does not matter: it sorts them
+    by length before it takes ``batch_size`` at a time, and a short batch has little to sort.
+    """
 
     concurrency = 1
 
     def __init__(self, name: str, settings: Settings, loaded: Loaded) -> None:
         self.name = name
         self.batch_size = settings.batch_size
+        self.handover = None if settings.batch_size is None else HANDOVER * settings.batch_size
         self.temperature = settings.temperature
         self.seed = settings.seed
         self.memory = loaded.memory
@@ -64,13 +67,15 @@ class TransformersLLM:
         self._encoder_decoder = bool(self._model.config.is_encoder_decoder)
         self._prompter: Prompter | None = Prompter(name, settings, self._tokenizer, self._model.config)
         self.context_window = self._prompter.window
-        self._pad, self._ends = _set_token_rules(self._model, self._tokenizer)
+        self._pad, self._ends = set_token_rules(self._model, self._tokenizer)
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self.fingerprint = _fingerprint(settings, loaded, self._prompter.chat)
-        form = loaded.dtype if settings.quantization == "none" else f"{settings.quantization}, {loaded.dtype}"
+        self.fingerprint = fingerprint(settings, loaded, self._prompter.chat)
+        quantized = quantization(settings)
+        form = loaded.dtype if quantized == "none" else f"{quantized}, {loaded.dtype}"
         window = f"window {self.context_window} tokens" if self.context_window else "no window"
-        self.about = f"{type(self._model).__name__} ({form}) on {loaded.device}, {window}, took {self.memory}"
+        where = places(self._model, loaded.device)
+        self.about = f"{type(self._model).__name__} ({form}) on {where}, {window}, took {self.memory}"
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """One result per request, in the asked order; BackendMemoryError if the batch does not fit."""
@@ -84,7 +89,8 @@ class TransformersLLM:
                 results[place] = error
         with self._lock:
             for rows in groups.values():
-                rows.sort(key=lambda row: len(row[1].tokens))  # similar lengths waste little on padding
+                # Similar lengths waste little on padding; if memory runs out, it does so with the longest.
+                rows.sort(key=lambda row: -len(row[1].tokens))
                 step = self.batch_size or len(rows)
                 for start in range(0, len(rows), step):
                     part = rows[start : start + step]
@@ -98,7 +104,12 @@ class TransformersLLM:
 
         started = time.perf_counter()
         prompt = self._prepare(request)
-        text = GrowingText(_decoder(self._tokenizer), prompt.stop)
+        text = GrowingText(
+            _decoder(self._tokenizer),
+            prompt.stop,
+            lambda written: _certain(prompt, written),
+            lambda written: _read(prompt, written)[0],
+        )
         tokens, cancelled = TokenQueue(), threading.Event()
         done: list[Reply] = []
         worker = threading.Thread(target=self._work, args=(prompt, tokens, cancelled, done), daemon=True)
@@ -143,7 +154,7 @@ class TransformersLLM:
         import torch
 
         from rallebench.checkpoints.failures import is_out_of_memory
-        from rallebench.llms._transformers.decoding import DrawRows, StopRows
+        from rallebench.llms._transformers.decoding import StopRows
 
         if self._closed.is_set():
             raise self._unloaded()
@@ -155,21 +166,17 @@ class TransformersLLM:
         start = 1 if self._encoder_decoder else ids.shape[1]
         events = [self._closed] + ([cancelled] if cancelled else [])
         watch = StopRows(_decoder(self._tokenizer), [prompt.stop for prompt in prompts], start, events)
-        draw = []
-        if decoding.temperature >= COLDEST:
-            seeds = [prompt.seed for prompt in prompts]
-            draw.append(DrawRows(seeds, decoding.temperature, decoding.top_k, decoding.top_p))
+        processors, kept = _processors(prompts, None if self._encoder_decoder else mask)
         try:
             output = self._model.generate(
                 input_ids=ids,
                 attention_mask=mask,
                 max_new_tokens=decoding.max_tokens,
                 do_sample=False,  # DrawRows leaves one token to choose from
-                repetition_penalty=decoding.repetition_penalty or 1.0,
-                logits_processor=draw,
+                logits_processor=processors,
                 stopping_criteria=[watch],
                 streamer=streamer,
-            )[:, start:].tolist()
+            )
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -182,8 +189,9 @@ class TransformersLLM:
         if self._closed.is_set():
             raise self._unloaded()
         first = watch.first_token_at - started if watch.first_token_at else None
-        rows = zip(prompts, output, watch.ends, strict=True)
-        return [self._reply(prompt, tokens, end, first) for prompt, tokens, end in rows]
+        logprobs = kept.rows(output) if kept else [[]] * len(prompts)
+        rows = zip(prompts, output[:, start:].tolist(), logprobs, watch.ends, strict=True)
+        return [self._reply(*row, first) for row in rows]
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """int64 tokens and mask (rows, longest): padded on the left, for an encoder on the right."""
@@ -198,7 +206,9 @@ class TransformersLLM:
             mask[row, where] = 1
         return ids.to(self._device), mask.to(self._device)
 
-    def _reply(self, prompt: Prompt, tokens: list[int], cut: int | None, first: float | None) -> Reply:
+    def _reply(
+        self, prompt: Prompt, tokens: list[int], logprobs: list[float], cut: int | None, first: float | None
+    ) -> Reply:
         """One row without what came after its end: other rows may have gone on for longer."""
         from rallebench.llms._transformers.decoding import cut_at
 
@@ -207,13 +217,16 @@ class TransformersLLM:
         tokens = tokens if end is None else tokens[: end + 1]
         text, stopped = cut_at(_decoder(self._tokenizer)(tokens), prompt.stop)
         finished = stopped or end is not None
+        text, calls, said = _read(prompt, text)
         return Reply(
             text,
+            tool_calls=calls,
             prompt_tokens=len(prompt.tokens),
             completion_tokens=len(tokens),
-            finish_reason="stop" if finished else "length",
+            finish_reason="tool_calls" if calls else "stop" if finished else "length",
             first_token_seconds=first,
-            note="" if finished else prompt.note,
+            logprobs=tuple(logprobs[: len(tokens)]) if prompt.logprobs else (),
+            note=" ".join(filter(None, (*prompt.notes, "" if finished else prompt.room_note, said))),
         )
 
     # ── streaming ────────────────────────────────────────────────────────────
@@ -257,7 +270,26 @@ class TransformersLLM:
         return NotFoundError(f"{self.name!r} was unloaded; load it again in the Models tab.")
 
 
-# ── what is fixed when a model is loaded ─────────────────────────────────────
+# ── what was written ─────────────────────────────────────────────────────────
+
+
+def _read(prompt: Prompt, text: str) -> tuple[str, tuple[ToolCall, ...], str]:
+    """The text of the reply, the calls that stood in it, and what its note should say of both."""
+    text, calls = calls_of(text) if prompt.calls else (text, ())
+    if calls or prompt.schema is None:
+        return text, calls, ""
+    text, said = in_form(text, prompt.schema)
+    return text, (), said
+
+
+def _certain(prompt: Prompt, text: str) -> str:
+    """What of a text that is still being written will surely be in the reply's."""
+    if prompt.schema is not None:
+        return ""
+    return before_calls(text) if prompt.calls else text
+
+
+# ── how it is decoded ────────────────────────────────────────────────────────
 
 
 def _decoder(tokenizer: Any) -> Callable[[Sequence[int]], str]:
@@ -269,26 +301,20 @@ def _decoder(tokenizer: Any) -> Callable[[Sequence[int]], str]:
     return decode
 
 
-def _set_token_rules(model: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:
-    """Leave only token rules in the model's generation config; return (padding, end-of-text tokens)."""
-    from transformers import GenerationConfig
+def _processors(prompts: Sequence[Prompt], mask: Any | None) -> tuple[list[Any], Any | None]:
+    """What changes or watches the scores between two tokens, and that of it which keeps log-probabilities."""
+    from rallebench.llms._transformers.decoding import DrawRows, KeepLogProbs, PenaliseRepeats
 
-    own = model.generation_config
-    stated = own.eos_token_id if isinstance(own.eos_token_id, list) else [own.eos_token_id]
-    ends = sorted({token for token in (*stated, tokenizer.eos_token_id) if token is not None})
-    choices = (tokenizer.pad_token_id, own.pad_token_id, *ends, 0)
-    pad = next(token for token in choices if token is not None)
-    rules = {rule: getattr(own, rule, None) for rule in _TOKEN_RULES}
-    model.generation_config = GenerationConfig(**rules, eos_token_id=ends or None, pad_token_id=pad)
-    return pad, frozenset(ends)
-
-
-def _fingerprint(settings: Settings, loaded: Loaded, chat: bool) -> str:
-    """All that changes an answer; not where the model lies, nor how many rows or threads it works with."""
-    names = (*DECODING, "system", "seed", "stop", "context_window")
-    defaults = {name: value for name, value in asdict(settings).items() if name in names}
-    form = f"{settings.quantization}/{loaded.dtype}/chat-{'on' if chat else 'off'}"
-    return f"transformers/{loaded.source}/{form}/{digest(defaults)[:12]}"
+    decoding = prompts[0].decoding
+    kept = KeepLogProbs() if any(prompt.logprobs for prompt in prompts) else None
+    processors: list[Any] = [kept] if kept else []
+    if decoding.repetition_penalty not in (None, 1):
+        processors.append(PenaliseRepeats(float(decoding.repetition_penalty or 1), mask))
+    if decoding.temperature >= COLDEST:
+        seeds = [prompt.seed for prompt in prompts]
+        limits = (decoding.top_k, decoding.top_p, decoding.min_p)
+        processors.append(DrawRows(seeds, decoding.temperature, *limits))
+    return processors, kept
 
 
 # ── the backend ──────────────────────────────────────────────────────────────
@@ -313,7 +339,14 @@ def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
         yield llm
 
 
-@LLMS.register("transformers", loading=loading)
+def need(name: str, context: int | None = None, batch: int | None = None, /, **settings: Any) -> Need | None:
+    """What a model will take, told before it is loaded; see :mod:`rallebench.checkpoints.need`."""
+    from rallebench.llms._transformers import loading
+
+    return loading.need(name, context, batch, **settings)
+
+
+@LLMS.register("transformers", loading=loading, need=need)
 def transformers(name: str, /, **settings: Any) -> TransformersLLM:
     """A model in this process (Hugging Face folder or id; 8bit and 4bit on CPU or CUDA)."""
     for step in loading(name, **settings):

@@ -1,32 +1,48 @@
 """Episode × gold → number. One file per metric; the docstring and the traits are its card.
 
-A plain metric is a function ``(episode, gold) -> float | None``: None means *not scored* (it is
-left out of the mean and counted), never 0. The first line of its docstring is the definition that
-the page prints beside the number. Traits given to ``METRICS.register``:
+A plain metric is a function ``(episode, gold) -> float | None``: None means *not scored* (it is left out
+of the mean and counted), never 0. Its docstring has the form that ``_card.py`` describes; what code decides
+on are the traits given to ``METRICS.register``:
 
 ``needs``             what the gold must hold: ``"answers"``, ``"provenance"``, joined with ``+``, or ``""``
-``higher_is_better``  bool
+``higher_is_better``  bool; None where neither direction is good
 ``label``             the name as papers print it
 ``unit``              ``"fraction"``, ``"seconds"``, ``"tokens"`` …
 ``range``             (lowest, highest); None where there is no bound
-``source``            where the definition comes from
-``traps``             what a reader of the number should know
+
+and, where a metric has more than that:
+
+``check``             ``(option) -> None``: the name may go on with ``:option``, which the function then
+                      takes as ``option=``; raises UsageError for one that it cannot take
+``over_all``          ``(pairs, option) -> float | None``: the figure over all answers at once
+``batch``             see ``register_batch``
+``tool``              ``"encoder"`` or ``"model"``: what has to be loaded
+``wants``             for people, where ``needs`` says too little: ``"gold passages"``
+
+``metrics/columns.py`` computes any of them over a whole run.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rallebench.errors import UsageError
+from rallebench.errors import NotFoundError, UsageError
+from rallebench.metrics._card import Card, make_card
 from rallebench.registry import Entry, Registry
 from rallebench.types import Episode, Gold
 
+if TYPE_CHECKING:
+    from rallebench.encoders import Encoder
+
 Metric = Callable[[Episode, Gold], "float | None"]
+
+Pairs = Sequence["tuple[Episode, Gold]"]
+OpenEncoder = Callable[[str], "Encoder"]
+"""From an encoder's name (encoders/references.py) to the encoder, loaded."""
 
 
 class MetricAtK(Protocol):
@@ -34,6 +50,16 @@ class MetricAtK(Protocol):
 
     def __call__(self, episode: Episode, gold: Gold, k: int) -> float | None:
         """The value at ``k``, from 1 to MAX_K."""
+        ...
+
+
+class Batch(Protocol):
+    """A metric that is given all answers at once; ``encoders`` opens (or shares) an encoder by its name."""
+
+    def __call__(
+        self, pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None
+    ) -> list[float | None]:
+        """One value for each of ``pairs``."""
         ...
 
 
@@ -63,13 +89,15 @@ class _Family:
 _FAMILIES: dict[str, _Family] = {}
 
 
-def register_at_k(family: str, *, label: str, **traits: Any) -> Callable[[MetricAtK], MetricAtK]:
+def register_at_k(
+    family: str, *, label: str, listed: Sequence[int] = STANDARD_KS, **traits: Any
+) -> Callable[[MetricAtK], MetricAtK]:
     """Decorator: file ``function(episode, gold, k)`` as ``family@K`` for every K from 1 to 1000."""
 
     def file(function: MetricAtK) -> MetricAtK:
         about = (function.__doc__ or "").strip().split("\n")[0]
         _FAMILIES[family] = _Family(function, about, label, traits)
-        for k in STANDARD_KS:
+        for k in listed:
             member = _FAMILIES[family].member(f"{family}@{k}", k)
             METRICS.register(member.name, about=member.about, **member.traits)(member.value)
         return function
@@ -77,26 +105,58 @@ def register_at_k(family: str, *, label: str, **traits: Any) -> Callable[[Metric
     return file
 
 
+def register_batch(name: str, **traits: Any) -> Callable[[Batch], Batch]:
+    """Decorator: file a metric that takes all answers at once; called as a plain one, it takes one."""
+
+    def file(batch: Batch) -> Batch:
+        @functools.wraps(batch)
+        def one(episode: Episode, gold: Gold, option: str = "") -> float | None:
+            return batch([(episode, gold)], option)[0]
+
+        METRICS.register(name, batch=batch, **traits)(one)
+        return batch
+
+    return file
+
+
 def metric(name: str) -> Entry[Callable[..., Any]]:
-    """The entry of a metric's name; also ``recall@7``, and RaLLe's spelling ``recall_at_5``.
+    """The entry of a metric's name; also ``recall@7``, RaLLe's ``recall_at_5``, and ``bleu:char``.
 
     The entry's ``name`` is the canonical one. Raises NotFoundError for a name nobody knows (with the
-    nearest ones) and UsageError for a cut-off outside 1 … 1000.
+    nearest ones) and UsageError for a cut-off outside 1 … 1000 or an option that the metric does not take.
 
-    >>> metric("recall_at_5").name, metric("recall@7").traits["label"]
-    ('recall@5', 'Recall@7')
+    >>> metric("recall_at_5").name, metric("recall@7").traits["label"], metric("bleu:char").traits["label"]
+    ('recall@5', 'Recall@7', 'BLEU (char)')
     """
     wanted = name.strip()
-    if wanted in METRICS:
-        return METRICS.entry(wanted)
+    return METRICS.entry(wanted) if wanted in METRICS else _derived(wanted)
+
+
+@functools.lru_cache(maxsize=512)
+def _derived(wanted: str) -> Entry[Callable[..., Any]]:
+    base, colon, option = wanted.partition(":")
+    if colon and base in METRICS:
+        return _with_option(METRICS.entry(base), option.strip())
     found = _AT_K.fullmatch(wanted)
     family = _FAMILIES.get(found["family"]) if found else None
     if not found or not family:
         return METRICS.entry(wanted)
     k = int(found["k"])
     if not 1 <= k <= MAX_K:
-        raise UsageError(f"The metric {name!r} asks for a cut-off of {k}; give one from 1 to {MAX_K}.")
+        raise UsageError(f"The metric {wanted!r} asks for a cut-off of {k}; give one from 1 to {MAX_K}.")
     return family.member(f"{found['family']}@{k}", k)
+
+
+def _with_option(entry: Entry[Callable[..., Any]], option: str) -> Entry[Callable[..., Any]]:
+    check = entry.traits.get("check")
+    if not check:
+        raise NotFoundError(f"The metric {entry.name!r} takes no option; write {entry.name} alone.")
+    if not option:
+        raise UsageError(f"The metric '{entry.name}:' names no option; write {entry.name} alone for the default.")
+    check(option)
+    traits = {**entry.traits, "label": f"{entry.traits['label']} ({option})", "chosen": option}
+    value = functools.partial(entry.value, option=option)
+    return Entry(f"{entry.name}:{option}", value, entry.about, traits)
 
 
 def satisfied(needs: str, gold: Gold) -> bool:
@@ -108,13 +168,23 @@ def satisfied(needs: str, gold: Gold) -> bool:
     return all(bool(getattr(gold, part)) for part in needs.split("+") if part)
 
 
+def read_card(name: str) -> Card:
+    """The card of a metric, from its docstring and its traits. Raises as ``metric`` does.
+
+    >>> read_card("em").direction, read_card("recall@5").needed
+    ('higher is better', 'gold pages')
+    """
+    entry = metric(name)
+    function = entry.value
+    while isinstance(function, functools.partial):
+        function = function.func
+    return make_card(entry.name, entry.about, function.__doc__ or "", entry.traits)
+
+
 def card(name: str) -> dict[str, Any]:
-    """What the page shows beside a number: name, definition, details and every trait.
+    """What the page shows beside a number: ``read_card`` as JSON.
 
     >>> card("em")["definition"]
     '1 if the answer equals an accepted answer after normalisation, else 0; the best over all of them.'
     """
-    entry = metric(name)
-    function = getattr(entry.value, "func", entry.value)
-    _, _, details = (inspect.getdoc(function) or "").partition("\n")
-    return {"name": entry.name, "definition": entry.about, "details": details.strip(), **entry.traits}
+    return read_card(name).as_json()

@@ -24,6 +24,11 @@ def page_ids(episode: Episode) -> tuple[str, ...]:
     return distinct(hit.passage.page_id.strip() for hit in retrieved(episode))
 
 
+def passage_ids(episode: Episode) -> tuple[str, ...]:
+    """The distinct passages of all hits in order of first appearance."""
+    return distinct(hit.passage.doc_id.strip() for hit in retrieved(episode))
+
+
 def distinct(ids: Iterable[str]) -> tuple[str, ...]:
     """The ids without '' and repetitions, in order of first appearance.
 

@@ -14,12 +14,15 @@ from rallebench.types import Episode, Gold
     label="Accuracy",
     unit="fraction",
     range=(0, 1),
-    source="KILT, Petroni et al. 2021, arXiv:2009.02252",
-    traps="Case, punctuation and articles all count: 'supports' is not 'SUPPORTS'.",
 )
 def accuracy(episode: Episode, gold: Gold) -> float | None:
     """1 if the stripped answer equals an accepted answer character by character, else 0.
 
-    An empty answer scores 0; None where the gold has no answers.
+    An empty answer scores 0.
+
+    Normalisation: none but white space at both ends.
+    Not scored: the gold has no answers.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Case, punctuation and articles all count: 'supports' is not 'SUPPORTS'.
     """
     return best(lambda answer, alias: answer == alias, answer_of(episode), gold)

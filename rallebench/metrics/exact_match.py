@@ -15,14 +15,16 @@ from rallebench.types import Episode, Gold
     label="EM",
     unit="fraction",
     range=(0, 1),
-    source="KILT, Petroni et al. 2021, arXiv:2009.02252",
-    traps="Only ASCII punctuation and English articles are dropped; an answer inside a sentence scores 0.",
 )
 def exact_match(episode: Episode, gold: Gold) -> float | None:
     """1 if the answer equals an accepted answer after normalisation, else 0; the best over all of them.
 
-    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces. An empty
-    answer scores 0; None where the gold has no answers.
+    An empty answer scores 0.
+
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
+    Not scored: the gold has no answers.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Only ASCII punctuation and English articles are dropped; an answer inside a sentence scores 0.
     """
     return best(exact_match_score, answer_of(episode), gold)
 

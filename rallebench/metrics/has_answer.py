@@ -15,15 +15,15 @@ from rallebench.types import Episode, Gold
     label="has_answer",
     unit="fraction",
     range=(0, 1),
-    source="RaLLe, Hoshi et al. 2023, arXiv:2308.10633",
-    traps="Characters, not words: 'art' is in 'party', and an accepted answer 'The' is in everything. "
-    "Empty answers are left out of the mean, so a system that often stays silent looks better; "
-    "has_answer_all counts them.",
 )
 def has_answer(episode: Episode, gold: Gold) -> float | None:
     """1 if the normalised answer contains an accepted one, normalised, else 0; empty answers do not count.
 
-    None for an empty answer (RaLLe's denominator) and where the gold has no answers.
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
+    Not scored: the answer is empty (RaLLe's denominator), or the gold has no answers.
+    Source: RaLLe, Hoshi et al. 2023, arXiv:2308.10633.
+    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'The' is in everything. Empty answers
+        are left out of the mean, so a system that often stays silent looks better; has_answer_all counts them.
     """
     answer = answer_of(episode)
     return best(has_answer_score, answer, gold) if answer else None
@@ -36,13 +36,14 @@ def has_answer(episode: Episode, gold: Gold) -> float | None:
     label="has_answer (all)",
     unit="fraction",
     range=(0, 1),
-    source="RaLLe, Hoshi et al. 2023, arXiv:2308.10633, over all questions",
-    traps="Characters, not words: 'art' is in 'party', and an accepted answer 'The' is in everything.",
 )
 def has_answer_all(episode: Episode, gold: Gold) -> float | None:
     """1 if the normalised answer contains an accepted one, normalised, else 0; an empty answer scores 0.
 
-    None where the gold has no answers.
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
+    Not scored: the gold has no answers.
+    Source: RaLLe, Hoshi et al. 2023, arXiv:2308.10633, over all questions.
+    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'The' is in everything.
     """
     return best(has_answer_score, answer_of(episode), gold)
 

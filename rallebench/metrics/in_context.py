@@ -7,9 +7,6 @@ from rallebench.metrics._reading import retrieved
 from rallebench.metrics.text import normalize_answer, passage_has_answer
 from rallebench.types import Episode, Gold
 
-_KILT = "KILT, Petroni et al. 2021, arXiv:2009.02252"
-_TRAPS = "Characters, not words: 'art' is in 'party'. Counts passages, not pages; titles are not read."
-
 
 @register_at_k(
     "answer_in_context",
@@ -18,13 +15,14 @@ _TRAPS = "Characters, not words: 'art' is in 'party'. Counts passages, not pages
     higher_is_better=True,
     unit="fraction",
     range=(0, 1),
-    source=_KILT,
-    traps=_TRAPS,
 )
 def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if a normalised accepted answer is a substring of one of the first k normalised passages, else 0.
 
-    None where the gold has no answers.
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
+    Not scored: the gold has no answers.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Characters, not words: 'art' is in 'party'. Counts passages, not pages; titles are not read.
     """
     if not gold.answers:
         return None
@@ -39,13 +37,15 @@ def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     higher_is_better=True,
     unit="fraction",
     range=(0, 1),
-    source="DPR, Karpukhin et al. 2020, arXiv:2004.04906",
-    traps="Whole words in one passage, whether or not it supports the answer; titles are not read.",
 )
 def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if the words of an accepted answer stand side by side in one of the first k passages, else 0.
 
-    None where the gold has no answers.
+    Normalisation: NFD, lower-case; runs of letters, digits and marks, and every other visible character, are tokens.
+    Not scored: the gold has no answers.
+    Source: DPR, Karpukhin et al. 2020, arXiv:2004.04906.
+    Traps: Whole words in one passage, whether or not it supports the answer; titles are not read. Chinese is not parted
+        into words, so an answer is found only between punctuation: there answer_in_context says more.
     """
     if not gold.answers:
         return None
@@ -59,13 +59,14 @@ def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     higher_is_better=True,
     unit="fraction",
     range=(0, 1),
-    source=_KILT,
-    traps=_TRAPS,
 )
 def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if a normalised gold page title is a substring of one of the first k normalised passages, else 0.
 
-    None where the gold names no titles.
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
+    Not scored: the gold names no titles.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Characters, not words: 'art' is in 'party'. Counts passages, not pages; titles are not read.
     """
     titles = _titles(gold)
     if not titles:
@@ -80,13 +81,14 @@ def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     higher_is_better=True,
     unit="fraction",
     range=(0, 1),
-    source=_KILT,
-    traps=_TRAPS,
 )
 def answer_and_entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if one of the first k normalised passages holds both an accepted answer and a gold title, else 0.
 
-    None where the gold has no answers or names no titles.
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
+    Not scored: the gold has no answers or names no titles.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Characters, not words: 'art' is in 'party'. Counts passages, not pages; titles are not read.
     """
     titles, aliases = _titles(gold), [normalize_answer(alias) for alias in gold.answers]
     if not titles or not aliases:

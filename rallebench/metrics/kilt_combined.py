@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rallebench.metrics import METRICS, Metric
+from rallebench.metrics._card import parse
 from rallebench.metrics.accuracy import accuracy
 from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.has_answer import has_answer, has_answer_all
@@ -23,11 +24,12 @@ def _combine(name: str, label: str, plain: Metric, source: str, traps: str = "")
             return None
         return value if r_precision(episode, gold) == 1 else 0.0
 
-    plain_label = label.removeprefix("KILT-")
+    words = parse(plain.__doc__ or "")
     combined.__doc__ = (
-        f"The {plain_label} of the answer if the R-precision of the retrieved pages is 1, else 0.\n\n"
+        f"The {label.removeprefix('KILT-')} of the answer if the R-precision of the retrieved pages is 1, else 0.\n\n"
+        f"Normalisation: {words['normalisation']}\nNot scored: {words['not_scored']}\n"
+        f"Source: {source}.\nTraps: {_TRAPS} {traps}"
     )
-    combined.__doc__ += f"None where {plain_label} is None."
     combined.__name__ = combined.__qualname__ = "kilt_" + plain.__name__
     METRICS.register(
         name,
@@ -36,8 +38,6 @@ def _combine(name: str, label: str, plain: Metric, source: str, traps: str = "")
         label=label,
         unit="fraction",
         range=(0, 1),
-        source=source,
-        traps=f"{_TRAPS} {traps}".strip(),
     )(combined)
 
 

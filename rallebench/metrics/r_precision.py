@@ -16,12 +16,16 @@ from rallebench.types import Episode, Gold
     label="R-precision",
     unit="fraction",
     range=(0, 1),
-    source="KILT, Petroni et al. 2021, arXiv:2009.02252",
-    traps="Pages, not passages: five passages of one page are one page. Pages of all retrievals of a "
-    "chain are joined in order. A question without gold pages scores 0.",
 )
 def r_precision(episode: Episode, gold: Gold) -> float | None:
-    """The share of an evidence set of R pages found among the first R pages; the best over the sets."""
+    """The share of an evidence set of R pages found among the first R pages; the best over the sets.
+
+    Normalisation: none, ids are compared.
+    Not scored: never; a question without gold pages scores 0.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Pages, not passages: five passages of one page are one page. Pages of all retrievals of a chain are
+        joined in order. A question without gold pages scores 0.
+    """
     return r_precision_score(page_ids(episode), gold.provenance)
 
 

@@ -9,12 +9,6 @@ from rallebench.metrics import register_at_k
 from rallebench.metrics._reading import page_ids
 from rallebench.types import Episode, Gold
 
-_SOURCE = "KILT, Petroni et al. 2021, arXiv:2009.02252"
-_TRAPS = (
-    "Pages, not passages: five passages of one page are one page. An evidence set of several pages counts "
-    "where its last page is found. A question without gold pages scores 0."
-)
-
 Rank = list[Union[bool, int]]
 """True: an evidence set completed here; False: a page of no set; i (an int): a part of set i."""
 
@@ -26,11 +20,17 @@ Rank = list[Union[bool, int]]
     higher_is_better=True,
     unit="fraction",
     range=(0, 1),
-    source=_SOURCE,
-    traps=_TRAPS + " The divisor is k even where fewer pages were retrieved.",
 )
 def precision_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
-    """Complete evidence sets among the first k entries of the page rank, divided by k."""
+    """Complete evidence sets among the first k entries of the page rank, divided by k.
+
+    Normalisation: none, ids are compared.
+    Not scored: never; a question without gold pages scores 0.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
+        last page is found. A question without gold pages scores 0. The divisor is k
+        even where fewer pages were retrieved. page_precision counts pages.
+    """
     return _complete(_episode_rank(episode, gold), k) / k
 
 
@@ -41,11 +41,17 @@ def precision_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     higher_is_better=True,
     unit="fraction",
     range=(0, 1),
-    source=_SOURCE,
-    traps=_TRAPS,
 )
 def recall_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
-    """The share of the distinct evidence sets that are complete in the first k entries of the page rank."""
+    """The share of the distinct evidence sets that are complete in the first k entries of the page rank.
+
+    Normalisation: none, ids are compared.
+    Not scored: never; a question without gold pages scores 0.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
+        last page is found. A question without gold pages scores 0. page_recall
+        counts pages.
+    """
     sets = distinct_sets(gold.provenance)
     return _complete(_episode_rank(episode, gold), k) / len(sets) if sets else 0.0
 
@@ -57,11 +63,17 @@ def recall_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     higher_is_better=True,
     unit="fraction",
     range=(0, 1),
-    source=_SOURCE,
-    traps=_TRAPS,
 )
 def success_rate_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
-    """1 if any evidence set is complete among the first k entries of the page rank, else 0."""
+    """1 if any evidence set is complete among the first k entries of the page rank, else 0.
+
+    Normalisation: none, ids are compared.
+    Not scored: never; a question without gold pages scores 0.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
+        last page is found. A question without gold pages scores 0. success counts
+        any page of a set.
+    """
     return float(_complete(_episode_rank(episode, gold), k) > 0)
 
 

@@ -25,15 +25,18 @@ MAX_WORDS = 20_000
     label="ROUGE-L",
     unit="fraction",
     range=(0, 1),
-    source="KILT, Petroni et al. 2021, arXiv:2009.02252; PyPI rouge 1.0.1",
-    traps="Raw text: case and punctuation count, and equal texts score 0.999999995. It counts distinct "
-    f"words, so it is not Lin's ROUGE-L. Words beyond the first {MAX_WORDS:,} of a text are not read.",
 )
 def rouge_l(episode: Episode, gold: Gold) -> float | None:
     """The F-measure of longest common word subsequences with the best-fitting accepted answer, on raw text.
 
-    Sentences are what full stops part. An empty answer, or one of full stops only, scores 0; None
-    where the gold has no answers.
+    Sentences are what full stops part. An empty answer, or one of full stops only, scores 0.
+
+    Normalisation: none; words are what white space parts.
+    Not scored: the gold has no answers.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252; PyPI rouge 1.0.1.
+    Traps: Raw text: case and punctuation count, and equal texts score 0.999999995. It counts distinct words, so it
+        is not Lin's ROUGE-L (that is rouge-L). It says little about Chinese. Words beyond the first 20,000 of a
+        text are not read.
     """
     return best(rouge_l_score, answer_of(episode), gold)
 

@@ -1,12 +1,14 @@
-"""Bag-of-words F1 (SQuAD's, as KILT uses it)."""
+"""Bag-of-words F1: SQuAD's as KILT uses it, HotpotQA's with its rule for yes and no, and one for any language."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
-from rallebench.metrics.text import answer_tokens
+from rallebench.metrics.text import answer_tokens, normalize_answer
+from rallebench.metrics.words import answer_words, check_how, has_cjk
 from rallebench.types import Episode, Gold
 
 
@@ -17,14 +19,16 @@ from rallebench.types import Episode, Gold
     label="F1",
     unit="fraction",
     range=(0, 1),
-    source="KILT, Petroni et al. 2021, arXiv:2009.02252",
-    traps="Words are what spaces part, so it says little about Chinese; yes and no are plain words.",
 )
 def token_f1(episode: Episode, gold: Gold) -> float | None:
     """The harmonic mean of word precision and recall against the best-fitting accepted answer.
 
-    Words are those of the normal form (see EM), counted with their multiplicities. An empty answer
-    scores 0; None where the gold has no answers.
+    Words are counted with their multiplicities. An empty answer scores 0.
+
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
+    Not scored: the gold has no answers.
+    Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Words are what spaces part, so it says little about Chinese (f1_words does); yes and no are plain words.
     """
     return best(f1_score, answer_of(episode), gold)
 
@@ -35,9 +39,78 @@ def f1_score(answer: str, alias: str) -> float:
     >>> f1_score("the red red car", "red car")
     0.8
     """
-    said, wanted = answer_tokens(answer), answer_tokens(alias)
+    return bag_f1(answer_tokens(answer), answer_tokens(alias))
+
+
+def bag_f1(said: Sequence[str], wanted: Sequence[str]) -> float:
+    """F1 of two bags of words; 0.0 if they share none."""
     common = sum((Counter(said) & Counter(wanted)).values())
     if not common:
         return 0.0
     precision, recall = common / len(said), common / len(wanted)
     return 2 * precision * recall / (precision + recall)
+
+
+_WHOLE = ("yes", "no", "noanswer")
+
+
+@METRICS.register(
+    "f1_yes_no",
+    needs="answers",
+    higher_is_better=True,
+    label="F1 (yes/no rule)",
+    unit="fraction",
+    range=(0, 1),
+)
+def f1_yes_no(episode: Episode, gold: Gold) -> float | None:
+    """F1, but 0 if the answer or the accepted one is yes, no or noanswer and the other is not the same.
+
+    The best over the accepted answers; an empty answer scores 0.
+
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
+    Not scored: the gold has no answers.
+    Source: HotpotQA, Yang et al. 2018, arXiv:1809.09600; R-Eval, Tu et al. 2024, whose reward this is.
+    Traps: 'Yes, it is.' scores 0 against 'yes'. R-Eval scores the first accepted answer only.
+    """
+    return best(yes_no_score, answer_of(episode), gold)
+
+
+def yes_no_score(answer: str, alias: str) -> float:
+    """F1 with HotpotQA's rule.
+
+    >>> yes_no_score("yes they are", "yes"), yes_no_score("Yes.", "yes"), yes_no_score("no 5", "no 6")
+    (0.0, 1.0, 0.5)
+    """
+    said, wanted = normalize_answer(answer), normalize_answer(alias)
+    if said != wanted and (said in _WHOLE or wanted in _WHOLE):
+        return 0.0
+    return f1_score(answer, alias)
+
+
+@METRICS.register(
+    "f1_words",
+    needs="answers",
+    higher_is_better=True,
+    label="F1 (words by language)",
+    unit="fraction",
+    range=(0, 1),
+    check=check_how,
+)
+def f1_words(episode: Episode, gold: Gold, option: str = "") -> float | None:
+    """F1 of the words by the rules of their language: KILT's, but in jieba's words for Chinese.
+
+    Without Chinese characters and option it equals f1; an empty answer scores 0.
+
+    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces. A text
+        with a Chinese character, and then both, in jieba's words without punctuation.
+    Not scored: the gold has no answers.
+    Option: google, words, jieba or char, for all texts alike.
+    Source: this project, after KILT, Petroni et al. 2021, arXiv:2009.02252.
+    Traps: Another parting into words gives other numbers; say which when they are compared.
+    """
+
+    def score(said: str, wanted: str) -> float:
+        how = option or ("jieba" if has_cjk(said + wanted) else "")
+        return bag_f1(answer_words(said, how), answer_words(wanted, how))
+
+    return best(score, answer_of(episode), gold)

@@ -1,8 +1,8 @@
 """Several lists for one query made into one: by rank, by score, or as a sample of their union.
 
-Every part is asked for ``depth`` hits whatever k is, so that a smaller k is a prefix of a larger one; a
-combination can therefore not return more than its parts' lists hold together. An item counts once per part,
-at its best rank there.
+Every part is asked for ``depth`` hits whatever k is, so that a smaller k is a prefix of a larger one. Where k asks
+for more than these lists hold together, the parts are asked twice as deep, again and again, and what is new then
+stands behind what was fused before. An item counts once per part, at its best rank there.
 """
 
 from __future__ import annotations
@@ -118,12 +118,43 @@ class Fusion(Combined):
         super().__init__(name, kind, parts, settings)
         self.prefix_stable = prefix_stable
         self._depth = int(settings["depth"])
+        self._identity = IDENTITIES[settings["equal"]]
         self._fuse = fuse
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k fused hits per query, best first; a blank query has none."""
-        lists = lists_of(self.parts, queries, self._depth or k)
-        return [tuple(self._fuse(query, found, k)[:k]) for query, found in zip(queries, lists)]
+        """At most k fused hits per query, best first, fewer only if the parts have no more; a blank query has none."""
+        depth = self._depth or k
+        lists = lists_of(self.parts, queries, depth)
+        fused = [self._fuse(query, found, k) for query, found in zip(queries, lists)]
+        while depth < MAX_DEPTH:
+            short = [i for i, hits in enumerate(fused) if len(hits) < k and any(len(part) >= depth for part in lists[i])]
+            if not short:
+                break
+            self._deepen(queries, lists, short, depth, min(2 * depth, MAX_DEPTH))
+            depth = min(2 * depth, MAX_DEPTH)
+            for i in short:
+                fused[i] = continued(fused[i], self._fuse(queries[i], lists[i], k), self._identity)
+        return [tuple(hits[:k]) for hits in fused]
+
+    def _deepen(self, queries: Sequence[str], lists: list[Any], short: Sequence[int], depth: int, deeper: int) -> None:
+        """Ask for ``deeper`` hits of some queries; a part that gave fewer than ``depth`` has no more and is left alone."""
+        for number, part in enumerate(self.parts):
+            asked = [i for i in short if len(lists[i][number]) >= depth]
+            for i, (hits,) in zip(asked, lists_of([part], [queries[i] for i in asked], deeper) if asked else ()):
+                lists[i][number] = hits
+
+
+def continued(first: Sequence[Hit], deeper: Sequence[Hit], identity: Identity) -> list[Hit]:
+    """``first``, then what else ``deeper`` holds in its order, never scored above the last of ``first``.
+
+    >>> one, two, both = (Passage(name, name) for name in ("1", "2", "3"))
+    >>> [(h.passage.doc_id, h.score) for h in continued([Hit(one, 0.3)], [Hit(both, 0.4), Hit(one, 0.3), Hit(two, 0.1)], id_of)]
+    [('1', 0.3), ('3', 0.3), ('2', 0.1)]
+    """
+    there = {identity(hit.passage) for hit in first}
+    most = first[-1].score if first else math.inf
+    more = [Hit(hit.passage, min(hit.score, most)) for hit in deeper if identity(hit.passage) not in there]
+    return [*first, *more]
 
 
 def weights_of(name: str, given: Any, parts: int) -> tuple[float, ...]:
@@ -154,7 +185,7 @@ def check_weights(name: str, parts: int, settings: Mapping[str, Any]) -> None:
 
 
 _WEIGHTS = Setting(kind=str, default="", about="one number per retriever, as in 0.7,0.3; equal if not given")
-_DEPTH = Setting(kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits asked of each retriever")
+_DEPTH = Setting(kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits asked of each retriever; more where k needs them")
 _EQUAL = Setting(
     kind=str,
     default="passage",

@@ -151,7 +151,7 @@ def swept(
     reports = {run: workbench.open_run(run).report() or {"metrics": {}} for run in labels}
     shared = [m for m in HEADLINES if all(m in report["metrics"] for report in reports.values())]
     decides = metric(by).name if by else next(iter(shared), "")
-    sign = -1.0 if decides and metric(decides).traits.get("higher_is_better", True) else 1.0
+    sign = -1.0 if decides and metric(decides).traits.get("higher_is_better", True) is not False else 1.0
 
     def order(run: str) -> float:
         value = reports[run]["metrics"].get(decides, {}).get("value")

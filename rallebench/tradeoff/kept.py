@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.errors import UsageError
+from rallebench.errors import BackendError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.tradeoff import Point, Tradeoff, from_json
 from rallebench.tradeoff.measure import TEXTS, measure
@@ -47,6 +48,18 @@ def free_name(workspace: Workspace, name: str) -> str:
     return name
 
 
+def check_writable(place: Path) -> None:
+    """Raise BackendError if no file could be made in ``place``, which need not exist; nothing stays there."""
+    there = next(path for path in (place, *place.parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise BackendError(
+            f"Could not write {place}: {error.strerror or error}. Nothing was measured; choose another --workspace."
+        ) from error
+
+
 def measure_and_keep(
     workspace: Workspace,
     name: str,
@@ -59,7 +72,11 @@ def measure_and_keep(
     limit: int = TEXTS,
     swept: Mapping[str, Sequence[Any]] | None = None,
 ) -> Generator[str | Point | Tradeoff, None, None]:
-    """``measure``, and the whole as a file; the Tradeoff comes last."""
+    """``measure``, and the whole as a file; the Tradeoff comes last.
+
+    Raises BackendError before anything is measured if the file could not be written.
+    """
+    check_writable(folder(workspace))
     points: list[Point] = []
     for piece in measure(workspace, indexes, examples, encoders, k=k, limit=limit, swept=swept):
         if isinstance(piece, Point):

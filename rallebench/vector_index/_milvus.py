@@ -26,6 +26,9 @@ PATIENCE = 10.0
 WORK_PATIENCE = 600.0
 """Seconds within which it must have done a piece of work."""
 
+NO_PINGS: Mapping[str, int] = {"grpc.keepalive_time_ms": 2**31 - 1}
+"""No keep-alive to an engine within this process: it would end the connection of a client that pings while idle."""
+
 EMBEDDED_TYPES = ("FLAT", "HNSW", "AUTOINDEX")
 VECTOR = "vector"
 
@@ -45,7 +48,7 @@ class Place:
 
 def milvus() -> Any:
     """The package pymilvus. What it logs of a failure says less than our sentence, and with a traceback."""
-    # gRPC writes its keep-alive quarrels with the embedded engine to stderr, from C++.
+    # gRPC writes what goes wrong on the line to stderr, from C++, besides raising it.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         import pymilvus
@@ -116,11 +119,10 @@ def connect(place: Place) -> Any:
     """A client. Raises BackendError within seconds if nobody answers, or if the file is in use elsewhere."""
     package = milvus()
     uri = _serve(place.address) if place.embedded else place.address
+    more = {"grpc_options": NO_PINGS} if place.embedded else {"token": os.environ.get(TOKEN, "")}
     try:
         with spoken(place):
-            return package.MilvusClient(
-                uri, token=os.environ.get(TOKEN, "") if not place.embedded else "", timeout=PATIENCE, dedicated=True
-            )
+            return package.MilvusClient(uri, timeout=PATIENCE, dedicated=True, **more)
     except BaseException:
         if place.embedded:
             _release(place.address)

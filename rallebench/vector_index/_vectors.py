@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from rallebench.errors import BackendError, BadFileError
 if TYPE_CHECKING:
     import numpy as np
 
-    from rallebench.vector_index import Found, Vectors
+    from rallebench.vector_index import Found, Progress, Vectors
 
 PIECE_BYTES = 16 * 2**20
 KEPT = "vectors.npy"
@@ -49,6 +49,14 @@ def pieces(vectors: Any, rows: int = 0) -> Iterator[tuple[int, Vectors]]:
                 "encode the corpus again, in float32 if the encoder ran in another type."
             )
         yield start, piece
+
+
+def fed(vectors: Any, add: Callable[[int, Vectors], None], rows: int = 0) -> Generator[Progress, None, None]:
+    """Hand all ``pieces`` to ``add(first row, piece)``, yielding how many vectors are in, and all of them."""
+    for start, piece in pieces(vectors, rows):
+        yield start, len(vectors)
+        add(start, piece)
+    yield len(vectors), len(vectors)
 
 
 def sample(vectors: Any, size: int, seed: int) -> Vectors:

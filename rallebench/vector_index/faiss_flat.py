@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.vector_index import VECTOR_INDEXES, Progress, VectorIndex
 from rallebench.vector_index._faiss import PACKAGES, faiss, read, write
-from rallebench.vector_index._vectors import pieces
+from rallebench.vector_index._vectors import fed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,10 +90,7 @@ class FaissFlatKind:
     def build(self, folder: Path, vectors: Any) -> Generator[Progress, None, dict[str, Any]]:
         """Write ``flat.faiss``."""
         index = faiss().IndexFlatIP(int(vectors.shape[1]))
-        for start, piece in pieces(vectors):
-            yield start, len(vectors)
-            index.add(piece)
-        yield len(vectors), len(vectors)
+        yield from fed(vectors, lambda _, piece: index.add(piece))
         write(index, folder / FILE)
         return {}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.parameters import Setting
 from rallebench.vector_index import VECTOR_INDEXES, Progress, VectorIndex
 from rallebench.vector_index._faiss import PACKAGES, THREADS, faiss, read, threads, write
-from rallebench.vector_index._vectors import none_found, pieces
+from rallebench.vector_index._vectors import fed, none_found
 
 if TYPE_CHECKING:
     from rallebench.vector_index import Found, Vectors
@@ -64,13 +64,10 @@ class FaissHNSWKind:
         threads: int = 0,
     ) -> Generator[Progress, None, dict[str, Any]]:
         """Write ``hnsw.faiss``. Levels are drawn by Faiss's fixed seed: one thread makes the same graph again."""
-        package, count = faiss(), len(vectors)
+        package = faiss()
         index = package.IndexHNSWFlat(int(vectors.shape[1]), m, package.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = ef_construction
-        for start, piece in pieces(vectors, PIECE):
-            yield start, count
-            add(index, piece, threads)
-        yield count, count
+        yield from fed(vectors, lambda _, piece: _add(index, piece, threads), PIECE)
         write(index, folder / FILE)
         return {"m": m, "ef_construction": ef_construction, "threads": threads}
 
@@ -79,7 +76,7 @@ class FaissHNSWKind:
         return FaissHNSW(read(folder / FILE))
 
 
-def add(index: Any, piece: Vectors, count: int) -> None:
+def _add(index: Any, piece: Vectors, count: int) -> None:
     """Add a piece with ``count`` threads."""
     with threads(count):
         index.add(piece)

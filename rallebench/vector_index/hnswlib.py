@@ -10,23 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.errors import BackendError, MissingPackageError
 from rallebench.files import read_json, write_json
-from rallebench.parameters import Setting
 from rallebench.vector_index import VECTOR_INDEXES, Progress, VectorIndex
-from rallebench.vector_index._faiss import THREADS, cores
-from rallebench.vector_index._vectors import damaged, none_found, pieces
-from rallebench.vector_index.hnsw import EF_CONSTRUCTION, EF_SEARCH, KNOBS, PIECE, M
+from rallebench.vector_index._faiss import cores
+from rallebench.vector_index._vectors import damaged, fed, none_found
+from rallebench.vector_index.hnsw import EF_CONSTRUCTION, EF_SEARCH, KNOBS, PIECE, SETTINGS, M
 
 if TYPE_CHECKING:
     from rallebench.vector_index import Found, Vectors
 
 FILE, ABOUT = "hnswlib.bin", "hnswlib.json"
 SEED = 100
-
-SETTINGS = {
-    "m": Setting(int, M, 2, 512, about="neighbours of a vector in the graph"),
-    "ef_construction": Setting(int, EF_CONSTRUCTION, 1, 10_000, about="candidates while building"),
-    "threads": THREADS,
-}
 
 
 def _package() -> Any:
@@ -117,11 +110,11 @@ class HnswlibKind:
         count, dim = vectors.shape
         index = _package().Index(space="ip", dim=int(dim))
         index.init_index(max_elements=count, M=m, ef_construction=ef_construction, random_seed=SEED)
-        for start, piece in pieces(vectors, PIECE):
-            yield start, count
-            ids = np.arange(start, start + len(piece))
-            index.add_items(piece, ids, num_threads=cores(threads))
-        yield count, count
+
+        def add(start: int, piece: Vectors) -> None:
+            index.add_items(piece, np.arange(start, start + len(piece)), num_threads=cores(threads))
+
+        yield from fed(vectors, add, PIECE)
         try:
             index.save_index(str(folder / FILE))
         except RuntimeError as error:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rallebench import benchmark
+from rallebench.bench import cost_text
+from rallebench.bench.cost import Prices, prices_of, step_to_json, total
 from rallebench.bench.perform import Backends
 from rallebench.bench.record import hit_to_json, request_to_json
 from rallebench.chain.chain import prompt_of
@@ -77,7 +79,8 @@ def _ask_flags(parser: argparse.ArgumentParser) -> None:
 
 def _ask_plain(value: Mapping[str, Any]) -> str:
     steps = [_step_lines(n, step) for n, step in enumerate(value["steps"], 1)]
-    return "\n\n".join([*steps, f"Answer: {value['answer']}"])
+    cost = f"Cost: {cost_text.total_line(value['cost'])}"
+    return "\n\n".join([*steps, f"Answer: {value['answer']}", cost])
 
 
 def _step_lines(number: int, step: Mapping[str, Any]) -> str:
@@ -106,11 +109,16 @@ def ask(args: argparse.Namespace) -> dict[str, Any]:
     assert episode is not None
     if episode.error:
         raise BackendError(episode.error)
-    return {"answer": episode.answer, "steps": [step_json(step) for step in episode.steps]}
+    prices = prices_of(workbench.backends.llms)
+    steps = [step_json(step, prices) for step in episode.steps]
+    return {"answer": episode.answer, "steps": steps, "cost": total(episode.steps, prices)}
 
 
-def step_json(step: Step) -> dict[str, Any]:
-    """A step for people and programs: kind, target, prompt, response, hits, cost."""
+def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
+    """A step for people and programs: kind, target, prompt, response, hits, cost.
+
+    Tokens and dollars are None where the backend counts none or the model has no prices.
+    """
     request = step.request
     kind = {"note": "identity", "tool": "tool"}.get(
         request_to_json(request)["ask"], request_to_json(request)["ask"]
@@ -132,7 +140,9 @@ def step_json(step: Step) -> dict[str, Any]:
         value["hits"] = [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(step.reply.hits, 1)]
     value |= {"seconds": step.seconds, "cached": step.cached}
     if isinstance(request, Generate):
-        value["tokens"] = {"prompt": step.reply.prompt_tokens, "completion": step.reply.completion_tokens}
+        cost = step_to_json(step, prices or {})
+        value["tokens"] = {"prompt": cost["prompt_tokens"], "completion": cost["completion_tokens"]}
+        value |= {key: cost[key] for key in ("first_token_seconds", "tokens_per_second", "usd")}
     return value
 
 

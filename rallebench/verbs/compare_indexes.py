@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rallebench.combining import split_names
+from rallebench.errors import BackendError
 from rallebench.memory import size
 from rallebench.tradeoff import Point, Tradeoff
 from rallebench.tradeoff.measure import read_swept
@@ -79,4 +80,12 @@ def tradeoff(args: argparse.Namespace) -> dict[str, Any]:
         elif isinstance(piece, str):
             say(piece)
     assert result is not None
+    args.ending.callback(_tell_failures, result)  # when the others' results are printed
     return result.as_json()
+
+
+def _tell_failures(result: Tradeoff) -> None:
+    """Raise BackendError, which makes the exit code 1, if an index could not be measured."""
+    failed = [point.index for point in result.points if point.error]
+    if failed:
+        raise BackendError(f"{', '.join(failed)} could not be measured; the others' results are kept as {result.name!r}.")

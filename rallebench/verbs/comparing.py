@@ -56,7 +56,7 @@ def _table(value: Mapping[str, Any]) -> str:
             f"  {one['run']}: {one['difference']:+.4f}  [{one['low']:+.4f}, {one['high']:+.4f}]  p = {one['p']:.4f}, corrected "
             f"{one['p_corrected']:.4f}; better on {one['wins']}, equal {one['ties']}, worse {one['losses']}"
         )
-    return "\n".join(lines)
+    return "\n".join(lines + cost_text.side_by_side(value["runs"], value["cost"]))
 
 
 def _several(runs: list[RunFolder], name: str) -> dict[str, Any]:
@@ -90,7 +90,8 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     workbench = workbench_of(args)
     if args.others:
         names = [args.run_a, args.run_b, *args.others]
-        return _several([workbench.open_run(name) for name in names], args.metric)
+        runs = [workbench.open_run(name) for name in names]
+        return {**_several(runs, args.metric), "cost": [cost_of(run) for run in runs]}
     a, b = workbench.open_run(args.run_a), workbench.open_run(args.run_b)
     found, common = compare_runs(a, b, args.metric)
     if common.warning:

@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.errors import UsageError
 from rallebench.listing import listing
+from rallebench.metrics import card, read_card
 from rallebench.verbs import VERBS, workbench_of
 
 
@@ -17,6 +19,9 @@ def _flags(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="retrievers, encoders, indexes, llms, datasets, metrics, chains, …",
     )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="metrics whose whole card is printed, as: list metrics em recall@7"
+    )
 
 
 def _plain(value: Mapping[str, Any]) -> str:
@@ -24,6 +29,8 @@ def _plain(value: Mapping[str, Any]) -> str:
 
 
 def _row(row: Mapping[str, Any]) -> str:
+    if "definition" in row:
+        return read_card(row["name"]).text() + "\n"
     return f"  {row['name']:<28} {row['about']}".rstrip()
 
 
@@ -31,5 +38,9 @@ def _row(row: Mapping[str, Any]) -> str:
     "list", about="what can be named", example="rallebench list metrics", order=1, flags=_flags, plain=_plain
 )
 def list_names(args: argparse.Namespace) -> dict[str, Any]:
-    """Kind → the names that can be used here."""
+    """Kind → the names that can be used here; of metrics that are named, the card."""
+    if args.names:
+        if args.kind != "metrics":
+            raise UsageError(f"Only metrics have a card; write: rallebench list metrics {' '.join(args.names)}")
+        return {"metrics": [card(name) for name in args.names]}
     return listing(workbench_of(args).workspace, args.kind)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench import benchmark
+from rallebench.bench import cost_text
 from rallebench.bench.runner import Progress
 from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.verbs import VERBS, say, workbench_of
@@ -56,7 +57,7 @@ def _run_lines(result: Mapping[str, Any]) -> str:
             else f"{m['value']:.4f}  [{m['low']:.4f}, {m['high']:.4f}]  n = {m['n']}"
         )
         lines.append(f"  {name:<22} {shown}")
-    return "\n".join(lines)
+    return "\n".join(lines + cost_text.lines(result["cost"]))
 
 
 @VERBS.register(
@@ -147,6 +148,7 @@ def _run_one(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
         "n_errors": report["n_errors"],
         "seconds": report["seconds"],
         "metrics": {**report["metrics"], **_ralle_keys(report["metrics"])},
+        "cost": report["cost"],
     }
 
 

@@ -367,7 +367,7 @@ def test_the_memory_survives_on_disk_and_refuses_a_file_that_is_none(tmp_path: A
     first.put([(asked, Reply("remembered", confidence=0.5, logprobs=(-0.1,)), 1.5)], backends())
     first.close()
     again = Memo(tmp_path / "memo.sqlite").get(asked, backends())
-    assert again == (Reply("remembered", confidence=0.5, logprobs=(-0.1,)), 1.5)
+    assert again == (Reply("remembered", confidence=0.5, logprobs=(-0.1,)), 1.5, 1)
     (tmp_path / "bad.sqlite").write_bytes(b"not a database" * 100)
     with pytest.raises(BackendError, match=r"bad\.sqlite cannot be opened"):
         Memo(tmp_path / "bad.sqlite")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("openai", reason="openai is not installed")
+pytest.importorskip("httpcore2", reason="httpcore2 is not installed")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "llms"))
 
 from loopback import Handler, Loopback, drop_at_once, fail, hang, send_json, send_text

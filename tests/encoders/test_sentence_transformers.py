@@ -15,7 +15,8 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 from tiny_bert import save_bert
 
 from rallebench.encoders import BulkEncoder
-from rallebench.encoders._engine import cuts, halved
+from rallebench.encoders._engine import cuts
+from rallebench.encoders.half_precision import halved
 from rallebench.encoders.references import open_encoder
 from rallebench.errors import BackendError, BadFileError, RalleError, UsageError
 from rallebench.workbench import Workbench

@@ -47,4 +47,9 @@ def test_a_port_whose_server_has_just_ended_can_be_used_again() -> None:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)), server.accept()[0] as answered:
             answered.close()  # the side that closes first leaves the port waiting
+    with socket.socket() as plain, pytest.raises(OSError, match="in use"):
+        plain.bind(("127.0.0.1", port))
     app.check_address("127.0.0.1", port)
+    with socket.create_server(("127.0.0.1", port)) as again, socket.create_connection(("127.0.0.1", port)) as visitor:
+        again.accept()[0].sendall(b"the page")
+        assert visitor.recv(8) == b"the page", "the address was left free for the page itself"

@@ -118,10 +118,13 @@ def test_a_follow_up_sees_the_turns_before_it_and_clear_forgets_them(chatting: A
     send(chatting, "beta")
     wait_for(chatting, "[User: alpha")
     wait_until_free(chatting)
+    assert conversation(chatting).index("[] alpha") < conversation(chatting).index("[User: alpha")
     chatting.click("#chat-clear")
     chatting.wait_for_selector("text=Ask the chain something")
     send(chatting, "gamma")
     wait_for(chatting, "[] gamma")
+    said = conversation(chatting)
+    assert "alpha" not in said and "beta" not in said and "[User:" not in said
 
 
 @pytest.mark.slow

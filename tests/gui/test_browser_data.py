@@ -136,7 +136,12 @@ def test_the_cuts_of_a_shipped_document_are_drawn_anew_when_a_setting_changes(da
     fill(data, "data-chunks-size", "12")
     fill(data, "data-chunks-overlap", "4")
     data.locator("#data-chunks-shown .rb-chunk-both").first.wait_for(timeout=PATIENCE)
-    data.locator("#data-chunks-shown .rb-chunk-b").first.wait_for(timeout=PATIENCE)
+    wait_for_text(data, "data-chunks-shown", "– 12 words")
+    shared = data.locator("#data-chunks-shown .rb-chunk-both").all_inner_texts()
+    numbers = data.locator("#data-chunks-shown sup").all_inner_texts()
+    assert {len(text.split()) for text in shared} == {4}
+    assert numbers == [str(number) for number in range(1, len(shared) + 2)], "neighbours share one piece each"
+    assert f"{len(numbers)} chunks" in data.inner_text("#data-chunks-shown")
 
 
 def test_indexes_are_compared_and_nothing_is_fetched_from_elsewhere(data: Any, served: tuple[str, Path]) -> None:

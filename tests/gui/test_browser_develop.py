@@ -145,6 +145,44 @@ def test_a_name_that_is_taken_is_refused_on_the_page(develop: Any, served: tuple
     develop.fill("#benchmark-name input, #benchmark-name textarea", "taken")
     develop.click("#benchmark-run")
     develop.wait_for_selector("text=The run 'taken' exists already", timeout=PATIENCE)
+    assert "questions answered" not in develop.inner_text("#benchmark-report")
+    assert list(folder.iterdir()) == [], "what has the name is left as it was"
+
+
+def paste(page: Any, control: str, text: str) -> None:
+    """All of a text at once, in place of what the box holds."""
+    page.click(f"#{control} input, #{control} textarea")
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(text)
+
+
+@pytest.mark.slow
+def test_words_that_are_pasted_are_looked_for_at_once(develop: Any) -> None:
+    for words, said in (("antarctic", "(2 found;"), ("zzzz", "(0 found;"), ("expedition", "(1 found;")):
+        paste(develop, "develop-find", words)
+        wait_for_text(develop, "develop-question", said)
+    develop.click("#develop-question input")
+    offered = develop.locator("ul[role=listbox] li").all_inner_texts()
+    assert len(offered) == 1 and "expedition" in offered[0].lower()
+
+
+@pytest.mark.slow
+def test_a_filter_that_is_pasted_leaves_the_runs_that_fit(develop: Any, served: tuple[str, Path]) -> None:
+    open_tab(develop, "Benchmark")
+    develop.fill("#benchmark-limit input, #benchmark-limit textarea", "2")
+    develop.fill("#benchmark-name input, #benchmark-name textarea", "to-be-found")
+    develop.uncheck("#benchmark-track input")
+    develop.click("#benchmark-run")
+    wait_for_text(develop, "benchmark-report", "2 of 2 questions answered")
+    open_tab(develop, "Runs")
+    paste(develop, "runs-filter", "nothing-of-it")
+    wait_for_text(develop, "runs-counted", "fits the filter")
+    paste(develop, "runs-filter", "to-be-found")
+    wait_for_text(develop, "runs-counted", "the newest first")
+    cell = develop.locator("#runs-table [data-testid='cell-0-0']")
+    cell.wait_for(timeout=PATIENCE)
+    assert cell.inner_text().strip() == "to-be-found"
+    assert develop.locator("#runs-table [data-testid='cell-1-0']").count() == 0
 
 
 def test_the_page_asks_nobody_but_its_own_server(browser: Any, served: tuple[str, Path]) -> None:

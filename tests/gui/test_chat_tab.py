@@ -123,15 +123,16 @@ def test_an_earlier_action_is_not_streamed_into_the_answer(
 
 def test_the_answer_stands_first_and_the_steps_fold_under_it(bench: Listening) -> None:
     messages = drawn(send(bench, TITAN, SEARCH, ask("{response[0]} {question}", "huygens")))[-1][1]
-    assert [m["role"] for m in messages] == ["user"] + ["assistant"] * 4
+    assert [m["role"] for m in messages] == ["user"] + ["assistant"] * 5
     assert texts(messages)[:2] == [TITAN, "Christiaan Huygens"]
-    assert [m["metadata"]["title"] for m in messages[2:]] == [
+    assert messages[2]["metadata"]["title"].startswith("Cost: ")
+    assert [m["metadata"]["title"] for m in messages[3:]] == [
         "Sources: 3 passages from 2 pages",
         "1 · Retriever starter-bm25: 3 passages",
         "2 · LLM huygens",
     ]
     assert {m["metadata"]["status"] for m in messages[2:]} == {"done"}, "a step is folded until it is opened"
-    retrieval, generation = messages[3], messages[4]
+    retrieval, generation = messages[4], messages[5]
     assert "page 1047" in texts([retrieval])[0] and "Titan (moon)" in texts([retrieval])[0]
     assert "tokens" in generation["metadata"]["log"] and "Titan is the largest moon" in texts([generation])[0]
 
@@ -144,8 +145,8 @@ def test_a_reply_from_memory_says_so(bench: Listening) -> None:
 
 def test_the_sources_are_the_passages_of_the_last_prompt_with_the_answer_marked(bench: Listening) -> None:
     messages = drawn(send(bench, TITAN, SEARCH, ask("{documents[0][0][text]}", "huygens")))[-1][1]
-    assert messages[2]["metadata"]["title"] == "Sources: 1 passage from 1 page"
-    assert '<mark class="rb-answer">Christiaan Huygens</mark>' in texts(messages)[2]
+    assert messages[3]["metadata"]["title"] == "Sources: 1 passage from 1 page"
+    assert '<mark class="rb-answer">Christiaan Huygens</mark>' in texts(messages)[3]
     no_passage = drawn(send(bench, TITAN, SEARCH, ask("{question}", "huygens")))[-1][1]
     assert not [m for m in no_passage if m.get("metadata", {}).get("title", "").startswith("Sources")]
 
@@ -401,6 +402,7 @@ def test_markup_in_passages_prompts_and_names_is_shown_as_text() -> None:
     messages = views_chat.messages([Turn("q", 2, answer="a", steps=steps, state="done")])
     folded = messages[2:]
     assert [m["metadata"]["title"] for m in folded] == [
+        r"Cost: 0.200 s, tokens not counted, \$ unknown",
         "Sources: 1 passage from 1 page",
         r"1 · Retriever &lt;i&gt;\*r\*&lt;/i&gt;: 1 passage",
         "2 · LLM m",

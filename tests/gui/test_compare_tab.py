@@ -7,7 +7,6 @@ import io
 import json
 import re
 from base64 import b64decode
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -13,6 +13,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from rallebench.benchmark import prepare
 from rallebench.corpora.chunking import Chunking
 from rallebench.errors import BackendError, StoppedError, UsageError
 from rallebench.estimate import Estimate
@@ -33,7 +34,7 @@ from rallebench.gui.tabs._data_settings import given
 from rallebench.tradeoff import Point, Tradeoff
 from rallebench.types import Passage
 from rallebench.workbench import Workbench
-from tests.small_workspace import make_workspace
+from tests.small_workspace import QUESTIONS, make_workspace
 
 SKIP = gr.skip()
 NAMES = ["builds"]
@@ -124,13 +125,37 @@ def test_an_imported_question_set_can_be_chosen_at_once(bench: Workbench) -> Non
 def test_a_corpus_is_deleted_only_after_a_second_button_that_names_it(bench: Workbench) -> None:
     list(bench.import_corpus("moons", Path(place(bench))))
     with pytest.raises(UsageError, match="No corpus is chosen"):
-        _data_delete.on_ask("corpus", None)
-    asked, sure, keep, said = _data_delete.on_ask("corpus", "moons")
+        _data_delete.on_ask(bench, "corpus", None)
+    asked, sure, keep, said = _data_delete.on_ask(bench, "corpus", "moons")
     assert (asked, sure["value"], sure["visible"], keep["visible"], said) == ("moons", "Yes, delete moons", True, True, "")
     assert "moons" in bench.data.corpora() and _data_delete.on_keep()[0] == ""
     assert "Deleted the corpus moons" in _data_delete.on_delete(bench, "corpus", asked)[-1]
     assert bench.data.corpora() == {}
     assert "no imported corpus" in _data_delete.on_delete(bench, "corpus", asked)[-1]
+
+
+def test_a_question_set_is_deleted_after_a_second_button_that_tells_what_its_runs_lose(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    source = tmp_path / "asked.jsonl"
+    source.write_bytes((bench.workspace.path / "datasets" / "tiny-qa.jsonl").read_bytes())
+    imported(bench, str(source), what=_data_corpora.QUESTIONS)
+    assert bench.data.own_question_sets() == ["asked", "tiny-qa"], "the shipped ones cannot be deleted"
+    assert _data_delete.on_ask(bench, "question set", "asked")[-1] == "", "no run asked it"
+    chain = bench.workspace.chain("closed")
+    for name in ("whole", "halted"):
+        list(bench.run(prepare(bench.workspace, chain, "asked", name=name, track=False)))
+    bench.open_run("halted").set_state("stopped", done=3, total=8)
+    asked, sure, _, told = _data_delete.on_ask(bench, "question set", "asked")
+    assert sure["value"] == "Yes, delete asked"
+    assert "2 runs that asked it keep their questions, answers and scores; halted can no longer be resumed" in told
+    assert "Deleted the question set asked. 2 runs" in _data_delete.on_delete(bench, "question set", asked)[-1]
+    assert "asked" not in bench.workspace.dataset_paths()
+    again = told.split("--dataset ")[1].split(".</div>")[0]
+    assert len(bench.questions(again)) == 8, "what is said still works"
+    assert bench.open_question("whole", 1).example.question.text == QUESTIONS[0][1]
+    for name in ("asked", "starter-qa", "../tiny-qa"):
+        assert "There is no question set" in _data_delete.on_delete(bench, "question set", name)[-1]
 
 
 # chunks

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,14 @@ import gradio as gr
 import pytest
 
 from rallebench import memory
+from rallebench.budget import Room
 from rallebench.catalog import LLMEntry
+from rallebench.checkpoints.need import Need
 from rallebench.errors import UsageError
 from rallebench.gui import views_models
-from rallebench.gui.tabs import _models_add, models
+from rallebench.gui.tabs import models
 from rallebench.loads import Loaded
+from rallebench.turns import Going
 from rallebench.workbench import Job, Workbench
 
 LLMS = {
@@ -25,6 +28,7 @@ LLMS = {
     "broken": {"backend": "scripted", "settings": {"ecko": True}},
 }
 SKIP = gr.skip()
+FOLLOWED = ("told", "progress", "busy", "going", "pace")
 
 
 @pytest.fixture
@@ -35,8 +39,15 @@ def bench(tmp_path: Path) -> Workbench:
 
 def refreshed(bench: Workbench, seen: Any = None, *chosen: Any) -> dict[str, Any]:
     """What a refresh sends to each component, by name."""
-    values = models.on_refresh(bench, seen, *(chosen or ([], [], None, None)))
-    return dict(zip(("seen", *models.REFRESHED), values, strict=True))
+    values = models.on_refresh(bench, "", None, seen, *(chosen or ([], [], None, None)))
+    return dict(zip((*FOLLOWED, "seen", *models.REFRESHED), values, strict=True))
+
+
+def load(bench: Workbench, retrievers: tuple[str, ...] = (), llms: tuple[str, ...] = ()) -> str:
+    """Press Load and wait for the end; what this visitor is told, and the panel that all see."""
+    said, *_ = models.on_load(bench, list(retrievers), list(llms))
+    wait_for(lambda: not bench.loading())
+    return said + models.loads_now(bench)
 
 
 # load and unload
@@ -49,84 +60,95 @@ def test_what_the_starter_chain_needs_is_ticked_for_a_new_user(bench: Workbench)
 
 
 def test_loading_shows_progress_and_ends_with_memory_and_seconds(bench: Workbench) -> None:
-    screens = list(models.on_load(bench, ["starter-bm25"], ["echo"]))
-    assert any("Building starter-bm25" in screen for screen in screens)
-    assert "Loaded starter-bm25: " in screens[-1] and "RAM" in screens[-1]
-    assert "Loaded echo: " in screens[-1] and 'aria-valuenow="100"' in screens[-1]
+    models.on_load(bench, ["starter-bm25"], ["echo"])
+    wait_for(lambda: "Building starter-bm25" in models.loads_now(bench) or bench.is_loaded("starter-bm25"))
+    wait_for(lambda: not bench.loading())
+    panel = models.loads_now(bench)
+    assert "Loaded starter-bm25: " in panel and "RAM" in panel and "Loaded echo: " in panel
     assert [loaded.name for loaded in bench.status()] == ["starter-bm25", "echo"]
 
 
 def test_loading_more_keeps_what_is_loaded(bench: Workbench) -> None:
-    list(models.on_load(bench, [], ["echo"]))
-    list(models.on_load(bench, [], ["paris"]))
+    load(bench, (), ("echo",))
+    load(bench, (), ("paris",))
     assert bench.ask_model("echo", "still here").reply.text == "still here"
     assert "Paris" in bench.ask_model("paris", "capital of France?").reply.text
 
 
 def test_loading_again_says_that_it_is_loaded_already(bench: Workbench) -> None:
-    list(models.on_load(bench, [], ["echo"]))
-    assert "Already loaded: echo." in list(models.on_load(bench, [], ["echo"]))[-1]
+    load(bench, (), ("echo",))
+    assert "Already loaded: echo." in load(bench, (), ("echo",))
 
 
 def test_one_that_fails_says_why_and_the_others_load(bench: Workbench) -> None:
-    last = list(models.on_load(bench, [], ["broken", "echo"]))[-1]
+    last = load(bench, (), ("broken", "echo"))
     assert "rb-error" in last and "Did you mean &#x27;echo&#x27;?" in last
     assert "Loaded echo" in last
     assert bench.is_loaded("echo") and not bench.is_loaded("broken")
 
 
 def test_a_name_that_is_gone_is_a_sentence(bench: Workbench) -> None:
-    assert "There is no language model" in list(models.on_load(bench, [], ["nobody"]))[-1]
+    assert "There is no language model" in load(bench, (), ("nobody",))
 
 
 def test_nothing_ticked_is_a_sentence(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="Nothing is ticked"):
-        list(models.on_load(bench, [], []))
+        models.on_load(bench, [], [])
 
 
 def test_a_page_that_goes_away_stops_no_load(bench: Workbench) -> None:
-    with bench.loads._one_load:
-        page = models.on_load(bench, [], ["echo"])
-        next(page)
-        waiting = threading.Thread(target=next, args=(page,))
-        waiting.start()
-        wait_for(lambda: "echo" in models.loading_now(bench))
-    waiting.join()
-    page.close()
+    with bench.loads._turns.one:
+        models.on_load(bench, [], ["echo"])
+        assert "echo" in models.loading_now(bench)
     wait_for(lambda: bench.is_loaded("echo"))
 
 
-def test_two_sessions_that_ask_for_one_name_load_it_once(bench: Workbench) -> None:
-    ends: list[str] = []
-    with bench.loads._one_load:
-        pages = [
-            threading.Thread(target=lambda: ends.append(list(models.on_load(bench, [], ["echo"]))[-1]))
-            for _ in range(2)
-        ]
-        for page in pages:
-            page.start()
-        wait_for(lambda: "echo" in models.loading_now(bench))
-    for page in pages:
-        page.join()
-    assert len(ends) == 2 and all("Loaded echo" in end or "Already loaded: echo" in end for end in ends)
-    assert [loaded.name for loaded in bench.status()] == ["echo"]
+def test_a_load_is_seen_in_every_window_and_can_be_cancelled_in_any(bench: Workbench) -> None:
+    with bench.loads._turns.one:
+        models.on_load(bench, ["starter-bm25"], ["echo", "paris"])
+        second = refreshed(bench)
+        assert second["busy"] == gr.update(visible=True)
+        assert second["going"] == gr.update(
+            choices=["starter-bm25", "echo", "paris", models.ALL], value="starter-bm25"
+        )
+        assert "echo" in second["progress"] and "waiting" in second["progress"]
+        said, panel, *_ = models.on_cancel(bench, "echo")
+        assert said == "" and "cancelled" in panel
+        wait_for(lambda: "echo" not in bench.loading())
+        assert "Loading echo was cancelled before its turn came" in models.loads_now(bench)
+        models.on_cancel(bench, models.ALL)
+        wait_for(lambda: not bench.loading())
+    assert bench.status() == []
+    assert refreshed(bench, None)["busy"] == gr.update(visible=False)
+    assert "Nothing is being loaded" in models.on_cancel(bench, None)[0]
+
+
+def test_a_page_that_has_seen_all_is_sent_nothing_new(bench: Workbench) -> None:
+    told, *_ = models.on_follow(bench, "")
+    assert models.on_follow(bench, told) == [SKIP] * 5
+
+
+def test_what_ended_is_told_until_the_next_load(bench: Workbench) -> None:
+    assert "Loaded echo: " in load(bench, (), ("echo",))
+    assert "Loaded echo: " in refreshed(bench)["progress"]
+    assert "Loaded echo: " not in load(bench, (), ("paris",))
 
 
 def test_unloading_says_how_much_memory_came_back(bench: Workbench) -> None:
-    list(models.on_load(bench, [], ["echo"]))
-    assert "Unloaded echo: " in models.on_unload(bench, "echo")
+    load(bench, (), ("echo",))
+    assert "Unloaded echo: " in models.on_unload(bench, "echo")[1]
     assert bench.status() == []
 
 
 def test_unloading_waits_for_a_running_benchmark(bench: Workbench) -> None:
-    list(models.on_load(bench, [], ["echo"]))
+    load(bench, (), ("echo",))
     bench.jobs["night"] = Job("night")
-    assert "A benchmark is running" in models.on_unload(bench, "echo")
+    assert "A benchmark is running" in models.on_unload(bench, "echo")[0]
     assert bench.is_loaded("echo")
 
 
 def test_unloading_what_somebody_else_unloaded_is_a_sentence(bench: Workbench) -> None:
-    assert "is not loaded" in models.on_unload(bench, "echo")
+    assert "is not loaded" in models.on_unload(bench, "echo")[0]
     with pytest.raises(UsageError, match="Nothing is chosen"):
         models.on_unload(bench, None)
 
@@ -136,7 +158,7 @@ def test_unloading_what_somebody_else_unloaded_is_a_sentence(bench: Workbench) -
 
 def test_a_second_window_sees_what_the_first_one_loads_and_unloads(bench: Workbench) -> None:
     seen = refreshed(bench)["seen"]
-    list(models.on_load(bench, [], ["echo"]))
+    load(bench, (), ("echo",))
     second = refreshed(bench, seen)
     assert second["loaded"] == gr.update(choices=["echo"], value="echo")
     assert second["askable"]["choices"] == ["echo"]
@@ -159,13 +181,13 @@ def test_ticks_survive_when_the_list_grows(bench: Workbench) -> None:
     assert "new" in now["choices"] and now["value"] == ["echo"]
 
 
-def test_what_is_being_loaded_reads_loading(bench: Workbench) -> None:
-    with bench.loads._one_load:
-        page = threading.Thread(target=list, args=(models.on_load(bench, [], ["echo"]),))
-        page.start()
-        wait_for(lambda: "echo" in models.loading_now(bench))
-        assert '<span class="rb-badge page">loading</span>' in models.snapshot(bench)["table"]
-    page.join()
+def test_what_waits_reads_waiting_and_what_is_being_loaded_reads_loading(bench: Workbench) -> None:
+    with bench.loads._turns.one:
+        models.on_load(bench, [], ["echo"])
+        assert '<span class="rb-badge page">waiting</span>' in models.snapshot(bench)["table"]
+    going = {"echo": Going("language model", "loading weights 3/4", waiting=False, cancelled=False)}
+    assert '<span class="rb-badge page">loading</span>' in views_models.panel(going, {})
+    wait_for(lambda: bench.is_loaded("echo"))
 
 
 def test_the_embedded_reader_is_called_extractive(bench: Workbench) -> None:
@@ -176,8 +198,8 @@ def test_the_embedded_reader_is_called_extractive(bench: Workbench) -> None:
 
 
 def test_what_is_loaded_stands_first(bench: Workbench) -> None:
-    list(models.on_load(bench, [], ["paris"]))
-    rows = views_models.rows(bench.workspace.retrievers(), bench.workspace.llms(), bench.status(), ())
+    load(bench, (), ("paris",))
+    rows = views_models.rows(bench.workspace.retrievers(), bench.workspace.llms(), bench.status(), {})
     assert [row.name for row in rows][:2] == ["paris", "starter-bm25"]
 
 
@@ -195,7 +217,7 @@ def test_names_and_descriptions_are_escaped(bench: Workbench) -> None:
 
 def test_what_is_loaded_without_being_listed_can_be_seen() -> None:
     stray = Loaded("scripted:x", "language model", "", 5_000_000, 2_000_000_000, 1.25)
-    (row,) = views_models.rows({}, {}, [stray], ())
+    (row,) = views_models.rows({}, {}, [stray], {})
     assert row.state == "loaded"
     assert "2.0 GB VRAM, 5.0 MB RAM" in views_models.table([row]) and ">1.2<" in views_models.table([row])
 
@@ -213,130 +235,49 @@ def test_the_memory_line_names_vram_only_where_there_is_some() -> None:
 def test_the_bar_moves_within_a_load_that_counts() -> None:
     assert views_models.part("building starter-minilm: encoding passages 64/256") == 0.25
     assert views_models.part("opening starter-minilm") == 0.0
-    assert 'aria-valuenow="62"' in views_models.loading([], "encoding 64/256", 1, 2)
+    going = {"x": Going("retriever", "encoding 64/256", waiting=False, cancelled=False)}
+    assert 'aria-valuenow="25"' in views_models.panel(going, {})
 
 
-# add a language model
-
-OPENAI = {"model": "m", "base_url": "http://127.0.0.1:8000/v1", "api_key_env": "MY_KEY"}
-
-
-def added(bench: Workbench, backend: str, name: str, **fields: str) -> list[Any]:
-    """Press Add with the form filled like this."""
-    form = {"model": "", "base_url": "", "key": "", "quantization": "none", "dtype": "auto", "other": ""}
-    return _models_add.on_add(bench, ["echo"], backend, name, *{**form, **fields}.values())
+def need(weights: int, form: str = "none") -> Need:
+    return Need(weights, 0, 0, weights, form, "cpu", 128, 1)
 
 
-def saved(bench: Workbench) -> dict[str, Any]:
-    return json.loads((bench.workspace.path / "llms.json").read_text())  # type: ignore[no-any-return]
-
-
-def test_an_added_model_is_saved_offered_ticked_and_works(bench: Workbench) -> None:
-    said, offered = added(bench, "scripted", " yes ", other='{"default": "yes"}')
-    assert "Saved yes in" in said and offered["value"] == ["echo", "yes"] and "yes" in offered["choices"]
-    assert saved(bench)["yes"] == {"backend": "scripted", "settings": {"default": "yes"}}
-    list(models.on_load(bench, [], ["yes"]))
-    assert "yes" in list(models.on_ask(bench, "yes", "well?"))[-1]
-
-
-def test_an_endpoint_is_saved_with_the_name_of_its_key(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MY_KEY", raising=False)
-    said, _ = added(
-        bench, "openai_compatible", "api", model="m", base_url=OPENAI["base_url"], key="MY_KEY",
-        other='{"temperature": 0.2}', quantization="4bit",
-    )  # fmt: skip
-    assert saved(bench)["api"]["settings"] == {**OPENAI, "temperature": 0.2}
-    assert "MY_KEY is not set" in said
-    monkeypatch.setenv("MY_KEY", "abc")
-    said, _ = added(bench, "openai_compatible", "api", model="m", base_url=OPENAI["base_url"], key="MY_KEY")
-    assert "is not set" not in said
-
-
-def test_openai_itself_is_saved_without_a_key_at_hand(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    said, _ = added(bench, "openai_compatible", "gpt", model="gpt-x")
-    assert saved(bench)["gpt"]["settings"] == {"model": "gpt-x"} and "OPENAI_API_KEY is not set" in said
-
-
-def test_a_local_model_is_saved_with_its_quantization_and_nothing_is_loaded(bench: Workbench) -> None:
-    added(
-        bench,
-        "transformers",
-        "tiny",
-        model="/models/tiny",
-        quantization="4bit",
-        base_url="http://left.over/v1",
+def test_a_ticked_model_says_what_it_needs_what_is_free_and_what_to_do() -> None:
+    small, big = need(3_000_000_000, "4bit"), need(12_000_000_000, "bfloat16")
+    fits = Room("small", small, 11_000_000_000, {}, {})
+    tight = replace(fits, free=3_100_000_000)
+    refused = Room("big", big, 11_000_000_000, {"4bit": small}, {"old": memory.Memory(2_000_000_000)})
+    assert views_models.rooms([fits]) == (
+        '<div class="rb-good">small needs about 3.0 GB RAM (4bit), 11.0 GB are free.</div>'
     )
-    assert saved(bench)["tiny"]["settings"] == {"model": "/models/tiny", "quantization": "4bit"}
-    assert bench.status() == []
+    assert "rb-note" in views_models.rooms([tight]) and "That is tight" in views_models.rooms([tight])
+    assert "rb-error" in views_models.rooms([refused])
+    assert "choose quantization 4bit, which needs about 3.0 GB or unload old, which holds 2.0 GB" in refused.sentence
+    assert "close what else uses the memory" in replace(refused, others={}, held={}).sentence
+    together = views_models.rooms([replace(fits, free=5_000_000_000), replace(fits, name="b", free=5_000_000_000)])
+    assert "not all 2: together they need about 6.0 GB RAM and 5.0 GB are free" in together
+    assert "known once it has been downloaded" in views_models.rooms(["far"])
 
 
-@pytest.mark.parametrize(
-    ("backend", "name", "fields", "sentence"),
-    [
-        ("scripted", "", {}, "Give the model a name"),
-        ("scripted", "x" * 101, {}, "1 to 100 characters"),
-        ("scripted", "extractive-reader", {}, "comes with rallebench"),
-        ("scripted", "starter-bm25", {}, "is a retriever of this workspace"),
-        ("scripted", "n", {"other": "{"}, "not valid JSON"),
-        ("scripted", "n", {"other": "[1]"}, "must be a JSON object"),
-        ("scripted", "n", {"other": '{"ecko": true}'}, "Did you mean &#x27;echo&#x27;"),
-        ("openai_compatible", "n", {}, "needs the setting &#x27;model&#x27;"),
-        ("openai_compatible", "n", {"model": "m", "base_url": "localhost"}, "base_url is not an address"),
-        ("openai_compatible", "n", {"model": "m", "other": '{"model": "o"}'}, "leave one out"),
-        ("openai_compatible", "n", {"model": "m", "other": '{"temperature": 9}'}, "from 0 to 5"),
-        ("openai_compatible", "n", {"model": "m", "base_url": "${NOT_SET_ANYWHERE}/v1"}, "NOT_SET_ANYWHERE"),
-        ("transformers", "n", {}, "needs the setting &#x27;model&#x27;"),
-        ("transformers", "n", {"model": "m", "other": '{"batch_size": 0}'}, "batch_size is 0"),
-    ],
-)
-def test_what_cannot_work_is_refused_with_a_sentence_before_it_is_saved(
-    bench: Workbench, backend: str, name: str, fields: dict[str, str], sentence: str
-) -> None:
-    said, offered = added(bench, backend, name, **fields)
-    assert "rb-error" in said and sentence in said and offered == SKIP
-    assert saved(bench) == LLMS
-
-
-@pytest.mark.parametrize("fields", [{"key": "sk-a1b2c3d4e5"}, {"other": '{"api_key": "sk-a1b2c3d4e5"}'}])
-def test_a_key_is_neither_saved_nor_repeated(bench: Workbench, fields: dict[str, str]) -> None:
-    said, _ = added(bench, "openai_compatible", "api", model="m", **fields)
-    assert "rb-error" in said and "sk-a1b2c3d4e5" not in said
-    assert "sk-a1b2c3d4e5" not in (bench.workspace.path / "llms.json").read_text()
-
-
-def test_replacing_a_loaded_model_says_that_the_old_one_is_still_loaded(bench: Workbench) -> None:
-    list(models.on_load(bench, [], ["echo"]))
-    said, offered = added(bench, "scripted", "echo", other='{"default": "new"}')
-    assert "loaded with its earlier settings" in said and offered["value"] == ["echo"]
-
-
-def test_only_the_fields_of_the_backend_are_shown() -> None:
-    shown = {name: _models_add.on_backend(name) for name in _models_add.BACKENDS}
-    visible = {name: [update.get("visible") for update in updates[:3]] for name, updates in shown.items()}
-    assert visible == {
-        "openai_compatible": [True, True, False],
-        "transformers": [True, False, True],
-        "scripted": [False, False, False],
-    }
+def test_only_models_of_this_process_that_are_not_loaded_have_a_line(bench: Workbench) -> None:
+    bench.workspace.save_llm("lost", LLMEntry(backend="transformers", settings={"model": "/nowhere/at/all"}))
+    assert models.on_tick(bench, ["echo"]) == ""
+    assert "does not exist" in models.on_tick(bench, ["echo", "lost"])
 
 
 # ask one question
 
 
 def test_asking_shows_the_answer_escaped_with_its_tokens(bench: Workbench) -> None:
-    list(models.on_load(bench, [], ["paris"]))
+    load(bench, (), ("paris",))
     first, last = models.on_ask(bench, "paris", "The capital of France?")
     assert "Asking paris" in first
     assert "&lt;b&gt;Paris&lt;/b&gt;" in last and "tokens" in last
 
 
 def test_a_model_that_fails_says_why_on_the_page(bench: Workbench) -> None:
-    list(models.on_load(bench, [], ["paris"]))
+    load(bench, (), ("paris",))
     assert "rb-error" in list(models.on_ask(bench, "paris", "Peru?"))[-1]
     models.on_unload(bench, "paris")
     assert "is not loaded" in list(models.on_ask(bench, "paris", "France?"))[-1]

@@ -77,7 +77,7 @@ def test_no_field_is_checked_by_gradio_whose_message_names_none(drawn: gr.Blocks
     assert {"develop-k-1", "develop-k-8", "benchmark-batch-size"} <= set(numbers)
     assert {(b.minimum, b.maximum, b.precision) for b in numbers.values()} == {(None, None, None)}
     strict = {name for name, b in ours.items() if isinstance(b, gr.Dropdown) and not b.allow_custom_value}
-    assert strict == {"benchmark-metrics", "benchmark-filter", "compare-x"}, "what others name may be gone at the next click"
+    assert strict == {"benchmark-filter", "compare-x"}, "what others name may be gone at the next click"
 
 
 def test_benchmark_offers_the_question_set_that_develop_shows(drawn: gr.Blocks) -> None:

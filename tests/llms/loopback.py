@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -27,8 +28,15 @@ class Handler(BaseHTTPRequestHandler):
         self.owner: Loopback = self.server.owner
         self.owner.connections += 1
 
+    def do_GET(self) -> None:
+        self.body = {}
+        self._behave()
+
     def do_POST(self) -> None:
         self.body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self._behave()
+
+    def _behave(self) -> None:
         behaviour = self.owner.enter(self)
         try:
             behaviour(self)
@@ -76,13 +84,14 @@ class Server(ThreadingHTTPServer):
 
 
 class Loopback:
-    """The server; keeps ``bodies``, ``headers`` (names in lower case) and ``paths`` in order of arrival."""
+    """The server; keeps ``bodies``, ``headers`` (names in lower case), ``paths`` and times in order of arrival."""
 
     def __init__(self, *behaviours: Behaviour) -> None:
         self.behaviours = behaviours or (answer(),)
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
         self.paths: list[str] = []
+        self.arrived: list[float] = []
         self.connections = 0
         self.in_flight = 0
         self.most_in_flight = 0
@@ -111,6 +120,7 @@ class Loopback:
         with self.changed:
             number = len(self.bodies)
             self.bodies.append(handler.body)
+            self.arrived.append(time.monotonic())
             self.headers.append({name.lower(): value for name, value in handler.headers.items()})
             self.paths.append(handler.path)
             self.in_flight += 1
@@ -159,6 +169,16 @@ def send_text(text: str, status: int = 200, kind: str = "text/plain") -> Behavio
 
 def answer(text: str | None = "fine", **more: Any) -> Behaviour:
     return send_json(completion(text, **more))
+
+
+def models(*names: str) -> Behaviour:
+    """The list that ``GET /v1/models`` asks for."""
+    return send_json({"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
+
+
+def serving(*names: str, text: str = "fine") -> Behaviour:
+    """A list of models to whoever GETs, an answer to whoever POSTs."""
+    return lambda handler: (models(*names) if handler.command == "GET" else answer(text))(handler)
 
 
 def echo(handler: Handler) -> None:

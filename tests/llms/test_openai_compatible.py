@@ -185,7 +185,7 @@ def test_a_usage_of_wrong_types_counts_as_none_and_does_not_cost_the_answer(serv
     _, llm = serve(
         send_json({**completion("Ada"), "usage": {"prompt_tokens": "many", "completion_tokens": -1}})
     )
-    assert one(llm) == Reply("Ada")
+    assert one(llm) == Reply("Ada", note="The server reported no token counts.")
 
 
 def test_a_long_answer_arrives_whole(serve: Serve) -> None:
@@ -789,6 +789,10 @@ def make(**settings: Any) -> Any:
         ({"temperature": 9}, "temperature is 9"),
         ({"top_p": 2}, "top_p is 2"),
         ({"max_tokens_field": "limit"}, "max_tokens_field must be auto"),
+        ({"requests_per_minute": 0}, "requests_per_minute is 0"),
+        ({"tokens_per_minute": "many"}, "tokens_per_minute is 'many'"),
+        ({"prices": {"prompt": 1}}, "prices must be {"),
+        ({"prices": {"prompt": 1, "completion": -2}}, "prices: completion is -2"),
         ({"extra_body": [1]}, "extra_body must be an object"),
         ({"extra_body": {"stream": True}}, "extra_body may not set stream"),
         ({"extra_body": {"x": float("inf")}}, "extra_body cannot be sent as JSON"),
@@ -832,14 +836,17 @@ def test_the_fingerprint_changes_with_what_changes_an_answer_and_only_with_that(
         {"timeout": 5},
         {"concurrency": 2},
         {"max_retries": 1},
+        {"requests_per_minute": 5},
+        {"tokens_per_minute": 5},
+        {"prices": {"prompt": 1, "completion": 2}},
         {"base_url": "http://localhost:1/v1/"},
     ):
         assert make(**change).fingerprint == base, change
 
 
-def test_without_the_openai_package_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingPackageError, match="pip install openai"):
+def test_without_the_http_package_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpcore2", None)
+    with pytest.raises(MissingPackageError, match="pip install httpcore2"):
         make()
 
 
@@ -848,7 +855,7 @@ def test_listing_the_backends_does_not_import_the_client() -> None:
 
     code = (
         "import sys; from rallebench.llms import LLMS; assert 'openai_compatible' in LLMS.names(); "
-        "print('openai' in sys.modules, 'httpx2' in sys.modules)"
+        "print('openai' in sys.modules, 'httpcore2' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True

@@ -419,23 +419,38 @@ def test_asking_for_a_template_that_is_not_there_is_refused(load: Any) -> None:
         load("llama", chat_template="on")
 
 
-def test_an_empty_prompt_starts_from_the_beginning_of_text(load: Any) -> None:
-    assert one(load(), ask("")).prompt_tokens == 1
+@pytest.mark.parametrize("which", ["llama", "chat", "t5"])
+@pytest.mark.parametrize("text", ["", " \n\t"])
+def test_an_empty_prompt_is_refused_in_its_place(load: Any, which: str, text: str) -> None:
+    refused, answered = load(which).generate([ask(text), ask("who ?")])
+    assert isinstance(refused, BackendError) and "is empty; give it at least one word" in str(refused)
+    assert isinstance(answered, Reply)
 
 
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (ask("who ?", tools=(ToolSpec("search"),)), "calls no tools"),
+        (ask("who ?", tools=(ToolSpec("search"),)), "no chat template with a place for them"),
         (ask("who ?", options={"topp": 0.5}), "Did you mean 'top_p'"),
         (ask("who ?", options={"top_p": 7}), "top_p is 7"),
         (ask("who ?", max_tokens=0), "max_tokens is 0"),
         (ask("who ?", temperature=-1.0), "temperature is -1.0"),
+        (ask("who ?", options={"min_p": -1}), "min_p is -1"),
+        (ask("who ?", options={"logprobs": 1}), "logprobs is 1"),
+        (ask("who ?", options={"chat_template_kwargs": {"a": 1}}), "needs a chat template"),
+        (ask("who ?", options={"chat_template_kwargs": {"tokenize": True}}), "may not set tokenize"),
+        (ask("who ?", options={"chat_template_kwargs": [1]}), "must be an object"),
+        (ask("who ?", options={"response_format": "json"}), "response_format must be"),
+        (
+            ask("who ?", options={"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": 3}}}}),
+            "is no JSON schema",
+        ),
+        (ask("who \ud83d ?"), "half of a surrogate pair"),
     ],
 )
 def test_what_the_model_cannot_do_is_refused_in_its_place(load: Any, request_: Generate, words: str) -> None:
     refused, answered = load().generate([request_, ask("who ?")])
-    assert isinstance(refused, UsageError) and words in str(refused)
+    assert isinstance(refused, RalleError) and words in str(refused)
     assert isinstance(answered, Reply)
 
 
@@ -455,7 +470,16 @@ def test_an_unknown_setting_names_the_known_ones() -> None:
         ({"quantization": "3bit"}, "none, 8bit, 4bit"),
         ({"dtype": "int8"}, "auto, float32"),
         ({"chat_template": "maybe"}, "auto, on, off"),
-        ({"context_rule": "truncate"}, "refuse"),
+        ({"context_rule": "truncate"}, "refuse, cut"),
+        ({"attn_implementation": "fast"}, "auto, eager, sdpa, flash_attention_2"),
+        ({"bnb_4bit_quant_type": "int4"}, "nf4, fp4"),
+        ({"bnb_4bit_quant_type": "fp4"}, "quantization is none; set that to 4bit"),
+        ({"quantization": "4bit", "llm_int8_threshold": 5.0}, "set that to 8bit"),
+        ({"bnb_4bit_use_double_quant": 1}, "true, false"),
+        ({"device_map": "gpu"}, "device_map is 'gpu'"),
+        ({"max_memory": {"cpu": "1GB"}}, "needs device_map auto"),
+        ({"device_map": "auto", "max_memory": {"gpu": "1GB"}}, "max_memory must name each device"),
+        ({"chat_template_kwargs": {"tools": []}}, "may not set tools"),
         ({"temperature": "hot"}, "temperature is 'hot'"),
         ({"stop": "Q:"}, "list of texts"),
         ({"batch_size": 0}, "batch_size is 0"),
@@ -605,10 +629,10 @@ def test_a_missing_package_is_named_with_its_install_line(
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rallebench.llms._transformers import loading
+    from rallebench.checkpoints import need
 
-    monkeypatch.setattr(loading, "free_ram_bytes", lambda: 1000)
-    with pytest.raises(BackendMemoryError, match=r"needs about 0.3 MB as float32, but only 0.0 MB are free"):
+    monkeypatch.setattr(need, "free_ram_bytes", lambda: 1000)
+    with pytest.raises(BackendMemoryError, match=r"0.3 MB RAM as float32, but only 0.0 MB are free"):
         LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
 
 

@@ -6,6 +6,7 @@ padding, chat templates, end-of-text tokens, quantisation, streaming.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,31 @@ CHAT_TEMPLATE = """{{ bos_token }}{% for message in messages -%}
 {{ raise_exception('a system message must come first') }}{% endif -%}
 {{ message['role'] }} : {{ message['content'] }} ; {% endfor -%}
 {% if add_generation_prompt %}answer :{% endif %}"""
+TOOL_TEMPLATE = """{{ bos_token }}{% if tools %}source {{ tools | tojson }} ; {% endif %}
+{%- for message in messages -%}{{ message['role'] }} : {{ message['content'] }}
+{%- for call in message.tool_calls or [] %} {{ call.function.name }} {{ call.function.arguments.query }}
+{%- endfor %} ; {% endfor -%}
+{% if enable_thinking is defined and not enable_thinking %}stop {% endif %}answer :"""
+NO_SYSTEM_TEMPLATE = """{{ bos_token }}{% for message in messages -%}
+{% if message['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif -%}
+{{ message['role'] }} : {{ message['content'] }} ; {% endfor %}answer :"""
+DEAF_TEMPLATE = """{{ bos_token }}{% for message in messages if message['role'] != 'system' -%}
+{{ message['role'] }} : {{ message['content'] }} ; {% endfor %}answer :"""
 
 
 def save_tokenizer(
-    folder: Path, *, chat_template: str | None = None, pad: bool = True, adds_eos: bool = False
+    folder: Path,
+    *,
+    chat_template: str | None = None,
+    pad: bool = True,
+    adds_eos: bool = False,
+    more: Sequence[str] = (),
 ) -> int:
     """Write a word-level tokenizer into ``folder``; return the size of its vocabulary."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS])}
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS, *more])}
     words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
@@ -54,7 +70,7 @@ def save_llama(
     hidden: int = 64,
     layers: int = 2,
     positions: int = 128,
-    chat: bool = False,
+    chat: bool | str = False,
     pad: bool = True,
     ends: bool = False,
     seed: int = 7,
@@ -62,7 +78,8 @@ def save_llama(
     """Write a random Llama. It never ends by itself unless ``ends``."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    vocabulary = save_tokenizer(folder, chat_template=CHAT_TEMPLATE if chat else None, pad=pad)
+    template = CHAT_TEMPLATE if chat is True else chat or None
+    vocabulary = save_tokenizer(folder, chat_template=template, pad=pad)
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=hidden,
@@ -76,6 +93,43 @@ def save_llama(
         eos_token_id=3,
     )
     return _save(LlamaForCausalLM, config, folder, seed, ends)
+
+
+def save_parrot(folder: Path, pieces: Sequence[str], *, chat: str = TOOL_TEMPLATE) -> Path:
+    """Write a Llama that always answers with ``pieces`` (all different), a space between, and ends.
+
+    Its embeddings are unit vectors, nothing is attended to, and its head knows what follows each.
+    """
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    size = save_tokenizer(folder, chat_template=chat, more=pieces)
+    wide = -(-size // 8) * 8
+    config = LlamaConfig(
+        vocab_size=size,
+        hidden_size=wide,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        max_position_embeddings=512,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
+    )
+    model = LlamaForCausalLM(config)
+    first, end = size - len(pieces), SPECIAL.index("</s>")
+    with torch.no_grad():
+        for layer in model.model.layers:
+            for parameter in layer.parameters():
+                parameter.zero_()
+        model.model.embed_tokens.weight.copy_(torch.eye(size, wide))
+        head = torch.zeros(size, wide)
+        head[first, :first] = 1.0
+        for token in range(first, size):
+            head[token + 1 if token + 1 < size else end, token] = 1.0
+        model.lm_head.weight.copy_(head)
+    model.save_pretrained(folder)
+    return folder
 
 
 def save_gpt2(folder: Path, *, positions: int = 48, seed: int = 7) -> Path:
@@ -93,6 +147,14 @@ def save_gpt2(folder: Path, *, positions: int = 48, seed: int = 7) -> Path:
         eos_token_id=3,
     )
     return _save(GPT2LMHeadModel, config, folder, seed, False)
+
+
+def save_bloom(folder: Path, *, seed: int = 7) -> Path:
+    """Write a random Bloom, which has but one way to compute its attention."""
+    from transformers import BloomConfig, BloomForCausalLM
+
+    config = BloomConfig(vocab_size=save_tokenizer(folder), hidden_size=32, n_layer=1, n_head=2)
+    return _save(BloomForCausalLM, config, folder, seed, True)
 
 
 def save_t5(folder: Path, *, seed: int = 7) -> Path:

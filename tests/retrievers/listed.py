@@ -26,11 +26,13 @@ class Listed:
         self.name = self.fingerprint = name
         self.hits = tuple(Hit(p if isinstance(p, Passage) else passage(p), score) for p, score in hits)
         self.depths: list[int] = []
+        self.asked: list[tuple[str, ...]] = []
         self.__dict__.update(more)
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """The list cut at k; none for a blank query."""
         self.depths.append(k)
+        self.asked.append(tuple(queries))
         return [self.hits[:k] if query.strip() else () for query in queries]
 
     def page_ids(self) -> frozenset[str]:

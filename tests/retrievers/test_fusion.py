@@ -122,12 +122,44 @@ def test_a_union_does_not_promise_that_a_smaller_k_is_a_prefix() -> None:
     assert not combined("union", SPARSE, DENSE).prefix_stable
 
 
-def test_the_depth_is_what_each_part_is_asked_for() -> None:
+def test_the_depth_is_what_each_part_is_asked_for_while_it_holds_enough() -> None:
     parts = [Listed(*((str(n), -float(n)) for n in range(30)), name=name) for name in "ab"]
-    assert len(combined("rrf", *parts, depth=10).search(["q"], 100)[0]) == 10
+    combined("rrf", *parts, depth=10).search(["q"], 10)
     combined("rrf", *parts).search(["q"], 3)
     combined("union", *parts).search(["q"], 3)
     assert parts[0].depths == parts[1].depths == [10, 100, 3]
+
+
+def deep_parts() -> list[Listed]:
+    """500 passages from 0 up and 300 from 700 down: the two meet far below the default depth."""
+    upward = Listed(*((str(n), 1000.0 - n) for n in range(500)), name="upward")
+    return [upward, Listed(*((str(700 - n), 1.0 - n / 1000) for n in range(300)), name="downward")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_than_the_parts_were_asked_for_comes_where_they_have_it(kind: str) -> None:
+    parts = deep_parts()
+    settings = {"depth": 100} if kind == "union" else {}
+    hybrid = combined(kind, *parts, **settings)
+    for k in (150, 201, 450, 700):
+        found = hybrid.search(["q"], k)[0]
+        assert len(found) == len(set(ids(found))) == k
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert len(hybrid.search(["q"], 5000)[0]) == 701, "all that both have together, numbers 0 to 700"
+
+
+@pytest.mark.parametrize("kind", ["rrf", "scores"])
+def test_a_smaller_k_is_a_prefix_also_beyond_the_depth(kind: str) -> None:
+    deep = combined(kind, *deep_parts()).search(["q"], 700)[0]
+    for k in (5, 199, 200, 201, 333, 699):
+        assert combined(kind, *deep_parts()).search(["q"], k)[0] == deep[:k]
+
+
+def test_only_a_query_that_is_short_and_a_part_that_has_more_are_asked_again() -> None:
+    upward, few = deep_parts()[0], Listed(("x", 1.0), name="few")
+    assert len(combined("rrf", upward, few).search(["q", " "], 350)[0]) == 350
+    assert upward.depths == [100, 200, 400] and few.depths == [100]
+    assert upward.asked == [("q", " "), ("q",), ("q",)]
 
 
 def test_equal_id_and_text_make_one_item_and_the_text_alone_where_it_is_asked_for() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -236,3 +239,28 @@ def test_a_file_that_another_process_has_open_is_a_sentence(tmp_path: Path) -> N
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(BackendError, match="another process has it open, or it is damaged"):
             server.connect(server.place_of(str(tmp_path / "busy.db"), None))
+
+
+IDLE = """
+import sys, time
+from pathlib import Path
+import numpy
+from rallebench.vector_index.milvus import MilvusKind
+index = MilvusKind().load(Path(sys.argv[1]))
+time.sleep(35)
+print(index.search(numpy.load(sys.argv[2])[:1], 1)[1][0, 0])
+index.close()
+"""
+
+
+@pytest.mark.slow
+def test_an_index_that_nobody_asks_for_a_while_says_nothing_and_still_answers(
+    folder: Path, vectors: Any, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "v.npy", vectors)
+    ran = subprocess.run(
+        [sys.executable, "-c", IDLE, str(folder), str(tmp_path / "v.npy")],
+        env={**os.environ, "GRPC_VERBOSITY": "ERROR"},
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert (ran.stdout.strip(), ran.stderr) == ("0", ""), "three pings of an idle client end its connection, with noise"

@@ -153,10 +153,31 @@ def test_what_does_not_fit_is_refused_and_nothing_is_left(corpus: Path, vectors:
     refused("flat", text, BadFileError, "neither vectors")
     refused("diskann", tmp_path, BadFileError, "this one holds none")
     refused("diskann", tmp_path / "nowhere", BadFileError, "does not exist")
-    broken = np.array(vectors)
-    broken[5, 5] = np.nan
-    np.save(tmp_path / "nan.npy", broken)
-    refused("flat", tmp_path / "nan.npy", RalleError, "Vector 6 of 1200 holds a value that is not a number")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39], ids=["nan", "infinite", "beyond float32"])
+@pytest.mark.parametrize("form", ["npy", "npmmap", "flat", "hnsw"])
+def test_a_value_that_is_no_number_is_refused_with_its_file_and_row(
+    form: str, value: float, corpus: Path, vectors: Any, tmp_path: Path
+) -> None:
+    import faiss
+
+    if value == 1e39 and form != "npy":
+        pytest.skip("a file of float32 cannot hold it")
+    broken = vectors.astype(np.float64 if form == "npy" else np.float32)
+    broken[700, 5] = value
+    source = tmp_path / (f"s_{Hashing.dim}_{COUNT}.npmmap" if form == "npmmap" else f"bad.{form}")
+    if form == "npy":
+        np.save(source, broken)
+    elif form == "npmmap":
+        broken.tofile(source)
+    else:
+        index = faiss.IndexFlatIP(Hashing.dim) if form == "flat" else faiss.IndexHNSWFlat(Hashing.dim, 4, faiss.METRIC_INNER_PRODUCT)
+        faiss_file(source, index, broken)
+    with pytest.raises(BadFileError, match=f"{source.name}, row 701 of 1200 holds a value that is not a finite number") as refusal:
+        take(tmp_path / "indexes", corpus, form if form == "hnsw" else "flat", source)
+    assert refusal.value.exit_code == 2 and ".part" not in str(refusal.value)
+    assert not list(tmp_path.glob("indexes/*"))
 
 
 def test_a_diskann_folder_that_ranks_by_distance_alone_or_is_cut_is_refused(

@@ -78,7 +78,8 @@ def draw_listed(workbench: Workbench) -> dict[str, Any]:
     chosen = draw_delete(workbench, "corpus", "data-corpus", "Delete a corpus")
     gr.Markdown("### Question sets")
     sets = gr.HTML(elem_id="data-questions", elem_classes="rb-flush")
-    return {"corpora_table": table, "corpora": chosen, "question_table": sets}
+    own = draw_delete(workbench, "question set", "data-questions", "Delete a question set")
+    return {"corpora_table": table, "corpora": chosen, "question_table": sets, "own_sets": own}
 
 
 def on_what(what: str) -> list[Any]:

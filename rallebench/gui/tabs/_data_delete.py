@@ -18,6 +18,7 @@ def deleter(workbench: Workbench, what: str) -> Callable[[str], str]:
     """The verb that deletes a thing of this sort and says so."""
     verbs: dict[str, Callable[[str], str]] = {
         "corpus": workbench.data.delete_corpus,
+        "question set": workbench.data.delete_question_set,
         "index": workbench.data.delete_index,
         "combination": workbench.data.delete_combination,
         "cached vectors": workbench.data.delete_vectors,
@@ -35,17 +36,19 @@ def draw_delete(workbench: Workbench, what: str, part: str, label: str) -> gr.Dr
         keep = gr.Button("Keep it", visible=False, elem_id=f"{part}-delete-keep", scale=1, min_width=110)
     said = gr.HTML(elem_id=f"{part}-delete-status", elem_classes="rb-flush")
     shown = [asked, sure, keep, said]
-    ask.click(partial(guard, on_ask, what), [chosen], shown, show_progress="hidden")
+    ask.click(partial(guard, on_ask, workbench, what), [chosen], shown, show_progress="hidden")
     sure.click(partial(guard, on_delete, workbench, what), [asked], shown, show_progress="minimal")
     gr.on([keep.click, chosen.input], on_keep, None, shown, show_progress="hidden")
     return chosen
 
 
-def on_ask(what: str, chosen: str | None) -> list[Any]:
-    """Ask again before anything is deleted."""
+def on_ask(workbench: Workbench, what: str, chosen: str | None) -> list[Any]:
+    """Ask again before anything is deleted, and tell what goes with it."""
     if not chosen:
         raise UsageError(f"No {what} is chosen, so there is nothing to delete.")
-    return [chosen, gr.update(visible=True, value=f"Yes, delete {chosen}"), gr.update(visible=True), ""]
+    lost = workbench.data.lost_with_questions(chosen) if what == "question set" else ""
+    sure = gr.update(visible=True, value=f"Yes, delete {chosen}")
+    return [chosen, sure, gr.update(visible=True), views.note(lost)]
 
 
 def on_keep() -> list[Any]:

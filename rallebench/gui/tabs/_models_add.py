@@ -1,26 +1,31 @@
-"""Add a language model to the workspace, in the Models tab."""
+"""Add a language model to the workspace, in the Models tab: from a preset or freely, and ask it at once."""
 
 from __future__ import annotations
 
-import json
-import os
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from rallebench.catalog import LLMEntry
-from rallebench.endpoints.key import variable_of
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import views
-from rallebench.gui.session import guard
-from rallebench.llms import settings_from
-from rallebench.llms._openai import settings as served
-from rallebench.llms._transformers import settings as local
-from rallebench.loading import close, open_llm
-from rallebench.ralle_settings import with_environment
+from rallebench.gui import views, views_add, views_models
+from rallebench.gui.session import guard, guard_stream
+from rallebench.gui.tabs._models_form import (
+    ADD,
+    ADD_AND_ASK,
+    BACKENDS,
+    EMPTY,
+    mode_of,
+    on_anew,
+    on_group,
+    on_preset,
+)
+from rallebench.gui.tabs._models_own import draw_own
+from rallebench.llms.presets import GROUPS
+from rallebench.model_verbs import key_of
 from rallebench.workbench import Workbench
-from rallebench.workspace import READER
 
 ABOUT = (
     "The entry is written to `llms.json` in the workspace and offered at once. **Never type a key here**: "
@@ -28,19 +33,18 @@ ABOUT = (
     "started; the key itself is stored nowhere. OpenAI and servers on this machine get `OPENAI_API_KEY` "
     "unless you name another; a server elsewhere gets only a key that you name."
 )
-BACKENDS = ("openai_compatible", "transformers", "scripted")
 OTHERS = {
     "openai_compatible": '{"temperature": 0.2, "max_tokens": 64, "timeout": 60}',
     "transformers": '{"device_map": "cuda", "max_tokens": 64, "batch_size": 8}',
     "scripted": '{"replies": {"capital of France": "Paris"}, "default": "I cannot tell."}',
 }
 MODEL_INFO = {
-    "openai_compatible": "the name by which the server knows it",
+    "openai_compatible": "the name by which the server knows it: press Find models",
     "transformers": "a folder, or a Hugging Face id owner/model",
     "scripted": "",
 }
-UNSAID = {"quantization": "none", "dtype": "auto"}
-"""Settings that are left out of an entry, because they are what happens anyway."""
+QUESTION = "On which river does Tbilisi stand? Answer in five words or less."
+FIRST = next(iter(GROUPS.values()))
 
 
 def offer(names: list[str], chosen: Any) -> Any:
@@ -63,49 +67,101 @@ def line(label: str, info: str, part: str, placeholder: str = "", scale: int = 1
     )
 
 
+def radio(label: str, names: list[str], part: str, scale: int = 1) -> gr.Radio:
+    """A choice of one among a few, the first to begin with."""
+    return gr.Radio(names, value=names[0], label=label, elem_id=f"models-add-{part}", scale=scale)
+
+
+def html(part: str, first: str = "") -> gr.HTML:
+    """A place for a sentence."""
+    return gr.HTML(first, elem_id=f"models-add-{part}", elem_classes="rb-flush")
+
+
 def draw_add(workbench: Workbench, llms: gr.CheckboxGroup) -> None:
-    """The form of a new entry; ``llms`` is the list that offers it."""
-    first = BACKENDS[0]
-    with gr.Accordion("Add a language model", open=False, elem_id="models-add-panel"):
-        gr.Markdown(ABOUT)
+    """The form of a new entry and of one that is changed; ``llms`` is the list that offers it."""
+    editing = gr.State("")
+    with gr.Accordion("Add a language model", open=False, elem_id="models-add-panel") as panel:
+        group, chosen, facts = draw_presets()
+        backend = radio("Backend", list(BACKENDS), "backend")
+        address, base_url, key, find = draw_address()
         with gr.Row(equal_height=True):
-            backend = gr.Radio(
-                list(BACKENDS), value=first, label="Backend", elem_id="models-add-backend", scale=5
-            )
             name = line("Name", "what chains call it", "add-name", scale=3)
-            model = line("Model", MODEL_INFO[first], "add-model", scale=4)
-        with gr.Row() as address:
-            base_url = line(
-                "Address of the server", "empty = OpenAI's", "add-base-url", "http://127.0.0.1:8000/v1"
-            )
-            key = line(
-                "Name of the key's variable", "never the key itself", "add-key-variable", "OPENAI_API_KEY"
-            )
+            model = gr.Dropdown(
+                [], label="Model", info=MODEL_INFO[BACKENDS[0]], allow_custom_value=True, elem_id="models-add-model",
+                scale=5,
+            )  # fmt: skip
         with gr.Row(visible=False) as weights:
-            quantization = gr.Radio(
-                ["none", "8bit", "4bit"],
-                value="none",
-                label="Quantization",
-                elem_id="models-add-quantization",
-            )
-            dtype = gr.Radio(
-                ["auto", "float32", "bfloat16", "float16"],
-                value="auto",
-                label="Number format (dtype)",
-                elem_id="models-add-dtype",
-            )
+            quantization = radio("Quantization", ["none", "8bit", "4bit"], "quantization")
+            dtype = radio("Number format (dtype)", ["auto", "float32", "bfloat16", "float16"], "dtype")
+        found, needs = html("found"), html("needs", on_needs(workbench, BACKENDS[0], "", "", "", "", ""))
         other = gr.Textbox(
             label="Other settings as JSON (may stay empty)",
-            placeholder=OTHERS[first],
+            placeholder=OTHERS[BACKENDS[0]],
             lines=2,
             max_lines=8,
             elem_id="models-add-settings",
         )
-        add = gr.Button("Add to this workspace", elem_id="models-add")
-        said = gr.HTML(elem_id="models-add-status", elem_classes="rb-flush")
+        gr.Markdown(ABOUT)
+        with gr.Row(elem_classes="rb-tools"):
+            add = gr.Button(ADD, variant="primary", elem_id="models-add", scale=2)
+            anew = gr.Button(EMPTY, elem_id="models-add-anew", scale=1, min_width=110)
+        said = html("status")
+        question, ask, answer = draw_question()
+
+    form = [backend, name, model, base_url, key, quantization, dtype, other]
+    mode = [editing, add, ask, anew]
+    group.input(on_group, [group], [chosen, facts], show_progress="hidden")
+    filled = [*form, facts, found, said, answer, *mode]
+    # Not .input: a drop-down that takes any text fires that whenever it is left, and would fill the form again.
+    chosen.change(partial(guard, on_preset, workbench), [chosen, name], filled, show_progress="hidden")
+    anew.click(on_anew, None, [*filled, chosen], show_progress="hidden")
     backend.change(on_backend, [backend], [model, address, weights, other], show_progress="hidden")
-    written = [backend, name, model, base_url, key, quantization, dtype, other]
-    add.click(partial(guard, on_add, workbench), [llms, *written], [said, llms], show_progress="hidden")
+    told = [backend, model, base_url, key, quantization, dtype]
+    gr.on(
+        [field.change for field in told], partial(on_needs, workbench), told, [needs],
+        show_progress="hidden", trigger_mode="always_last",
+    )  # fmt: skip
+    find.click(partial(guard_stream, on_find, workbench), [base_url, key, model], [found, model], show_progress="hidden")
+    written = [llms, editing, *form]
+    add.click(partial(guard, on_add, workbench), written, [said, llms, *mode], show_progress="hidden")
+    handler = partial(guard_stream, on_ask, workbench)
+    ask.click(handler, [question, *written], [answer, llms, *mode], show_progress="hidden")
+    draw_own(workbench, panel, [*filled, chosen])
+
+
+def draw_presets() -> tuple[gr.Radio, gr.Dropdown, gr.HTML]:
+    """Group, preset and what is known of it."""
+    with gr.Row(equal_height=True):
+        group = radio("Begin with", [*GROUPS.values(), views_add.NO_PRESET], "group", scale=6)
+        chosen = gr.Dropdown(
+            views_add.choices(FIRST), value=None, label="Preset", info="fills the form below", allow_custom_value=True,
+            elem_id="models-add-preset", scale=5, min_width=280,
+        )  # fmt: skip
+    return group, chosen, html("facts", views.empty(views_add.NONE_CHOSEN))
+
+
+def draw_address() -> tuple[gr.Row, gr.Textbox, gr.Textbox, gr.Button]:
+    """Where a server is, which variable holds its key, and the button that asks for its models."""
+    with gr.Row(equal_height=True, elem_classes="rb-tools") as address:
+        base_url = line(
+            "Address of the server (base_url)", "empty = OpenAI's", "add-base-url", "http://127.0.0.1:8000/v1", scale=4
+        )
+        key = line("Name of the key's variable", "never the key itself", "add-key-variable", "OPENAI_API_KEY", scale=3)
+        find = gr.Button("Find models", elem_id="models-add-find", scale=1, min_width=130)
+    return address, base_url, key, find
+
+
+def draw_question() -> tuple[gr.Textbox, gr.Button, gr.HTML]:
+    """One question to the model of the form."""
+    with gr.Row(equal_height=True, elem_classes="rb-tools"):
+        question = gr.Textbox(
+            QUESTION, label="One question, to try it", max_lines=4, elem_id="models-add-question", scale=5
+        )
+        ask = gr.Button(ADD_AND_ASK, elem_id="models-add-ask", scale=2, min_width=160)
+    return question, ask, html("answer")
+
+
+# what the form shows
 
 
 def on_backend(backend: str) -> list[Any]:
@@ -118,79 +174,74 @@ def on_backend(backend: str) -> list[Any]:
     ]
 
 
-def on_add(workbench: Workbench, ticked: list[str], backend: str, name: str, *fields: Any) -> list[Any]:
+def on_needs(
+    workbench: Workbench, backend: str, model: str | None, base_url: str, key: str, quantization: str, dtype: str
+) -> str:
+    """What the model takes, or which key its server is sent."""
+    try:
+        if backend == "openai_compatible":
+            return views_add.key_line(key_of({"base_url": base_url.strip(), "api_key_env": key.strip()}))
+        if backend == "transformers":
+            wanted = {"model": model, "quantization": quantization, "dtype": dtype}
+            return views_add.needs(workbench.models.needs(wanted))
+    except RalleError as error:
+        return views.error(str(error))
+    return ""
+
+
+def on_find(workbench: Workbench, base_url: str, key: str, model: str | None) -> Iterator[list[Any]]:
+    """Ask the server for its models and offer them."""
+    yield [views.note("Asking the server for its models …"), gr.skip()]
+    try:
+        names = workbench.models.served({"base_url": base_url.strip(), "api_key_env": key.strip()})
+    except RalleError as error:
+        yield [views.error(str(error)), gr.skip()]
+        return
+    kept = model if model in names or len(names) != 1 else names[0]
+    yield [views_add.found(names), gr.update(choices=list(names), value=kept)]
+
+
+# saving
+
+
+def on_add(workbench: Workbench, ticked: list[str], editing: str, backend: str, name: str, *fields: Any) -> list[Any]:
     """Check an entry, save it in the workspace and offer it."""
     try:
-        name, entry = checked_name(workbench, name), new_entry(backend, *fields)
-        check_settings(name, entry)
-        workbench.workspace.save_llm(name, entry)
+        name, entry = workbench.models.check_name(name), new_entry(backend, *fields)
+        said, *more = workbench.models.add(name, entry, replace=name == editing)
     except RalleError as error:
-        return [views.error(str(error)), gr.skip()]
-    said = f"Saved {name} in {workbench.workspace.path / 'llms.json'}. It is ticked above: press Load."
-    names = list(workbench.workspace.llms())
-    return [views.note(said, "good") + hints(workbench, name, entry), offer(names, [*ticked, name])]
+        return [views.error(str(error)), *[gr.skip()] * 5]
+    told = views.note(f"{said} It is ticked above: press Load.", "good") + "".join(map(views.note, more))
+    return [told, offered(workbench, ticked, name), *mode_of(name)]
+
+
+def on_ask(
+    workbench: Workbench, question: str, ticked: list[str], editing: str, backend: str, name: str, *fields: Any
+) -> Iterator[list[Any]]:
+    """Save the entry as it stands in the form, load it and ask it one question."""
+    if not (question or "").strip():
+        raise UsageError("The question is empty; type one.")
+    rest: list[Any] = [gr.skip()] * 5
+    try:
+        name, entry = workbench.models.check_name(name), new_entry(backend, *fields)
+        for said in workbench.models.add_and_load(name, entry, replace=name == editing):
+            yield [views.note(f"{views_models.capital(said).rstrip('.')} …"), *rest]
+        rest = [offered(workbench, ticked, name), *mode_of(name)]
+        yield [views.note(f"Asking {name} …"), *rest]
+        yield [views_models.answer(name, workbench.ask_model(name, question)), *rest]
+    except RalleError as error:
+        saved = name in workbench.models.own()
+        yield [views.error(str(error)), *([offered(workbench, ticked, name), *mode_of(name)] if saved else rest)]
+
+
+def offered(workbench: Workbench, ticked: list[str], name: str) -> Any:
+    """The list of models with a saved one ticked."""
+    return offer(list(workbench.workspace.llms()), [*ticked, name])
 
 
 def new_entry(
-    backend: str, model: str, base_url: str, key: str, quantization: str, dtype: str, other: str
+    backend: str, model: str | None, base_url: str, key: str, quantization: str, dtype: str, other: str
 ) -> LLMEntry:
-    """The form's fields as an entry; fields of other backends do not count. Raises UsageError."""
-    fields = {
-        "openai_compatible": {"model": model, "base_url": base_url, "api_key_env": key},
-        "transformers": {"model": model, "quantization": quantization, "dtype": dtype},
-        "scripted": {},
-    }[backend]
-    given = {name: (value or "").strip() for name, value in fields.items()}
-    settings: dict[str, Any] = {n: v for n, v in given.items() if v and v != UNSAID.get(n)}
-    more = json_object(other)
-    if twice := [name for name in more if name in settings]:
-        raise UsageError(f"{twice[0]!r} stands in its own field and in the other settings; leave one out.")
-    return LLMEntry(backend=backend, settings={**settings, **more})
-
-
-def json_object(text: str) -> dict[str, Any]:
-    """A JSON object that the user typed, {} if nothing was. Raises UsageError."""
-    try:
-        value = json.loads(text) if (text or "").strip() else {}
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"The other settings are not valid JSON ({error}).") from None
-    if not isinstance(value, dict):
-        raise UsageError('The other settings must be a JSON object, as in {"temperature": 0.2}.')
-    return value
-
-
-def checked_name(workbench: Workbench, name: str) -> str:
-    """A name for a model that nothing else has. Raises UsageError."""
-    name = (name or "").strip()
-    if not name or len(name) > 100:
-        raise UsageError("Give the model a name of 1 to 100 characters; chains call it by that name.")
-    if name == READER:
-        raise UsageError(f"{READER!r} is the reader that comes with rallebench; choose another name.")
-    if name in workbench.workspace.retrievers():
-        raise UsageError(f"{name!r} is a retriever of this workspace; choose another name.")
-    return name
-
-
-def check_settings(name: str, entry: LLMEntry) -> None:
-    """Raise what loading would raise for the settings; reads no weights and needs no key."""
-    settings = with_environment(entry).settings
-    if entry.backend == "transformers":
-        local.check(name, settings_from(local.Settings, name, settings))
-    elif entry.backend == "openai_compatible":
-        served.check(name, settings_from(served.Settings, name, settings))
-    else:
-        close(open_llm(name, entry))
-
-
-def hints(workbench: Workbench, name: str, entry: LLMEntry) -> str:
-    """What the user should know of a saved entry: an earlier one is still loaded, no key is set."""
-    said = []
-    if workbench.is_loaded(name):
-        said.append(f"{name} is loaded with its earlier settings: unload it, then load it again.")
-    if entry.backend == "openai_compatible":
-        variable = variable_of(settings_from(served.Settings, name, with_environment(entry).settings))
-        if variable and not os.environ.get(variable):
-            said.append(
-                f"{variable} is not set: if the server wants a key, set it and start rallebench anew."
-            )
-    return "".join(map(views.note, said))
+    """The form's fields as an entry. Raises UsageError."""
+    values = {"model": model, "base_url": base_url, "api_key_env": key, "quantization": quantization, "dtype": dtype}
+    return views_add.entry_of_form(backend, values, other)

@@ -22,12 +22,43 @@ NOTHING = (
     "No run is followed. Press Run benchmark: it benchmarks the chain that stands in Develop. "
     "An earlier run is opened in Runs."
 )
+WIDTHS = ["4%", "20%", "13%", "12%", "5.5%", "5.5%", "6.5%", "6%", "5.5%", "8%", "7.5%", "6.5%"]
 
 
 @TABS.register("benchmark", order=3, label="Benchmark")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Benchmark the chain with one click."""
     followed, shown = session.followed, gr.State("")
+    dataset, *settings = draw_settings(workbench)
+    run, stop, resume, track = draw_buttons()
+    progress = gr.HTML(views.empty(NOTHING), elem_id="benchmark-progress", elem_classes="rb-flush")
+    which, results = draw_results()
+    _, questions, counted = results
+
+    gr.Timer(1.0).tick(
+        partial(guard, on_tick, workbench),
+        [followed, shown, which],
+        [followed, shown, progress, *results],
+        show_progress="hidden",
+    )
+    run.click(
+        partial(guard, on_run, workbench),
+        [dataset, *settings, track, *session.form],
+        [followed, shown, progress, *results],
+        show_progress_on=[progress],
+    )
+    stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
+    resume.click(partial(guard, on_resume, workbench), [followed, track], [shown, progress], show_progress_on=[progress])
+    which.change(
+        partial(guard, on_filter, workbench), [followed, which], [questions, counted], show_progress_on=[counted]
+    )
+    questions.select(on_select, [followed], [session.open_in_develop], show_progress="hidden")
+    session.dataset.change(on_developed, [session.dataset], [dataset], show_progress="hidden")
+    tab.select(partial(guard, on_names, workbench), None, [dataset], show_progress="hidden")
+
+
+def draw_settings(workbench: Workbench) -> list[Any]:
+    """What a run is asked for: question set, number of questions, batch size, name, metrics."""
     with gr.Row(equal_height=True):
         dataset = gr.Dropdown(
             list(workbench.workspace.dataset_paths()),
@@ -55,17 +86,28 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             list(METRICS.names()),
             multiselect=True,
             label="Metrics (none chosen = all that the gold allows)",
+            allow_custom_value=True,
             elem_id="benchmark-metrics",
             scale=4,
         )
+    return [dataset, limit, batch_size, name, metrics]
+
+
+def draw_buttons() -> list[Any]:
+    """Run, stop, resume, and whether MLflow is told."""
     with gr.Row(elem_classes="rb-tools"):
-        run = gr.Button("Run benchmark", variant="primary", elem_id="benchmark-run", scale=2)
-        stop = gr.Button("Stop", elem_id="benchmark-stop", scale=1)
-        resume = gr.Button("Resume", elem_id="benchmark-resume", scale=1)
-        track = gr.Checkbox(
-            True, label="Log to MLflow", elem_id="benchmark-track", scale=1, min_width=150, container=False
-        )
-    progress = gr.HTML(views.empty(NOTHING), elem_id="benchmark-progress", elem_classes="rb-flush")
+        return [
+            gr.Button("Run benchmark", variant="primary", elem_id="benchmark-run", scale=2),
+            gr.Button("Stop", elem_id="benchmark-stop", scale=1),
+            gr.Button("Resume", elem_id="benchmark-resume", scale=1),
+            gr.Checkbox(
+                True, label="Log to MLflow", elem_id="benchmark-track", scale=1, min_width=150, container=False
+            ),
+        ]
+
+
+def draw_results() -> tuple[Any, list[Any]]:
+    """The filter of questions; report, table of questions and their number, empty as yet."""
     report = gr.HTML(elem_id="benchmark-report", elem_classes="rb-flush")
     with gr.Row(equal_height=True):
         which = gr.Dropdown(
@@ -79,35 +121,9 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         elem_id="benchmark-questions",
         show_label=False,
         max_height=520,
-        column_widths=["4%", "27%", "17%", "15%", "6%", "6%", "6%", "7%", "6%", "10%"],
+        column_widths=WIDTHS,
     )
-    results = [report, questions, counted]
-    timer = gr.Timer(1.0)
-    timer.tick(
-        partial(guard, on_tick, workbench),
-        [followed, shown, which],
-        [followed, shown, progress, *results],
-        show_progress="hidden",
-    )
-    run.click(
-        partial(guard, on_run, workbench),
-        [dataset, limit, batch_size, name, metrics, track, *session.form],
-        [followed, shown, progress, *results],
-        show_progress_on=[progress],
-    )
-    stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
-    resume.click(
-        partial(guard, on_resume, workbench),
-        [followed, track],
-        [shown, progress],
-        show_progress_on=[progress],
-    )
-    which.change(
-        partial(guard, on_filter, workbench), [followed, which], [questions, counted], show_progress_on=[counted]
-    )
-    questions.select(on_select, [followed], [session.open_in_develop], show_progress="hidden")
-    session.dataset.change(on_developed, [session.dataset], [dataset], show_progress="hidden")
-    tab.select(partial(guard, on_names, workbench), None, [dataset], show_progress="hidden")
+    return which, [report, questions, counted]
 
 
 def on_run(
@@ -182,7 +198,7 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
     try:
         folder = workbench.open_run(name)
         rows = views_runs.question_rows(folder, which)
-        return [views_runs.report_table(folder.report()), rows, counted(rows)]
+        return [views_runs.whole_report(folder), rows, counted(rows)]
     except RalleError:  # the progress line says what is wrong with the run
         return ["", [], ""]
 

@@ -13,7 +13,7 @@ from typing import Any, Union
 import gradio as gr
 
 from rallebench.bench.perform import flow_error
-from rallebench.bench.single import Delta, Event
+from rallebench.bench.single import Delta, Event, StepDone
 from rallebench.errors import RalleError
 from rallebench.gui import form, views, views_chat
 from rallebench.gui.session import Session, guard, guard_stream
@@ -170,6 +170,8 @@ def asked(
         for event in pulsed(happenings(workbench, chain, history(earlier), text)):
             now = time.monotonic()
             turn, since = grown(turn, event, now - since), since if event is None else now
+            if isinstance(event, StepDone):
+                turn = replace(turn, prices=workbench.prices())
             if not isinstance(event, Delta) or now - last > PACE:
                 last = now
                 yield turn

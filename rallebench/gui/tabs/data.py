@@ -74,7 +74,7 @@ def snapshot(workbench: Workbench) -> Snapshot:
     return {
         "sources": sources, "cut": sources, "corpora": list(corpora), "indexes": built, "verified": built,
         "parts": retrievers, "searchable": retrievers, "compared": retrievers,
-        "combinations": own_combinations(workbench), "vectors": own,
+        "combinations": own_combinations(workbench), "vectors": own, "own_sets": workbench.data.own_question_sets(),
         "search_sets": list(sets), "tradeoff_sets": list(sets), "results": _data_tradeoff.results(workbench),
         "building": list(workbench.builds.going_on()),
         "corpora_table": views_data.corpora(corpora), "question_table": views_data.question_sets(sets),

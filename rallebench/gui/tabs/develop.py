@@ -144,7 +144,7 @@ def wire_question(workbench: Workbench, session: Session, picked: Widgets, recor
         [find, question, *cleared],
         show_progress_on=[picked["gold"]],
     )
-    find.input(
+    find.change(  # at ``input`` the value is still the old one if all of it came at once
         partial(guard, on_find, workbench),
         [dataset, find],
         [question],

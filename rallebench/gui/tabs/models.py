@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from rallebench import memory
+from rallebench.budget import Room
 from rallebench.catalog import LLMEntry
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_models
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._models_add import draw_add, offer
+from rallebench.loads import HEAVY_BACKENDS
+from rallebench.turns import Going
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_CHAIN
 
@@ -24,16 +27,17 @@ WELCOME = (
     "waits with its first question."
 )
 BUILD = "To import a corpus, build an index over it or combine retrievers, open the **Data** tab."
-NOTHING = "Nothing is being loaded. Tick what you need and press Load; what is loaded stays loaded."
+ALL = "all of them"
 NO_ANSWER = "The answer comes here; the model is really asked, whatever it answered before."
 TRY = (
     'Referring to the following document, answer "On which river does Tbilisi stand?" in 5 words or less.'
     "\n\nTbilisi, the capital of Georgia, stands on the Kura River.\n\nAnswer: "
 )
-REFRESH_SECONDS = 2.0
+REFRESH_SECONDS, LOADING_SECONDS = 2.0, 0.4
+"""How often a page looks what others did, and how often while something is being loaded."""
 
 CHOOSERS = ("retrievers", "llms", "loaded", "askable")
-REFRESHED = (*CHOOSERS, "table", "memory")
+REFRESHED = (*CHOOSERS, "table", "memory", "room")
 
 Snapshot = dict[str, Any]
 
@@ -48,6 +52,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     with gr.Row(equal_height=True):
         retrievers = draw_list("Retrievers", "retrievers", now, ticked)
         llms = draw_list("Language models", "llms", now, ticked)
+    room = gr.HTML(elem_id="models-room", elem_classes="rb-flush")
     with gr.Row(equal_height=True, elem_classes="rb-tools"):
         load = gr.Button("Load", variant="primary", elem_id="models-load", scale=2, min_width=110)
         develop = gr.Button("Open Develop", elem_id="models-open-develop", scale=2, min_width=130)
@@ -62,7 +67,13 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
             min_width=200,
         )
         unload = gr.Button("Unload", elem_id="models-unload", scale=1, min_width=110)
-    progress = gr.HTML(views.empty(NOTHING), elem_id="models-progress", elem_classes="rb-flush")
+    said = gr.HTML(elem_id="models-said", elem_classes="rb-flush")
+    progress = gr.HTML(loads_now(workbench), elem_id="models-progress", elem_classes="rb-flush")
+    with gr.Row(equal_height=True, elem_classes="rb-tools", visible=False) as busy:
+        going = gr.Dropdown(
+            [], label="Being loaded", allow_custom_value=True, elem_id="models-going", scale=4, min_width=200
+        )
+        cancel = gr.Button("Cancel", variant="stop", elem_id="models-cancel", scale=1, min_width=110)
     held = gr.HTML(now["memory"], elem_id="models-memory", elem_classes="rb-flush")
     table = gr.HTML(now["table"], elem_id="models-table", elem_classes=["rb-flush", "rb-long"])
     draw_add(workbench, llms)
@@ -70,15 +81,25 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     gr.Markdown(BUILD, elem_id="models-build")
 
     choosers = [retrievers, llms, loaded, askable]
-    running = load.click(
-        partial(guard_stream, on_load, workbench), [retrievers, llms], [progress], show_progress="hidden"
+    pace = gr.Timer(LOADING_SECONDS, active=False)
+    followed = [progress, busy, going, pace]
+    begun = load.click(
+        partial(guard, on_load, workbench), [retrievers, llms], [said, *followed], show_progress="hidden"
     )
-    ended = unload.click(partial(guard, on_unload, workbench), [loaded], [progress], show_progress="hidden")
+    ended = unload.click(partial(guard, on_unload, workbench), [loaded], [said, progress], show_progress="hidden")
+    stopped = cancel.click(
+        partial(guard, on_cancel, workbench), [going], [said, *followed], show_progress="hidden"
+    )
+    told, shown = gr.State(""), [*followed, seen, *choosers, table, held, room]
     develop.click(on_open_develop, None, [session.tabs], show_progress="hidden")
-    refresh = partial(guard, on_refresh, workbench)
-    asked, shown = [seen, *choosers], [seen, *choosers, table, held]
-    for happening in (running.then, ended.then, tab.select, page.load, gr.Timer(REFRESH_SECONDS).tick):
-        happening(refresh, asked, shown, show_progress="hidden")
+    refresh, asked = partial(guard, on_refresh, workbench), [told, going, seen, *choosers]
+    pace.tick(partial(guard, on_follow, workbench), [told, going], [told, *followed], show_progress="hidden")
+    for happening in (begun.then, ended.then, stopped.then, tab.select, page.load, gr.Timer(REFRESH_SECONDS).tick):
+        happening(refresh, asked, [told, *shown], show_progress="hidden")
+    gr.on(
+        [llms.input], partial(guard, on_tick, workbench), [llms], [room],
+        show_progress="hidden", trigger_mode="always_last",
+    )  # fmt: skip
 
 
 def draw_list(label: str, part: str, now: Snapshot, ticked: Sequence[str]) -> gr.CheckboxGroup:
@@ -129,16 +150,42 @@ def snapshot(workbench: Workbench) -> Snapshot:
     }
 
 
-def loading_now(workbench: Workbench) -> frozenset[str]:
-    """The names that are being loaded, by whomever."""
-    return frozenset(workbench.loading())
+def loading_now(workbench: Workbench) -> Mapping[str, Going]:
+    """What is being loaded, by whomever."""
+    return workbench.loading()
+
+
+def going_now(workbench: Workbench) -> list[str]:
+    """What can be cancelled now; the one whose turn it is comes first."""
+    names = [name for name, load in workbench.loading().items() if not load.cancelled]
+    return [*names, ALL] if len(names) > 1 else names
+
+
+def loads_now(workbench: Workbench) -> str:
+    """The loads that go on, and how the last ones ended."""
+    return views_models.panel(workbench.loading(), workbench.loads.ended())
+
+
+def room_for(workbench: Workbench, llms: Sequence[str] | None) -> str:
+    """What the ticked models that are not loaded yet will take, beside what is free."""
+    found: list[Room | RalleError | str] = []
+    for name in llms or ():
+        if workbench.is_loaded(name):
+            continue
+        try:
+            room = workbench.room(name)
+            if room is not None or workbench.workspace.llm(name).backend in HEAVY_BACKENDS:
+                found.append(room or name)
+        except RalleError as error:
+            found.append(error)
+    return views_models.rooms(found)
 
 
 def changes(seen: Snapshot | None, now: Snapshot, chosen: Sequence[Any]) -> list[Any]:
     """Updates of the refreshed components; one that has not changed is left alone, under the user's hand."""
     updates: list[Any] = []
-    for part, value in zip(REFRESHED, [*chosen, None, None], strict=True):
-        if seen is not None and seen[part] == now[part]:
+    for part, value in zip(REFRESHED, [*chosen, None, None, None], strict=True):
+        if seen is not None and seen.get(part) == now[part]:
             updates.append(gr.skip())
         else:
             updates.append(offered(now[part], value) if part in CHOOSERS else now[part])
@@ -151,47 +198,73 @@ def offered(names: list[str], chosen: Any) -> Any:
     return gr.update(choices=names) if still else offer(names, chosen)
 
 
-def on_refresh(workbench: Workbench, seen: Snapshot | None, *chosen: Any) -> list[Any]:
+def on_refresh(
+    workbench: Workbench, told: str, going: str | None, seen: Snapshot | None, *chosen: Any
+) -> list[Any]:
     """Show what has changed since this page was last told, by whomever."""
     now = snapshot(workbench)
-    return [now, *changes(seen, now, chosen)]
+    now["room"] = room_for(workbench, chosen[1])
+    return [*on_follow(workbench, told, going), now, *changes(seen, now, chosen)]
 
 
-# load and unload
+def on_follow(workbench: Workbench, told: str, chosen: str | None = None) -> list[Any]:
+    """Show how far the loads are, offer to cancel them, and look more often while there are any."""
+    now, names = loads_now(workbench), going_now(workbench)
+    if now == told:
+        return [gr.skip()] * 5
+    kept = chosen if chosen in names else names[0] if names else None
+    pace = gr.Timer(active=bool(workbench.loading()))
+    return [now, now, gr.update(visible=bool(names)), gr.update(choices=names, value=kept), pace]
 
 
-def on_load(workbench: Workbench, retrievers: list[str], llms: list[str]) -> Iterator[str]:
-    """Load what is ticked; what is loaded stays loaded."""
+def on_tick(workbench: Workbench, llms: list[str]) -> str:
+    """Say what the ticked models will take."""
+    return room_for(workbench, llms)
+
+
+# load, cancel and unload
+
+
+def on_load(workbench: Workbench, retrievers: list[str], llms: list[str]) -> list[Any]:
+    """Begin to load what is ticked, one after the other; what is loaded stays loaded."""
     if not retrievers and not llms:
         raise UsageError("Nothing is ticked; tick a retriever or a language model, then press Load.")
+    if not workbench.loading():
+        workbench.loads.forget()
     wanted = [(name, "retriever") for name in retrievers] + [(name, "language model") for name in llms]
-    yield from loads(workbench, wanted)
+    lines = [begin(workbench, name, kind) for name, kind in wanted]
+    return ["".join(lines), *on_follow(workbench, "")[1:]]
 
 
-def loads(workbench: Workbench, wanted: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Follow the load of each; one that fails says so and does not keep the others from loading."""
-    lines: list[str] = []
-    followed = [(name, workbench.load(name, kind)) for name, kind in wanted]
-    yield views_models.loading(lines, "waiting for earlier loads", 0, len(followed))
-    for done, (name, load) in enumerate(followed):
-        said = f"already loaded: {name}"
-        try:
-            for said in load:
-                yield views_models.loading(lines, said, done, len(followed))
-            lines.append(views.note(f"{views_models.capital(said)}.", "good"))
-        except RalleError as error:
-            lines.append(views.error(str(error)))
-        yield views_models.loading(lines, "", done + 1, len(followed))
-
-
-def on_unload(workbench: Workbench, name: str | None) -> str:
-    """Let go of one thing; say how much memory came back."""
-    if not name:
-        raise UsageError("Nothing is chosen to unload; what is loaded stands under 'Loaded now'.")
+def begin(workbench: Workbench, name: str, kind: str) -> str:
+    """Begin one load; what is wrong at once is told, and does not keep the others from loading."""
     try:
-        return views.note(workbench.unload(name), "good")
+        load = workbench.loads.begin(name, kind)
     except RalleError as error:
         return views.error(str(error))
+    return "" if load else views.note(f"Already loaded: {name}.", "good")
+
+
+def on_cancel(workbench: Workbench, name: str | None) -> list[Any]:
+    """Cancel one load, or all, for everybody who waits for it."""
+    said = ""
+    try:
+        workbench.cancel_load("" if name in (None, ALL) else str(name))
+    except RalleError as error:  # it has ended meanwhile
+        said = views.note(str(error))
+    return [said, *on_follow(workbench, "")[1:]]
+
+
+def on_unload(workbench: Workbench, name: str | None) -> list[str]:
+    """Let go of one thing; every window then says how much memory came back."""
+    if not name:
+        raise UsageError("Nothing is chosen to unload; what is loaded stands under 'Loaded now'.")
+    said = ""
+    try:
+        workbench.unload(name)
+    except RalleError as error:
+        said = views.error(str(error))
+    return [said, loads_now(workbench)]
 
 
 def on_open_develop() -> Any:

@@ -30,7 +30,7 @@ NO_RUNS = (
     "the run appears here. On the command line: python -m rallebench run --chain starter."
 )
 NOTHING_CHOSEN = "Click a run to see its report, its chain and its warnings."
-WIDTHS = ["17%", "7%", "8%", "6%", "6%", "6%", "7%", "9%", "8%", "9%", "8%", "9%"]
+WIDTHS = ["11.3%", "6%", "8.2%", "5.6%", "5.5%", "5.5%", "5.5%", "8.2%", "7.4%", "7.5%", "7.5%", "7.3%", "7.3%", "7.2%"]
 CONTINUE = {
     "stopped": "It was stopped; open it in Benchmark and press Resume to go on.",
     "interrupted": "It was interrupted; open it in Benchmark and press Resume to go on.",
@@ -79,7 +79,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         [*listed, *read, mlflow],
         show_progress="hidden",
     )
-    words.input(
+    words.change(  # at ``input`` the value is still the old one if all of it came at once
         partial(guard, on_filter, workbench),
         [words],
         listed,
@@ -221,8 +221,8 @@ def warnings(state: Mapping[str, Any]) -> str:
 
 
 def report(run: RunFolder) -> str:
-    """All metrics, and the errors of questions that failed."""
-    return views_runs.report_table(run.report())
+    """All metrics, the cost, and the errors of questions that failed."""
+    return views_runs.whole_report(run)
 
 
 def chain(spec: Mapping[str, Any]) -> str:

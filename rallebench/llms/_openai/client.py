@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from rallebench.endpoints.connection import Connection
-from rallebench.endpoints.failures import Failure, refused, unloaded
+from rallebench.endpoints.connection import Answer, Connection
+from rallebench.endpoints.failures import Failure, Refusal, refused
+from rallebench.endpoints.gate import Turn
 from rallebench.endpoints.reading import parsed
+from rallebench.llms._openai.dialect import Dialect
+from rallebench.llms._openai.forms import NO_COUNTS, form_of, in_form, in_prompt, noted, with_calls
 from rallebench.llms._openai.replies import reply_of
-from rallebench.llms._openai.requests import Dialect
 from rallebench.llms._openai.settings import Settings
 from rallebench.llms._openai.streams import looks_like_events, read_stream
-from rallebench.types import Reply
+from rallebench.types import Reply, ToolSpec
+
+PATH = "/chat/completions"
+BYTES_A_TOKEN = 4
+"""About; of text in any language, as UTF-8."""
+
+REUSE_SECONDS = 0.05
+"""How long the end of a stream is waited for after its last word, so that the connection can be used again."""
+
+
+class Asking:
+    """One request over all its tries: its ``body``, the form its answer should have, and what was said to that."""
+
+    def __init__(
+        self, name: str, body: Mapping[str, Any], tools: tuple[ToolSpec, ...], stream: bool
+    ) -> None:
+        self.body, self.tools, self.stream = body, {tool.name for tool in tools}, stream
+        self.form = form_of(name, body)
+        self.refused_form = ""
+        self.prompt_tokens = _tokens_in(body["messages"])
+
+    @property
+    def tokens(self) -> float:
+        """How many tokens it takes at most, prompt and answer."""
+        return self.prompt_tokens + float(self.body.get("max_tokens") or self.body.get("max_completion_tokens") or 0)
 
 
 class Client:
@@ -23,50 +49,89 @@ class Client:
     def __init__(self, name: str, settings: Settings, key: str) -> None:
         self._connection = Connection(name, settings, key)
         self.closed = self._connection.closed
-        self._name, self._settings, self._key = name, settings, key
+        self._settings, self._key = settings, key
         self._dialect = Dialect(settings.max_tokens_field)
 
     def close(self) -> None:
-        """Close the connections and wake what waits for another try."""
+        """Break the connections and wake what waits for another try."""
         self._connection.close()
 
-    def ask(self, body: Mapping[str, Any], stream: bool) -> Iterator[str | Reply]:
-        """One request: pieces of text if ``stream``, then the Reply. Raises Failure, or BackendError
+    def ask(self, asking: Asking, turn: Turn) -> Iterator[str | Reply]:
+        """One request: pieces of text if it asks for a stream, then the Reply. Raises Failure, or BackendError
         once closed. A server that answers a streaming request as a whole is understood, too."""
-        if self.closed.is_set():
-            raise unloaded(self._name)
+        form, stream = asking.form, asking.stream
+        known = form is not None and self._dialect.why_no_format(form)
+        no_form = asking.refused_form or known or ""
+        body = in_prompt(asking.body, form) if form and no_form else asking.body
         sent = self._dialect.fit(body, stream)
-        start = time.monotonic()
-        pieces = self._connection.pieces
 
-        def turned_away(error: Any, said: str) -> Failure:
-            return self._refused(error, said, sent)
+        def turned_away(error: Refusal, said: str) -> Failure:
+            turn.headers(error.headers)
+            return self._refused(error, said, sent, asking)
 
-        with self._connection.translated(turned_away), self._send(sent, stream) as response:
-            kind = response.headers.get("content-type", "").lower()
-            if stream and "event-stream" in kind:
-                yield from self._read_stream(pieces(response, math.inf), start)
-                return
-            whole = b"".join(pieces(response, start + self._settings.timeout))
-            if stream and looks_like_events(whole):
-                yield from self._read_stream(iter([whole]), start)
-                return
-            reply = reply_of(parsed(whole, self._key), self._key)
-            if stream and reply.text:
-                yield reply.text
-            yield reply
+        with self._connection.request("POST", PATH, sent, turned_away) as answer:
+            turn.headers(answer.headers)
+            for piece in self._read(answer, stream):
+                if isinstance(piece, str):
+                    if form is None:  # else what is handed out may not be what was written
+                        yield piece
+                    continue
+                if form and asking.refused_form:
+                    self._dialect.learn_no_format(form, no_form)
+                reply = self._finished(piece, asking, no_form)
+                if form and stream and reply.text:
+                    yield reply.text
+                _weigh(turn, reply, asking)
+                yield reply
+            answer.until.end = min(answer.until.end, time.monotonic() + REUSE_SECONDS)
+            with suppress(*self._connection.lost, Failure):
+                for _ in answer.pieces:
+                    pass
 
-    def _send(self, sent: Mapping[str, Any], stream: bool) -> Any:
-        extra = {name: value for name, value in sent.items() if name not in ("model", "messages")}
-        return self._connection.client.chat.completions.with_streaming_response.create(
-            model=sent["model"], messages=sent["messages"], stream=stream, extra_body=extra
-        )
+    def _read(self, answer: Answer, stream: bool) -> Iterator[str | Reply]:
+        kind = answer.headers.get("content-type", "").lower()
+        timeout, lost = self._settings.timeout, self._connection.lost
 
-    def _read_stream(self, body: Iterator[bytes], start: float) -> Iterator[str | Reply]:
-        return read_stream(body, start, self._key, self._connection.lost)
+        def heard() -> None:
+            answer.until.end = time.monotonic() + timeout
 
-    def _refused(self, error: Any, said: str, sent: Mapping[str, Any]) -> Failure:
+        start = answer.until.end - timeout
+        if stream and "event-stream" in kind:
+            yield from read_stream(answer.pieces, start, self._key, lost, heard)
+            return
+        whole = answer.read()
+        if looks_like_events(whole):
+            yield from read_stream(iter([whole]), start, self._key, lost, heard)
+            return
+        reply = reply_of(parsed(whole, self._key), self._key)
+        if stream and reply.text:
+            yield reply.text
+        yield reply
+
+    def _finished(self, reply: Reply, asking: Asking, no_form: str) -> Reply:
+        reply = in_form(with_calls(reply, asking.tools, asking.stream), asking.form, no_form)
+        counted = reply.prompt_tokens or reply.completion_tokens
+        return reply if counted else noted(reply, NO_COUNTS)
+
+    def _refused(self, error: Refusal, said: str, sent: Mapping[str, Any], asking: Asking) -> Failure:
         """A status other than 2xx: asked differently where that helps."""
-        if int(error.status_code) in (400, 422) and self._dialect.learn(said, sent):
-            return Failure("asks for other fields", at_once=True)
+        if error.status_code in (400, 422):
+            if self._dialect.learn(said, sent):
+                return Failure("asks for other fields", at_once=True)
+            if asking.form and "response_format" in sent:
+                asking.refused_form = f"({error.status_code}: {said})" if said else f"({error.status_code})"
+                return Failure("asks for another form", at_once=True)
         return refused(error, said, self._settings, self._key)
+
+
+def _weigh(turn: Turn, reply: Reply, asking: Asking) -> None:
+    """What the request took: for the rates in tokens, for the pace in the steps a server needs for it (it reads
+    a prompt many times faster than it writes, and everything takes it something)."""
+    prompt = reply.prompt_tokens or asking.prompt_tokens
+    written = reply.completion_tokens or len(reply.text.encode("utf-8", "replace")) / BYTES_A_TOKEN
+    turn.tokens = prompt + written
+    turn.work = 10 + written + prompt / 20
+
+
+def _tokens_in(messages: Any) -> float:
+    return sum(len((m.get("content") or "").encode("utf-8", "replace")) for m in messages) / BYTES_A_TOKEN

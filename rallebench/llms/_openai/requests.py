@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rallebench.llms._openai.settings import Settings, check_fields
-from rallebench.types import Generate, ToolSpec
+from rallebench.types import Generate, Message, ToolSpec
 
 SERVER_TEMPERATURE = 1.0
 """What a server samples with that is told nothing: OpenAI's default, and that of most."""
@@ -51,47 +50,29 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
     return {"model": ours.model, "messages": _messages(request, ours.system), **body}
 
 
-def _messages(request: Generate, system: str) -> list[dict[str, str]]:
-    messages = [
-        {"role": "user" if m.role == "tool" else m.role, "content": m.content} for m in request.messages
-    ]
+def _messages(request: Generate, system: str) -> list[dict[str, Any]]:
+    messages = [_message(message) for message in request.messages]
     if system and all(message["role"] != "system" for message in messages):
         messages.insert(0, {"role": "system", "content": system})
     return messages
+
+
+def _message(message: Message) -> dict[str, Any]:
+    """The format ties a tool's message to the id of a call; one without is sent as the user's."""
+    if message.role == "tool":
+        if not message.tool_call_id:
+            return {"role": "user", "content": message.content}
+        return {"role": "tool", "content": message.content, "tool_call_id": message.tool_call_id}
+    if not message.tool_calls:
+        return {"role": message.role, "content": message.content}
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.tool_calls
+    ]
+    return {"role": message.role, "content": message.content or None, "tool_calls": calls}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     parameters = dict(tool.parameters)
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
-
-
-class Dialect:
-    """What one server was found not to take, and how it is asked instead.
-
-    Threads may share it: each thing is learnt once, and learning it twice does no harm.
-    """
-
-    def __init__(self, max_tokens_field: str) -> None:
-        self._automatic = max_tokens_field == "auto"
-        self._limit_field = "max_tokens" if self._automatic else max_tokens_field
-        self._ask_for_usage = True
-
-    def fit(self, body: Mapping[str, Any], stream: bool) -> dict[str, Any]:
-        """``body`` in the fields that this server takes."""
-        sent = dict(body)
-        if "max_tokens" in sent and self._limit_field != "max_tokens":
-            sent[self._limit_field] = sent.pop("max_tokens")
-        if stream and self._ask_for_usage:
-            sent["stream_options"] = {"include_usage": True}
-        return sent
-
-    def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
-        """Remember what the server refused; True if the request can now be asked differently."""
-        if "stream_options" in sent and "stream_options" in said:
-            self._ask_for_usage = False
-            return True
-        if self._automatic and "max_tokens" in sent and "max_completion_tokens" in said:
-            self._limit_field = "max_completion_tokens"
-            return True
-        return False

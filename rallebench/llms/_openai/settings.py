@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rallebench.endpoints import MAX_RATE
 from rallebench.endpoints.addresses import OPENAI, check_address
 from rallebench.endpoints.attempts import MAX_PAUSE
 from rallebench.endpoints.key import check_variable
@@ -26,6 +27,11 @@ class Settings:
     (the first pause before another try; doubled each time, with jitter, at most a minute).
 
     ``temperature``, ``max_tokens``, ``top_p``: null leaves them to the server.
+
+    At most ``concurrency`` requests are in flight, fewer while the server is crowded; that, and
+    ``requests_per_minute`` and ``tokens_per_minute`` (prompt and answer), hold for all models at one address.
+
+    ``prices``: US dollars per million tokens, ``{"prompt": 0.15, "completion": 0.6}``.
     """
 
     model: str
@@ -41,6 +47,9 @@ class Settings:
     system: str = ""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     max_tokens_field: str = "auto"
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    prices: Mapping[str, float] | None = None
 
 
 def check(name: str, given: Settings) -> None:
@@ -65,6 +74,20 @@ def check(name: str, given: Settings) -> None:
     if not isinstance(given.extra_body, Mapping):
         raise UsageError(f"{name!r}: extra_body must be an object of request fields.")
     check_fields(name, "extra_body", given.extra_body)
+    for setting in ("requests_per_minute", "tokens_per_minute"):
+        checked_number(name, setting, getattr(given, setting), 0.01, MAX_RATE, optional=True)
+    _check_prices(name, given.prices)
+
+
+def _check_prices(name: str, prices: Any) -> None:
+    if prices is None:
+        return
+    if not isinstance(prices, Mapping) or set(prices) != {"prompt", "completion"}:
+        raise UsageError(
+            f'{name!r}: prices must be {{"prompt": …, "completion": …}}, both in US dollars per million tokens.'
+        )
+    for kind, price in prices.items():
+        checked_number(name, f"prices: {kind}", price, 0, 1e9)
 
 
 def check_fields(name: str, where: str, fields: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +15,17 @@ from rallebench.types import Reply
 
 
 def read_stream(
-    body: Iterator[bytes], start: float, key: str, broken: tuple[type[Exception], ...]
+    body: Iterator[bytes],
+    start: float,
+    key: str,
+    broken: tuple[type[Exception], ...],
+    heard: Callable[[], None],
 ) -> Iterator[str | Reply]:
     """Yield the pieces of text as they come, then the Reply.
 
     ``start``: when the request was sent (``time.monotonic``). ``broken``: what ``body`` raises when
-    the connection is lost. Raises Failure where the stream ends before the answer does.
+    the connection is lost. ``heard`` is called whenever something came that belongs to the answer: signs
+    of life alone do not keep a stream going. Raises Failure where the stream ends before the answer does.
     """
     gathered = Gathered()
     first = None
@@ -30,7 +35,10 @@ def read_stream(
             if data == b"[DONE]":
                 done = True
                 break
-            if text := gathered.add(parsed(data, key), key):
+            text = gathered.add(parsed(data, key), key)
+            if gathered.moved:
+                heard()
+            if text:
                 first = time.monotonic() - start if first is None else first
                 yield text
     except broken:
@@ -76,9 +84,12 @@ class Gathered:
         self.logprobs: list[Any] = []
         self.finish_reason: str | None = None
         self.usage: Any = None
+        self.moved = False
 
     def add(self, document: Any, key: str) -> str:
-        """Take one piece in and return its text, '' if it has none; raises Failure."""
+        """Take one piece in and return its text, '' if it has none; raises Failure. ``moved`` then says whether
+        the piece held anything (text, thoughts, calls)."""
+        self.moved = False
         if isinstance(document, Mapping) and not document.get("error"):
             self.usage = document.get("usage") or self.usage
             if not document.get("choices"):  # the piece with the usage, or a greeting
@@ -91,6 +102,7 @@ class Gathered:
         delta = choice.get("delta") or {}
         if not isinstance(delta, Mapping):
             raise Failure("answered with a piece that is not an object", NOT_OPENAI)
+        self.moved = any(value for name, value in delta.items() if name != "role")
         calls = delta.get("tool_calls") or []
         if not isinstance(calls, list):
             raise Failure("answered with tool calls that are not a list", NOT_OPENAI)

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from transformers import (
     LogitsProcessor,
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
     StoppingCriteria,
     TemperatureLogitsWarper,
     TopKLogitsWarper,
@@ -90,11 +92,17 @@ class DrawRows(LogitsProcessor):  # type: ignore[misc]
 
     One uniform number per token, turned into a token by the cumulated distribution: a request gives
     the same text alone or in any batch, and torch's global generator is left alone. Temperature,
-    top-k and top-p (Holtzman et al. 2020, arXiv:1904.09751) apply in this order.
+    top-k, top-p (Holtzman et al. 2020, arXiv:1904.09751) and min-p (Nguyen et al. 2024,
+    arXiv:2407.01082) apply in this order.
     """
 
     def __init__(
-        self, seeds: Sequence[int], temperature: float, top_k: int | None, top_p: float | None
+        self,
+        seeds: Sequence[int],
+        temperature: float,
+        top_k: int | None,
+        top_p: float | None,
+        min_p: float | None = None,
     ) -> None:
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.warpers: list[Any] = [TemperatureLogitsWarper(temperature)]
@@ -102,6 +110,8 @@ class DrawRows(LogitsProcessor):  # type: ignore[misc]
             self.warpers.append(TopKLogitsWarper(top_k))
         if top_p is not None and top_p < 1:
             self.warpers.append(TopPLogitsWarper(top_p))
+        if min_p:
+            self.warpers.append(MinPLogitsWarper(min_p))
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         for warper in self.warpers:
@@ -112,6 +122,54 @@ class DrawRows(LogitsProcessor):  # type: ignore[misc]
         token = torch.searchsorted(ladder, drawn.to(ladder.device) * ladder[:, -1:], right=True)
         token = token.clamp(max=scores.shape[-1] - 1)
         return torch.full_like(scores, -torch.inf).scatter_(1, token, 0.0)
+
+
+class PenaliseRepeats(LogitsProcessor):  # type: ignore[misc]
+    """A penalty on tokens that stand in the prompt or were written (Keskar et al. 2019, arXiv:1909.05858).
+
+    The library's own counts padding too, and so penalises the end of a text where that is the padding.
+    ``mask``: (rows, prompt), 0 at padding; None if the rows hold no prompt (encoder–decoder).
+    """
+
+    def __init__(self, penalty: float, mask: Any | None) -> None:
+        self.penalise = RepetitionPenaltyLogitsProcessor(penalty)
+        self.mask = mask
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        if self.mask is not None:
+            # Its last token is one of each left-padded prompt's own.
+            width = self.mask.shape[1]
+            prompt = input_ids[:, :width]
+            prompt = torch.where(self.mask.bool(), prompt, prompt[:, -1:])
+            input_ids = torch.cat([prompt, input_ids[:, width:]], dim=1)
+        return self.penalise(input_ids, scores)
+
+
+class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
+    """Log-probabilities of the written tokens under the model itself: before penalty and temperature.
+
+    Must stand first. Only the token that was taken is kept of each step, not the whole vocabulary.
+    """
+
+    def __init__(self) -> None:
+        self._step: Any = None
+        self._taken: list[Any] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        self._take(input_ids)
+        self._step = torch.log_softmax(scores.float(), dim=-1)
+        return scores
+
+    def rows(self, sequences: Any) -> list[list[float]]:
+        """One number per written token and row; ``sequences`` is what ``generate`` returned."""
+        self._take(sequences)
+        self._step = None
+        table: list[list[float]] = torch.cat(self._taken, dim=1).tolist() if self._taken else []
+        return table
+
+    def _take(self, sequences: Any) -> None:
+        if self._step is not None:
+            self._taken.append(self._step.gather(1, sequences[:, -1:].to(self._step.device)))
 
 
 class TokenQueue(BaseStreamer):  # type: ignore[misc]
@@ -142,12 +200,19 @@ class GrowingText:
 
     A token alone cannot be decoded: its leading space or half a character belongs to its
     neighbours. So a few tokens are decoded with and without the new one, and the difference is new.
-    What may become a stop string is kept until it has, or has not. ``shown``: all pieces so far.
+    What may become a stop string is kept until it has, or has not. ``certain`` says what of a text that is
+    still written may be shown, ``whole`` what of it when it is done. ``shown``: all pieces so far.
     """
 
-    def __init__(self, decode: Decode, stops: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        decode: Decode,
+        stops: tuple[str, ...] = (),
+        certain: Callable[[str], str] = str,
+        whole: Callable[[str], str] = str,
+    ) -> None:
         self.shown = ""
-        self._decode, self._stops = decode, stops
+        self._decode, self._stops, self._certain, self._whole = decode, stops, certain, whole
         self._written = ""
         self._tokens: list[int] = []
         self._from = self._read = 0
@@ -160,12 +225,13 @@ class GrowingText:
             self._from, self._read = self._read, len(self._tokens)
             self._written += new[len(old) :]
         sure, stopped = cut_at(self._written, self._stops)
-        return self._show(sure if stopped else sure[: len(sure) - held_back(sure, self._stops)])
+        sure = sure if stopped else sure[: len(sure) - held_back(sure, self._stops)]
+        return self._show(self._certain(sure))
 
     def end(self) -> str:
         """What was kept until now."""
         old, new = self._around()
-        return self._show(cut_at(self._written + new[len(old) :], self._stops)[0])
+        return self._show(self._whole(cut_at(self._written + new[len(old) :], self._stops)[0]))
 
     def _show(self, sure: str) -> str:
         piece = sure[len(self.shown) :]

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.checkpoints.failures import LESS, loading_failed
-from rallebench.checkpoints.folders import BITS, content_hash, model_folder, needed_bytes
-from rallebench.errors import BackendMemoryError, BadFileError, MissingPackageError
+from rallebench.checkpoints.failures import loading_failed
+from rallebench.checkpoints.folders import content_hash, model_folder
+from rallebench.checkpoints.need import Need, check_room, device_of, dtype_of, need_of
+from rallebench.checkpoints.watching import counting_tensors, download_bar
+from rallebench.errors import BadFileError, MissingPackageError, RalleError
+from rallebench.llms import settings_from
+from rallebench.llms._transformers.hardware import check_hardware, check_vocabulary, from_pretrained_arguments
 from rallebench.llms._transformers.settings import Settings
-from rallebench.memory import Memory, free_ram_bytes, release, size
+from rallebench.memory import Memory, forget_frames, release, size
 
 
 @dataclass(frozen=True)
@@ -35,46 +39,77 @@ def load(name: str, settings: Settings) -> Iterator[str | Loaded]:
     _need_packages(settings.quantization)
     folder = model_folder(name, settings.model)
     where = str(folder or settings.model)
+    failed: RalleError | None = None
     try:
         yield from _load(name, settings, folder, where)
     except Exception as error:
-        sentence = loading_failed(error, name, where, settings.revision)
-        error.with_traceback(None)  # its frames hold what was loaded so far
+        failed = loading_failed(error, name, where, settings.revision)
+        forget_frames(error)
+    if failed is not None:
         release()
-        raise sentence from None
+        raise failed
+
+
+def need(name: str, context: int | None = None, batch: int | None = None, /, **given: Any) -> Need | None:
+    """What the model of an entry's settings will take, without loading it; None if nothing here says so.
+
+    ``context`` tokens and ``batch`` answers at once: by default what the settings say.
+    """
+    settings = settings_from(Settings, name, given)
+    return need_of(
+        name,
+        settings.model,
+        quantization=settings.quantization,
+        dtype=settings.dtype,
+        device_map=settings.device_map,
+        revision=settings.revision,
+        context=context or settings.context_window,
+        batch=batch or settings.batch_size,
+    )
 
 
 def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Iterator[str | Loaded]:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
+    check_hardware(name, settings)
+    if settings.quantization != "none":
+        import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
     yield f"Reading the configuration and the tokenizer of {where}"
     common = {"revision": settings.revision or "main", "trust_remote_code": settings.trust_remote_code}
     config = AutoConfig.from_pretrained(where, **common)
     tokenizer = AutoTokenizer.from_pretrained(where, **common)
+    check_vocabulary(where, tokenizer, config)
     device_map = settings.device_map or ("cuda" if torch.cuda.is_available() else "cpu")
-    dtype = _dtype(settings.dtype, config, device_map)
+    dtype = dtype_of(settings.dtype, getattr(config, "dtype", None), device_of(device_map))
     form = dtype if settings.quantization == "none" else f"{settings.quantization} with {dtype}"
-    needed = needed_bytes(folder, dtype, settings.quantization) if folder else 0
-    _check_room(name, needed, form, device_map)
-    yield f"Loading the weights of {where} as {form}" + (f" ({size(needed)})" if needed else "")
+    needed = need(name, **{**vars(settings), "dtype": dtype, "device_map": device_map})
+    if needed is not None:
+        check_room(name, needed)
+    said = f"Loading the weights of {where} as {form}" + (f" ({size(needed.weights)})" if needed else "")
+    yield said
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    quantized = _quantized(settings.quantization, dtype)
+    quantized = _quantized(settings, dtype)
     before = Memory.now()
-    model, report = auto.from_pretrained(
-        where,
-        dtype=getattr(torch, dtype),
-        device_map=device_map,
-        output_loading_info=True,
-        **quantized,
-        **common,
-    )
+    with counting_tensors(said):
+        model, report = auto.from_pretrained(
+            where,
+            dtype=getattr(torch, dtype),
+            device_map=device_map,
+            output_loading_info=True,
+            tqdm_class=download_bar(),
+            **quantized,
+            **from_pretrained_arguments(settings),
+            **common,
+        )
     if missing := sorted(report["missing_keys"]):
         # transformers fills them with random numbers and only warns.
         raise BadFileError(
             f"The weights of {where} lack {len(missing)} tensors that a {config.model_type} language model "
             f"has (the first is {missing[0]}), so it would answer at random; give a complete language model."
         )
+    if quantized:
+        _let_go_of_file(model)
     _read_mapped(model)
     release()
     source = content_hash(folder) if folder else f"{where}@{config._commit_hash or common['revision']}"
@@ -92,22 +127,23 @@ def _need_packages(quantization: str) -> None:
         raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
 
 
-def _quantized(quantization: str, dtype: str) -> dict[str, Any]:
+def _quantized(settings: Settings, dtype: str) -> dict[str, Any]:
     """The argument of ``from_pretrained`` that quantises while loading."""
-    if quantization == "none":
+    if settings.quantization == "none":
         return {}
-    import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
     import torch
     from transformers import BitsAndBytesConfig
 
     logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
-    if quantization == "8bit":
-        return {"quantization_config": BitsAndBytesConfig(load_in_8bit=True)}
+    if settings.quantization == "8bit":
+        eight_bits = BitsAndBytesConfig(load_in_8bit=True, llm_int8_threshold=float(settings.llm_int8_threshold))
+        return {"quantization_config": eight_bits}
+    compute = dtype if settings.bnb_4bit_compute_dtype == "auto" else settings.bnb_4bit_compute_dtype
     four_bits = BitsAndBytesConfig(
         load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=getattr(torch, dtype),
+        bnb_4bit_quant_type=settings.bnb_4bit_quant_type,
+        bnb_4bit_use_double_quant=settings.bnb_4bit_use_double_quant,
+        bnb_4bit_compute_dtype=getattr(torch, compute),
     )
     return {"quantization_config": four_bits}
 
@@ -117,14 +153,11 @@ def _is_no_cast_warning(record: logging.LogRecord) -> bool:
     return "will be cast from" not in record.getMessage()
 
 
-def _dtype(asked: str, config: Any, device_map: Any) -> str:
-    """'auto' is what the weights are stored in, but float32 for float16 on a CPU, which is slow at it."""
-    if asked != "auto":
-        return asked
-    stored = str(getattr(config, "dtype", None) or "float32").removeprefix("torch.")
-    if stored not in BITS or (stored == "float16" and device_map == "cpu"):
-        return "float32"
-    return stored
+def _let_go_of_file(model: Any) -> None:
+    """Copy what was not quantised out of the mapped file, which otherwise stays in RAM as a whole."""
+    for tensor in [*model.parameters(), *model.buffers()]:
+        if tensor.device.type == "cpu" and tensor.is_floating_point():
+            tensor.data = tensor.data.clone()
 
 
 def _read_mapped(model: Any) -> None:
@@ -134,23 +167,10 @@ def _read_mapped(model: Any) -> None:
             parameter.data.view(-1)[:: 4096 // parameter.element_size()].max()
 
 
-def _check_room(name: str, needed: int, form: str, device_map: Any) -> None:
-    """Refuse what cannot fit: a process that takes too much RAM is killed without a word."""
-    free = None
-    if device_map == "cpu":
-        free = free_ram_bytes()
-    elif isinstance(device_map, str) and device_map.startswith("cuda"):
-        import torch
-
-        free = int(torch.cuda.mem_get_info(torch.device(device_map))[0])
-    if free is not None and needed > free:
-        raise BackendMemoryError(
-            f"{name!r} needs about {size(needed)} as {form}, but only {size(free)} are free on {device_map}; "
-            f"{LESS}."
-        )
-
-
 def _device(model: Any) -> str:
-    """Where the inputs go: where the embedding is, unless that was moved out of memory."""
-    device = model.get_input_embeddings().weight.device
-    return str(model.device if device.type == "meta" else device)
+    """Where the inputs go: where the embedding is, or is brought to if it was moved out of memory."""
+    embedding = model.get_input_embeddings()
+    if embedding.weight.device.type != "meta":
+        return str(embedding.weight.device)
+    brought = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
+    return str(brought if brought is not None else "cpu")

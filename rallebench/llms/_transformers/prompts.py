@@ -1,34 +1,59 @@
-"""Messages → tokens that fit: chat template or plain text, the settings that apply, the room that is left."""
+"""Messages → tokens that fit: the settings that apply, the text that is read, the room that is left."""
 
 from __future__ import annotations
 
+import json
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rallebench.errors import BackendError, UsageError
+from rallebench.llms._structured import schema_of
+from rallebench.llms._transformers.cutting import shortened
 from rallebench.llms._transformers.settings import (
     DECODING,
     OPTIONS,
     Decoding,
     Settings,
+    check_asked,
     check_decoding,
 )
+from rallebench.llms._transformers.templates import (
+    folded,
+    has_system_role,
+    has_tools,
+    in_template,
+    plain,
+    with_schema,
+)
 from rallebench.registry import unknown
-from rallebench.types import Generate, Message
+from rallebench.types import Generate, Message, ToolSpec
+
+ROOM_STEP = 16
+"""What is left of the window is rounded down to a multiple of this (from two of them on): prompts that
+share a batch share its length, and each near the window would otherwise be alone in one."""
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A request as the model sees it. ``note``: what a reply cut by the window should say of it."""
+    """A request as the model sees it.
+
+    ``notes``: how its prompt differs from the messages asked with. ``room_note``: what a reply cut by the
+    window should say of it. ``schema``: what the answer must fit; ``calls``: whether it may call tools.
+    """
 
     tokens: list[int]
     decoding: Decoding
     stop: tuple[str, ...]
     seed: int
-    note: str = ""
+    notes: tuple[str, ...] = ()
+    room_note: str = ""
+    schema: Mapping[str, Any] | None = None
+    calls: bool = False
+    logprobs: bool = False
 
 
 class Prompter:
@@ -43,74 +68,125 @@ class Prompter:
         self._encoder_decoder = bool(config.is_encoder_decoder)
         # What the model cannot exceed: past the last of learned positions there is an index error.
         self._positions: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
-        self._lock = threading.Lock()  # tokenizers set options on themselves while they encode
+        self._vocabulary: int | None = getattr(config.get_text_config(), "vocab_size", None)
+        self._lock = threading.RLock()  # tokenizers set options on themselves while they encode
         self.chat = self._uses_chat()
+        if settings.chat_template_kwargs and not self.chat:
+            raise self._no_template("chat_template_kwargs")
         self.window = self._window(config)
 
     def prepare(self, request: Generate) -> Prompt:
         """Raises RalleError if the request asks for what this model cannot do, or is too long."""
         given = self._settings
-        if request.tools:
-            raise UsageError(
-                f"{self._name!r} runs through transformers, which calls no tools here; use a model behind an "
-                "openai_compatible server for function calling."
-            )
         for option in request.options:
             if option not in OPTIONS:
                 raise UsageError(f"{self._name!r}: {unknown('generation setting', option, OPTIONS)}")
-        asked = {part: getattr(given, part) for part in DECODING} | dict(request.options)
+        asked = {part: getattr(given, part) for part in (*DECODING, *OPTIONS)} | dict(request.options)
         asked |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
         asked |= {} if request.temperature is None else {"temperature": request.temperature}
-        check_decoding(self._name, Decoding(**asked))
-        tokens = self._tokens(request.messages)
-        room = min(asked["max_tokens"], self._room(len(tokens)) or asked["max_tokens"])
+        decoding = Decoding(*(asked[part] for part in DECODING))
+        check_decoding(self._name, decoding)
+        check_asked(self._name, asked)
+        extra = {**given.chat_template_kwargs, **asked["chat_template_kwargs"]}
+        if extra and not self.chat:
+            raise self._no_template("chat_template_kwargs")
+        if request.tools and not (self.chat and self._has_tools):
+            raise UsageError(
+                f"{self._name!r} cannot be told of tools: it has no chat template with a place for them; use a "
+                "model that was trained to call tools, or one behind an openai_compatible server."
+            )
+        schema = schema_of(self._name, asked["response_format"])
+        tokens, notes = self._fitting(request, schema, extra, decoding.max_tokens)
+        room = self._room(len(tokens)) or decoding.max_tokens
+        if 2 * ROOM_STEP <= room < decoding.max_tokens:
+            room -= room % ROOM_STEP
+        room = min(room, decoding.max_tokens)
+        short = "" if room == decoding.max_tokens else f"The context window left room for {room} tokens only."
         seeds = [seed for seed in (request.seed, given.seed) if seed is not None]
         return Prompt(
             tokens,
-            Decoding(**{**asked, "max_tokens": room}),
+            Decoding(room, *(asked[part] for part in DECODING[1:])),
             tuple(text for text in (request.stop or given.stop) if text),
             seeds[0] if seeds else random.SystemRandom().getrandbits(63),
-            "" if room == asked["max_tokens"] else f"the context window left room for {room} tokens only",
+            notes,
+            short,
+            schema,
+            bool(request.tools),
+            asked["logprobs"],
         )
 
-    def _tokens(self, messages: Sequence[Message]) -> list[int]:
+    # ── what is read ─────────────────────────────────────────────────────────
+
+    def _fitting(
+        self, request: Generate, schema: Mapping[str, Any] | None, extra: Mapping[str, Any], max_tokens: int
+    ) -> tuple[list[int], tuple[str, ...]]:
+        """The tokens, shortened if the rule is cut, and how they differ from the request's messages."""
+        if not any(message.content.strip() for message in request.messages):
+            raise self._empty()
+        notes = ["The JSON schema was added to the prompt."] if schema is not None else []
+        schema_text = json.dumps(schema, ensure_ascii=False) if schema is not None else ""
+
+        def tokens_of(messages: Sequence[Message]) -> list[int]:
+            asked = with_schema(messages, schema_text, self.chat) if schema_text else messages
+            return self._tokens(asked, request.tools, extra)
+
         system = self._settings.system
+        messages = request.messages
         if system and not any(message.role == "system" for message in messages):
             messages = (Message("system", system), *messages)
+        tokens = tokens_of(messages)
+        limit = self._limit(max_tokens)
+        if self._settings.context_rule == "cut" and limit is not None and len(tokens) > limit:
+            cut = shortened(messages, request.evidence, lambda rest: len(tokens_of(rest)) <= limit)
+            if cut is not None:
+                return tokens_of(cut.messages), (cut.note, *notes)
+        return tokens, tuple(notes)
+
+    def _tokens(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
+    ) -> list[int]:
         with self._lock:
-            text = self._in_template(messages) if self.chat else plain(messages)
-            # A chat template writes its own beginning of text; a second one would change the answer.
-            tokens = list(self._tokenizer(text, add_special_tokens=not self.chat, verbose=False)["input_ids"])
-        if not tokens and self._tokenizer.bos_token_id is not None:
-            tokens = [self._tokenizer.bos_token_id]
+            text = self._in_template(messages, tools, extra) if self.chat else plain(messages)
+            try:
+                # A chat template writes its own beginning of text; a second one would change the answer.
+                encoded = self._tokenizer(text, add_special_tokens=not self.chat, verbose=False)
+            except (UnicodeError, TypeError):  # the second is what the tokenizers written in Rust raise
+                raise BackendError(
+                    f"The prompt for {self._name!r} holds half of a surrogate pair, which is no text; mend the "
+                    "passage or question that it comes from."
+                ) from None
+        tokens = list(encoded["input_ids"])
         if not tokens:
-            raise BackendError(f"The prompt for {self._name!r} is empty; give it at least one word.")
+            raise self._empty()
+        if self._vocabulary is not None and max(tokens) >= self._vocabulary:
+            raise BackendError(
+                f"The tokenizer of {self._name!r} gave the token {max(tokens)}, but the model knows only "
+                f"{self._vocabulary}; put the tokenizer that belongs to the model into its folder."
+            )
         return tokens
 
-    def _in_template(self, messages: Sequence[Message]) -> str:
-        import jinja2
-
-        turns = [{"role": "user" if m.role == "tool" else m.role, "content": m.content} for m in messages]
+    def _in_template(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
+    ) -> str:
+        if not self._has_system_role:
+            messages = folded(messages)
         try:
-            return str(self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
-        except jinja2.TemplateError as error:
+            return in_template(self._tokenizer, messages, tools, extra)
+        except Exception as error:  # a template is a program of the model's maker and may raise anything
+            said = " ".join(str(error).split()) or type(error).__name__
             raise BackendError(
-                f"The chat template of {self._name!r} refuses these messages ({error}); put everything into "
+                f"The chat template of {self._name!r} refuses these messages ({said}); put everything into "
                 "one user message, or set chat_template to off."
             ) from None
 
-    def _room(self, length: int) -> int | None:
-        """How many tokens fit after a prompt of ``length`` tokens, None if any; BackendError if none do."""
-        shared = 0 if self._encoder_decoder else 1
-        if self.window is not None and length > self.window - shared:
-            raise BackendError(
-                f"The prompt for {self._name!r} has {length} tokens, but its context window holds "
-                f"{self.window} (nothing was cut): retrieve fewer or shorter passages, or use a model with a "
-                "larger window."
-            )
-        if self._encoder_decoder:
-            return self._positions - 1 if self._positions else None  # one is the decoder's start token
-        return None if self.window is None else self.window - length
+    @cached_property
+    def _has_system_role(self) -> bool:
+        return has_system_role(self._tokenizer, self._settings.chat_template_kwargs)
+
+    @cached_property
+    def _has_tools(self) -> bool:
+        with self._lock:
+            return has_tools(self._tokenizer, self._settings.chat_template_kwargs)
 
     def _uses_chat(self) -> bool:
         asked = self._settings.chat_template
@@ -124,6 +200,35 @@ class Prompter:
             )
         return asked in ("on", True)
 
+    def _empty(self) -> BackendError:
+        return BackendError(f"The prompt for {self._name!r} is empty; give it at least one word.")
+
+    def _no_template(self, setting: str) -> UsageError:
+        return UsageError(f"{self._name!r}: {setting} needs a chat template, and none is used; leave it out.")
+
+    # ── what fits ────────────────────────────────────────────────────────────
+
+    def _room(self, length: int) -> int | None:
+        """How many tokens fit after a prompt of ``length`` tokens, None if any; BackendError if none do."""
+        shared = 0 if self._encoder_decoder else 1
+        if self.window is not None and length > self.window - shared:
+            cut = self._settings.context_rule == "cut"
+            left = "no more of its passages can be left out" if cut else "nothing was cut"
+            raise BackendError(
+                f"The prompt for {self._name!r} has {length} tokens, but its context window holds "
+                f"{self.window} ({left}): retrieve fewer or shorter passages, or use a model with a "
+                "larger window."
+            )
+        if self._encoder_decoder:
+            return self._positions - 1 if self._positions else None  # one is the decoder's start token
+        return None if self.window is None else self.window - length
+
+    def _limit(self, max_tokens: int) -> int | None:
+        """How long a prompt may be before it is cut: the answer shares the window of a causal model."""
+        if self.window is None or self._encoder_decoder:
+            return self.window
+        return self.window - max(1, min(max_tokens, self.window // 4))
+
     def _window(self, config: Any) -> int | None:
         asked = self._settings.context_window
         if asked and self._positions and asked > self._positions:
@@ -134,19 +239,3 @@ class Prompter:
         # transformers writes 10^30 where a tokenizer names no length.
         advised = length if (length := self._tokenizer.model_max_length) < 10**9 else None
         return asked or self._positions or getattr(config, "n_positions", None) or advised
-
-
-def plain(messages: Sequence[Message]) -> str:
-    """Messages as one text for a model without a chat template; a lone prompt stays as it is.
-
-    >>> plain([Message("system", "Be brief."), Message("user", "Who?")])
-    'Be brief.\\n\\nWho?'
-    >>> plain([Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "Who?")])
-    'User: Hi\\nAssistant: Hello\\nUser: Who?\\nAssistant:'
-    """
-    system = [message.content for message in messages if message.role == "system"]
-    turns = [message for message in messages if message.role != "system"]
-    if len(turns) > 1:
-        lines = [f"{message.role.capitalize()}: {message.content}" for message in turns]
-        return "\n\n".join([*system, "\n".join([*lines, "Assistant:"])])
-    return "\n\n".join([*system, *(message.content for message in turns)])

@@ -2,84 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from rallebench.checkpoints.need import SPREAD
 from rallebench.errors import UsageError
 from rallebench.llms import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, checked_number
+from rallebench.llms._structured import schema_of
 
-OPTIONS = ("top_p", "top_k", "repetition_penalty")
-"""What a request's ``options`` may set."""
-
-DECODING = ("max_tokens", "temperature", *OPTIONS)
+DECODING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 """The fields of :class:`Decoding`, which are settings of the same names."""
+
+OPTIONS = (*DECODING[2:], "chat_template_kwargs", "response_format", "logprobs")
+"""What a request's ``options`` may set; all are settings too."""
+
+TEMPLATE_OURS = frozenset(
+    {"conversation", "tools", "chat_template", "add_generation_prompt", "continue_final_message", "tokenize"}
+    | {"padding", "truncation", "max_length", "return_tensors", "return_dict", "tokenizer_kwargs"}
+)
+"""Arguments of ``apply_chat_template`` that ``chat_template_kwargs`` may not set."""
+
+_CHOICES: Mapping[str, tuple[Any, ...]] = {
+    "quantization": ("none", "8bit", "4bit"),
+    "dtype": ("auto", "float32", "bfloat16", "float16"),
+    "attn_implementation": (
+        "auto", "eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention",
+    ),
+    "chat_template": ("auto", "on", "off", True, False),
+    "context_rule": ("refuse", "cut"),
+    "trust_remote_code": (False, True),
+    "logprobs": (False, True),
+    "bnb_4bit_quant_type": ("nf4", "fp4"),
+    "bnb_4bit_use_double_quant": (True, False),
+    "bnb_4bit_compute_dtype": ("auto", "float32", "bfloat16", "float16"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Settings:
-    """``model``: a folder or a Hugging Face id. ``quantization``: none, 8bit or 4bit (nf4, doubly
-    quantised). ``dtype``: auto, float32, bfloat16 or float16. ``device_map``: cpu, cuda, auto or a
-    mapping; by default CUDA where there is any. ``chat_template``: auto, on or off; auto uses the
-    tokenizer's own if the model is causal. ``system``: sent first where a request has no system message.
+    """``model``: a folder or a Hugging Face id. ``dtype``: auto, float32, bfloat16 or float16.
+
+    ``quantization``: none, 8bit or 4bit, by bitsandbytes. ``bnb_4bit_quant_type``: nf4 or fp4;
+    ``bnb_4bit_compute_dtype``: auto is ``dtype``; ``llm_int8_threshold``: above it a column of the inputs
+    stays in ``dtype`` (8bit).
+
+    ``device_map``: cpu, cuda, cuda:1, auto (or balanced, balanced_low_0, sequential) or a mapping from
+    module to device; by default CUDA where there is any. ``max_memory``: what a spread model may take
+    of each device, such as {"0": "20GB", "cpu": "60GB"}. ``attn_implementation``: auto is the library's choice.
+
+    ``chat_template``: auto, on or off; auto uses the tokenizer's own if the model is causal.
+    ``chat_template_kwargs``: what that template takes, such as {"enable_thinking": false}. ``system``: sent
+    first where a request has no system message. ``response_format``, ``logprobs``: as in OpenAI's API.
 
     ``context_window`` (tokens): by default what the model's configuration says. ``context_rule``:
-    refuse, the only one: a longer prompt is an error, never cut. ``batch_size``: at most so many
-    rows at once. ``threads``: CPU threads of the whole process while this model works.
+    with refuse a longer prompt is an error; with cut its last passages are left out, as the reply's note
+    says, until there is room for the prompt and ``max_tokens``, at most a quarter of the window.
+    ``batch_size``: at most so many rows at once. ``threads``: CPU threads of the whole process while
+    this model works.
     """
 
     model: str
     quantization: str = "none"
     dtype: str = "auto"
     device_map: Any = None
+    max_memory: Any = None
+    attn_implementation: str = "auto"
+    bnb_4bit_quant_type: str = "nf4"
+    bnb_4bit_use_double_quant: bool = True
+    bnb_4bit_compute_dtype: str = "auto"
+    llm_int8_threshold: float = 6.0
     chat_template: str | bool = "auto"
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     system: str = ""
     max_tokens: int = DEFAULT_MAX_TOKENS
     temperature: float = DEFAULT_TEMPERATURE
     top_p: float | None = None
     top_k: int | None = None
+    min_p: float | None = None
     repetition_penalty: float | None = None
     seed: int | None = None
     stop: Sequence[str] = ()
+    response_format: Any = None
+    logprobs: bool = False
     context_rule: str = "refuse"
     context_window: int | None = None
     batch_size: int | None = None
     revision: str | None = None
     trust_remote_code: bool = False
     threads: int | None = None
-
-
-def check(name: str, given: Settings) -> None:
-    """Raise UsageError for the first setting that cannot be."""
-    choices = {
-        "quantization": ("none", "8bit", "4bit"),
-        "dtype": ("auto", "float32", "bfloat16", "float16"),
-        "chat_template": ("auto", "on", "off", True, False),
-        "context_rule": ("refuse",),
-        "trust_remote_code": (False, True),
-    }
-    for setting, allowed in choices.items():
-        if getattr(given, setting) not in allowed:
-            known = ", ".join(str(choice).lower() for choice in allowed)
-            raise UsageError(
-                f"{name!r}: {setting} is {getattr(given, setting)!r}; it must be one of: {known}."
-            )
-    if not isinstance(given.model, str) or not given.model.strip():
-        raise UsageError(
-            f"{name!r}: model must be the folder of a model, or a Hugging Face id such as owner/model."
-        )
-    if not isinstance(given.device_map, (str, dict, type(None))):
-        raise UsageError(
-            f"{name!r}: device_map must be cpu, cuda, cuda:1, auto, or an object from module to device."
-        )
-    if not isinstance(given.system, str):
-        raise UsageError(f"{name!r}: system must be a text.")
-    if isinstance(given.stop, str) or not all(isinstance(text, str) for text in given.stop):
-        raise UsageError(f"{name!r}: stop must be a list of texts.")
-    for setting in ("batch_size", "threads", "context_window"):
-        checked_number(name, setting, getattr(given, setting), 1, 10_000_000, whole=True, optional=True)
-    check_decoding(name, Decoding(*(getattr(given, part) for part in DECODING)))
-    checked_number(name, "seed", given.seed, 0, 2**63 - 1, whole=True, optional=True)
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,68 @@ class Decoding:
     temperature: float
     top_p: float | None
     top_k: int | None
+    min_p: float | None
     repetition_penalty: float | None
+
+
+def check(name: str, given: Settings) -> None:
+    """Raise UsageError for the first setting that cannot be."""
+    for setting, allowed in _CHOICES.items():
+        value = getattr(given, setting)
+        if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in allowed):
+            known = ", ".join(str(choice).lower() for choice in allowed)
+            raise UsageError(f"{name!r}: {setting} is {value!r}; it must be one of: {known}.")
+    if not isinstance(given.model, str) or not given.model.strip():
+        raise UsageError(
+            f"{name!r}: model must be the folder of a model, or a Hugging Face id such as owner/model."
+        )
+    _check_quantization(name, given)
+    _check_devices(name, given)
+    if not isinstance(given.system, str):
+        raise UsageError(f"{name!r}: system must be a text.")
+    if isinstance(given.stop, str) or not all(isinstance(text, str) for text in given.stop):
+        raise UsageError(f"{name!r}: stop must be a list of texts.")
+    for setting in ("batch_size", "threads", "context_window"):
+        checked_number(name, setting, getattr(given, setting), 1, 10_000_000, whole=True, optional=True)
+    check_decoding(name, Decoding(*(getattr(given, part) for part in DECODING)))
+    check_asked(name, {option: getattr(given, option) for option in OPTIONS})
+    checked_number(name, "seed", given.seed, 0, 2**63 - 1, whole=True, optional=True)
+
+
+def _check_quantization(name: str, given: Settings) -> None:
+    checked_number(name, "llm_int8_threshold", given.llm_int8_threshold, 0, 1000)
+    needs = {
+        "4bit": ("bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "bnb_4bit_compute_dtype"),
+        "8bit": ("llm_int8_threshold",),
+    }
+    for form, settings in needs.items():
+        for setting in settings:
+            if given.quantization != form and getattr(given, setting) != getattr(Settings, setting):
+                raise UsageError(
+                    f"{name!r}: {setting} is set, but quantization is {given.quantization}; set that to {form}."
+                )
+
+
+def _check_devices(name: str, given: Settings) -> None:
+    where = given.device_map
+    known = isinstance(where, str) and (where in SPREAD or re.fullmatch(r"cpu|mps|(cuda|xpu)(:\d+)?", where))
+    if not known and not (isinstance(where, dict) and where) and where is not None:
+        raise UsageError(
+            f"{name!r}: device_map is {where!r}; it must be cpu, cuda, cuda:1, {', '.join(SPREAD)}, or an "
+            "object from module to device."
+        )
+    room = given.max_memory
+    if room is None:
+        return
+    devices = isinstance(room, Mapping) and room and all(
+        re.fullmatch(r"cpu|disk|\d+", str(device)) and isinstance(most, (int, str))
+        for device, most in room.items()
+    )  # fmt: skip
+    if not devices or where not in SPREAD:
+        raise UsageError(
+            f'{name!r}: max_memory must name each device and what it may hold, such as {{"0": "20GB", "cpu": '
+            '"60GB"}, and needs device_map auto.'
+        )
 
 
 def check_decoding(name: str, asked: Decoding) -> None:
@@ -99,4 +173,23 @@ def check_decoding(name: str, asked: Decoding) -> None:
     checked_number(name, "temperature", asked.temperature, 0, 5)
     checked_number(name, "top_p", asked.top_p, 0, 1, optional=True)
     checked_number(name, "top_k", asked.top_k, 0, 10_000_000, whole=True, optional=True)
+    checked_number(name, "min_p", asked.min_p, 0, 1, optional=True)
     checked_number(name, "repetition_penalty", asked.repetition_penalty, 0.01, 100, optional=True)
+
+
+def check_asked(name: str, asked: Mapping[str, Any]) -> None:
+    """Raise UsageError for options, other than numbers, that cannot be."""
+    if not isinstance(asked["logprobs"], bool):
+        raise UsageError(f"{name!r}: logprobs is {asked['logprobs']!r}; it must be true or false.")
+    extra = asked["chat_template_kwargs"]
+    try:
+        json.dumps(extra)
+    except (TypeError, ValueError):
+        extra = None
+    if not isinstance(extra, Mapping):
+        raise UsageError(
+            f'{name!r}: chat_template_kwargs must be an object such as {{"enable_thinking": false}}.'
+        )
+    if taken := sorted(TEMPLATE_OURS.intersection(extra)):
+        raise UsageError(f"{name!r}: chat_template_kwargs may not set {', '.join(taken)}.")
+    schema_of(name, asked["response_format"])

@@ -1,0 +1,23 @@
+"""One benchmark from request to report: check, load, ask, score, write RaLLe's files, track."""
+
+from rallebench.benchmark.checking import check_chain
+from rallebench.benchmark.overrides import MAX_K, with_overrides
+from rallebench.benchmark.planning import PACKAGES, Plan, fresh_name, prepare, run_spec
+from rallebench.benchmark.running import HEADLINE, Finished, Phase, Stage, execute, finish
+
+__all__ = [
+    "HEADLINE",
+    "MAX_K",
+    "PACKAGES",
+    "Finished",
+    "Phase",
+    "Plan",
+    "Stage",
+    "check_chain",
+    "execute",
+    "finish",
+    "fresh_name",
+    "prepare",
+    "run_spec",
+    "with_overrides",
+]

@@ -1,0 +1,147 @@
+"""A plan → a scored run folder: load, ask, score, write RaLLe's files, track."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+from rallebench.bench.memo import Memo
+from rallebench.bench.perform import Backends
+from rallebench.bench.ralle_files import write_ralle_files
+from rallebench.bench.runner import Progress, work
+from rallebench.bench.score import score_episode, score_run
+from rallebench.bench.store import RunFolder
+from rallebench.benchmark.planning import Plan, run_spec
+from rallebench.benchmark.warnings import judgements, unread, warnings_of
+from rallebench.catalog import chain_from_json
+from rallebench.chain.chain import as_flow
+from rallebench.chain.ralle import experiment_to_json
+from rallebench.errors import RalleError
+from rallebench.types import Chain, Episode
+from rallebench.workspace import Workspace
+
+HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
+"""The metrics that are shown while a run goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A benchmark entered a phase: loading, running, scoring, tracking."""
+
+    name: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A benchmark ended; ``warnings`` are sentences for the user."""
+
+    folder: RunFolder
+    report: Mapping[str, Any]
+    state: str
+    warnings: tuple[str, ...] = ()
+
+
+Stage = Union[Phase, Progress, Finished]
+
+
+def execute(
+    workspace: Workspace,
+    plan: Plan,
+    load: Callable[[Chain], Iterator[str | Backends]],
+    memo: Callable[[], Memo | None],
+    track: Callable[[RunFolder], str],
+    opened: Callable[[RunFolder], None] = lambda folder: None,
+) -> Generator[Stage, None, None]:
+    """Run a plan, yielding phases and progress; Finished is last. Raises RalleError; what was answered is kept.
+
+    ``memo`` is opened only when all is loaded: a request that is refused before writes nothing.
+    """
+    backends = Backends()
+    for piece in load(plan.chain):
+        if isinstance(piece, Backends):
+            backends = piece
+        else:
+            yield Phase("loading", piece)
+    spec = run_spec(plan, backends)
+    if plan.resume:
+        folder = RunFolder.open(workspace.runs, plan.name)
+        folder.check_same(spec)
+    remembered = memo()
+    if not plan.resume:
+        folder = RunFolder.create(workspace.runs, plan.name, spec, (dict(e.record) for e in plan.examples))
+    lock = folder.lock()
+    try:
+        folder.forget_stop()
+        opened(folder)
+        warnings = warnings_of(plan, backends)
+        judged = judgements(plan, backends)
+        yield Phase("running", " ".join(warnings))
+        yield from work(
+            folder,
+            lambda question: as_flow(plan.chain, question),
+            [example.question for example in plan.examples],
+            backends,
+            memo=remembered,
+            batch_size=plan.batch_size,
+            max_errors=plan.max_errors,
+            observe=_observer(plan),
+        )
+        warnings += unread(judged, judgements(plan, backends))
+        yield Phase("scoring")
+        report = finish(folder, plan.metrics)
+        stopped = not report["complete"]
+        if plan.track:
+            yield Phase("tracking")
+            warnings += tuple(filter(None, [track(folder)]))
+        state = "stopped" if stopped else "done"
+        _end(folder, report, state, warnings)
+        yield Finished(folder, report, state, warnings)
+    except (KeyboardInterrupt, GeneratorExit):
+        _ended_early(folder, plan, "stopped", "Stopped by you.")
+        raise
+    except BaseException as error:
+        _ended_early(folder, plan, "failed", str(error) or type(error).__name__)
+        raise
+    finally:
+        lock.release()
+
+
+def _observer(plan: Plan) -> Callable[[Episode], dict[str, float | None]]:
+    """A few metrics of each episode as it ends, for whoever watches."""
+    names = [name for name in HEADLINE if name in plan.metrics]
+    gold = {example.question.qid: example for example in plan.examples}
+    return lambda episode: {s.metric: s.value for s in score_episode(episode, gold[episode.qid], names)}
+
+
+def finish(folder: RunFolder, metrics: tuple[str, ...]) -> dict[str, Any]:
+    """Score what is there and write RaLLe's files."""
+    report = score_run(folder, metrics)
+    spec = folder.spec()
+    chain = chain_from_json(spec["spec"]["settings"]["chain"])
+    config = experiment_to_json(
+        chain, spec["spec"]["dataset"], spec["spec"]["limit"] or -1, spec["batch_size"]
+    )
+    write_ralle_files(folder.path, folder.records(), folder.episodes(), report, chain, config)
+    return report
+
+
+def _end(folder: RunFolder, report: Mapping[str, Any], state: str, warnings: tuple[str, ...]) -> None:
+    folder.set_state(
+        state,
+        done=report["n_done"],
+        total=report["n"],
+        errors=report["n_errors"],
+        seconds=report["seconds"],
+        message=" ".join(warnings),
+    )
+
+
+def _ended_early(folder: RunFolder, plan: Plan, state: str, message: str) -> None:
+    """Whatever was answered is scored, so that a stopped night still has its numbers."""
+    report: Mapping[str, Any] = {"n_done": 0, "n": len(plan.examples), "n_errors": 0, "seconds": 0.0}
+    with contextlib.suppress(RalleError):
+        report = finish(folder, plan.metrics)
+    _end(folder, report, state, (message,))

@@ -1,0 +1,48 @@
+"""What one server takes, learnt from what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.llms._openai.forms import Form
+
+
+class Dialect:
+    """What one server was found not to take, and how it is asked instead.
+
+    Threads may share it: each thing is learnt once, and learning it twice does no harm.
+    """
+
+    def __init__(self, max_tokens_field: str) -> None:
+        self._automatic = max_tokens_field == "auto"
+        self._limit_field = "max_tokens" if self._automatic else max_tokens_field
+        self._ask_for_usage = True
+        self._formats_refused: dict[str, str] = {}
+
+    def fit(self, body: Mapping[str, Any], stream: bool) -> dict[str, Any]:
+        """``body`` in the fields that this server takes."""
+        sent = dict(body)
+        if "max_tokens" in sent and self._limit_field != "max_tokens":
+            sent[self._limit_field] = sent.pop("max_tokens")
+        if stream and self._ask_for_usage:
+            sent["stream_options"] = {"include_usage": True}
+        return {**sent, "stream": stream}
+
+    def why_no_format(self, form: Form) -> str:
+        """What the server said when it refused this form of an answer, '' if it did not."""
+        return self._formats_refused.get(form.digest, "")
+
+    def learn_no_format(self, form: Form, said: str) -> None:
+        """Remember that this form is refused, and that the same request without it is not."""
+        self._formats_refused[form.digest] = said
+
+    def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
+        """Remember what the server refused; True if the request can now be asked differently."""
+        if "stream_options" in sent and "stream_options" in said:
+            self._ask_for_usage = False
+            return True
+        if self._automatic and "max_tokens" in sent and "max_completion_tokens" in said:
+            self._limit_field = "max_completion_tokens"
+            return True
+        return False

@@ -1,0 +1,88 @@
+"""The form that an answer should have: asked of the server, else in the prompt, and checked in any case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Set
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rallebench.errors import BackendError
+from rallebench.llms._structured import calls_of, check_schema, fault_of, json_of, schema_of
+from rallebench.types import Reply, digest
+
+NO_COUNTS = "The server reported no token counts."
+
+
+@dataclass(frozen=True)
+class Form:
+    """A JSON schema that the answer should fit."""
+
+    schema: Mapping[str, Any]
+    digest: str
+
+
+def form_of(name: str, body: Mapping[str, Any]) -> Form | None:
+    """The form that ``response_format`` asks for, if any. Raises UsageError for a wrong one."""
+    schema = schema_of(name, body.get("response_format"))
+    return None if schema is None else Form(schema, digest(schema))
+
+
+def in_prompt(body: Mapping[str, Any], form: Form) -> dict[str, Any]:
+    """``body`` with the form in its last message instead of in ``response_format``."""
+    schema = json.dumps(form.schema, ensure_ascii=False)
+    wish = f"Answer with JSON alone, which must fit this JSON schema:\n{schema}"
+    *before, last = body["messages"]
+    if last["role"] in ("user", "system"):
+        messages = [*before, {**last, "content": f"{last['content']}\n\n{wish}"}]
+    else:
+        messages = [*before, last, {"role": "user", "content": wish}]
+    return {**{key: value for key, value in body.items() if key != "response_format"}, "messages": messages}
+
+
+def in_form(reply: Reply, form: Form | None, refused: str) -> Reply:
+    """The reply with nothing but the JSON, where it holds JSON that fits; its note says what does not.
+
+    ``refused``: what the server said when it refused ``response_format``.
+    """
+    if form is None:
+        return reply
+    said = []
+    if refused:
+        said.append(f"The server takes no response_format {refused}; the schema was put into the prompt.")
+    if not reply.tool_calls or reply.text:
+        if fault := fault_of(reply.text, form.schema):
+            said.append(fault)
+        else:
+            reply = replace(reply, text=_json_alone(reply.text, form))
+    return noted(reply, *said)
+
+
+def _json_alone(text: str, form: Form) -> str:
+    with suppress(ValueError, RecursionError):
+        json.loads(text)
+        return text
+    with suppress(BackendError):
+        value = json_of(text)
+        if not check_schema(value, form.schema):
+            return json.dumps(value, ensure_ascii=False)
+    return text
+
+
+def with_calls(reply: Reply, tools: Set[str], streamed: bool) -> Reply:
+    """The reply to a request that offers ``tools``; calls of them that the server left in the text are read from there.
+
+    They are taken out of it, unless it was handed out already (``streamed``).
+    """
+    if not tools or reply.tool_calls or not reply.text:
+        return reply
+    text, calls = calls_of(reply.text)
+    if not calls or not tools >= {call.name for call in calls}:
+        return reply
+    return replace(reply, text=reply.text if streamed else text, tool_calls=calls)
+
+
+def noted(reply: Reply, *said: str) -> Reply:
+    """The reply with more said in its note."""
+    return replace(reply, note=" ".join(filter(None, (reply.note, *said))))

@@ -1,0 +1,134 @@
+"""Messages → the text that the model reads: through its chat template, or plainly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from rallebench.types import Message, ToolCall, ToolSpec
+
+_PROBE = "rallebench probes this"
+
+SCHEMA_NOTE = "Answer with JSON that fits this JSON schema, and with nothing else:\n"
+"""What stands before the schema in a prompt."""
+
+
+def in_template(
+    tokenizer: Any,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec] = (),
+    extra: Mapping[str, Any] | None = None,
+) -> str:
+    """The prompt as the tokenizer's chat template writes it; raises what the template raises.
+
+    A message of role ``tool`` keeps it where tools are given, or where it answers a call; else it is the user's.
+    """
+    names = {call.id: call.name for message in messages for call in message.tool_calls}
+    turns = [_turn(message, bool(tools), names) for message in messages]
+    known = {"tools": [_function(tool) for tool in tools]} if tools else {}
+    return str(
+        tokenizer.apply_chat_template(
+            turns, tokenize=False, add_generation_prompt=True, **{**(extra or {}), **known}
+        )
+    )
+
+
+def _turn(message: Message, tools: bool, names: Mapping[str, str]) -> dict[str, Any]:
+    turn: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        turn["tool_calls"] = [_call(call) for call in message.tool_calls]
+    if message.role == "tool" and message.tool_call_id:
+        turn["tool_call_id"] = message.tool_call_id
+        turn["name"] = names.get(message.tool_call_id, "")
+    elif message.role == "tool" and not tools:
+        turn["role"] = "user"
+    return turn
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    arguments: Any = call.arguments
+    with suppress(ValueError):  # templates write the object, and text that is none as it stands
+        arguments = json.loads(call.arguments)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def plain(messages: Sequence[Message]) -> str:
+    """Messages as one text for a model without a chat template; a lone prompt stays as it is.
+
+    >>> plain([Message("system", "Be brief."), Message("user", "Who?")])
+    'Be brief.\\n\\nWho?'
+    >>> plain([Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "Who?")])
+    'User: Hi\\nAssistant: Hello\\nUser: Who?\\nAssistant:'
+    """
+    system = [message.content for message in messages if message.role == "system"]
+    turns = [message for message in messages if message.role != "system"]
+    if len(turns) > 1:
+        lines = [f"{message.role.capitalize()}: {message.content}" for message in turns]
+        return "\n\n".join([*system, "\n".join([*lines, "Assistant:"])])
+    return "\n\n".join([*system, *(message.content for message in turns)])
+
+
+def folded(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """System messages put before the next user message, with a blank line between.
+
+    >>> [(m.role, m.content) for m in folded([Message("system", "Be brief."), Message("user", "Who?")])]
+    [('user', 'Be brief.\\n\\nWho?')]
+    """
+    kept: list[Message] = []
+    system: list[str] = []
+    for message in messages:
+        if message.role == "system":
+            system.append(message.content)
+        elif message.role == "user" and system:
+            kept.append(replace(message, content="\n\n".join([*system, message.content])))
+            system = []
+        else:
+            kept.append(message)
+    return (*kept, *(Message("user", text) for text in system))
+
+
+def with_schema(messages: Sequence[Message], schema: str, chat: bool) -> tuple[Message, ...]:
+    """The messages with the schema (JSON text) asked for: after the last user message of a chat.
+
+    Before a plain prompt: its last line is often the beginning of the answer.
+
+    >>> [message.content for message in with_schema([Message("user", "Who?")], "{}", chat=True)]
+    ['Who?\\n\\nAnswer with JSON that fits this JSON schema, and with nothing else:\\n{}']
+    """
+    asked = SCHEMA_NOTE + schema
+    places = [place for place, message in enumerate(messages) if message.role == "user"]
+    if not chat or not places:
+        return (Message("system", asked), *messages)
+    last = messages[places[-1]]
+    told = replace(last, content=f"{last.content}\n\n{asked}")
+    return (*messages[: places[-1]], told, *messages[places[-1] + 1 :])
+
+
+def has_system_role(tokenizer: Any, extra: Mapping[str, Any]) -> bool:
+    """Whether the chat template writes a system message: some refuse one, some leave it out."""
+    messages = (Message("system", _PROBE), Message("user", "a"))
+    return _PROBE in _tried(tokenizer, messages, (), extra)
+
+
+def has_tools(tokenizer: Any, extra: Mapping[str, Any]) -> bool:
+    """Whether the chat template writes the tools that may be called."""
+    tool = ToolSpec("probe", _PROBE, {"type": "object", "properties": {}})
+    return _PROBE in _tried(tokenizer, (Message("user", "a"),), (tool,), extra)
+
+
+def _tried(
+    tokenizer: Any, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
+) -> str:
+    try:
+        return in_template(tokenizer, messages, tools, extra)
+    except Exception:  # a template is a program of the model's maker and may raise anything
+        return ""
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    parameters = dict(tool.parameters) or {"type": "object", "properties": {}}
+    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
+    return {"type": "function", "function": function}

@@ -1,0 +1,159 @@
+"""A metric's card: what its docstring says in words, beside the traits that the code itself decides on.
+
+A docstring has this form; its first line is the definition, the sections come last, in this order, and
+*Over all answers* and *Option* only where there is such a thing::
+
+    1 if the answer equals an accepted answer, else 0.
+
+    More about it, if there is more to say.
+
+    Normalisation: none.
+    Not scored: never.
+    Over all answers: the same of all answers at once.
+    Option: which tokens are compared.
+    Source: Who, year, where.
+    Traps: What a reader of the number should know.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SECTIONS = {
+    "Normalisation": "normalisation",
+    "Not scored": "not_scored",
+    "Over all answers": "over_all",
+    "Option": "option",
+    "Source": "source",
+    "Traps": "traps",
+}
+NEEDS = {"answers": "accepted answers", "provenance": "gold pages"}
+TOOLS = {"encoder": "an encoder", "model": "a model"}
+
+_SECTION = re.compile(rf"^({'|'.join(SECTIONS)}): *", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a reader of a number should know.
+
+    ``needs``: what the gold must hold, joined with ``+``; ``wants``: what it must hold in that, or '';
+    ``tool``: what has to be loaded besides, or ''.
+    ``higher_is_better`` is None where neither direction is good. ``range``: None is no bound. ``over_all``:
+    the figure over all answers at once that stands beside the mean, or ''. ``option``: what may follow the
+    name after a colon, or ''. ``k``: the cut-off, None without one.
+    """
+
+    name: str
+    label: str
+    definition: str
+    details: str
+    normalisation: str
+    not_scored: str
+    over_all: str
+    option: str
+    source: str
+    traps: str
+    needs: str
+    wants: str
+    tool: str
+    higher_is_better: bool | None
+    unit: str
+    range: tuple[float | None, float | None]
+    k: int | None
+
+    @property
+    def direction(self) -> str:
+        """``higher is better``, ``lower is better`` or ``neither direction is better``."""
+        if self.higher_is_better is None:
+            return "neither direction is better"
+        return "higher is better" if self.higher_is_better else "lower is better"
+
+    @property
+    def bounds(self) -> str:
+        """The range in words."""
+        low, high = self.range
+        if low is not None and high is not None:
+            return f"{low:g} to {high:g}"
+        return "any number" if low is None else f"{low:g} or more"
+
+    @property
+    def needed(self) -> str:
+        """What the gold must hold and what has to be loaded, in words."""
+        parts = [self.wants] if self.wants else [NEEDS.get(part, part) for part in self.needs.split("+") if part]
+        return ", ".join([*parts, TOOLS[self.tool]] if self.tool else parts) or "nothing"
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field, ``range`` as a list, and the three above in words."""
+        words = {"direction": self.direction, "bounds": self.bounds, "needed": self.needed}
+        return {**asdict(self), "range": list(self.range), **words}
+
+    def text(self) -> str:
+        """The card as a person reads it, fact by fact; facts that do not apply are left out."""
+        facts = {
+            "Definition": self.definition,
+            "Details": self.details,
+            "Normalisation": self.normalisation,
+            "Direction": self.direction,
+            "Range": f"{self.bounds} ({self.unit})",
+            "Needs": self.needed,
+            "Not scored": self.not_scored,
+            "Over all": self.over_all,
+            "Option": self.option,
+            "Source": self.source,
+            "Beware": self.traps,
+        }
+        folded = [
+            textwrap.fill(f"{name + ':':<15}{' '.join(fact.split())}", 100, initial_indent="  ", subsequent_indent=" " * 17)
+            for name, fact in facts.items()
+            if fact
+        ]
+        return "\n".join([f"{self.name} — {self.label}", *folded])
+
+
+def parse(doc: str) -> dict[str, str]:
+    """The words of a docstring: ``definition``, ``details`` and its sections, '' where one is absent.
+
+    >>> found = parse("One.\\n\\nMore.\\n\\nNormalisation: none.\\nTraps: a long\\n    one.")
+    >>> found["definition"], found["details"], found["traps"], found["source"]
+    ('One.', 'More.', 'a long one.', '')
+    """
+    text = inspect.cleandoc(doc)
+    heads = list(_SECTION.finditer(text))
+    definition, _, details = text[: heads[0].start() if heads else None].strip().partition("\n")
+    found = {"definition": definition, "details": details.strip(), **dict.fromkeys(SECTIONS.values(), "")}
+    for head, after in zip(heads, [*heads[1:], None]):
+        body = text[head.end() : after.start() if after else None]
+        found[SECTIONS[head[1]]] = " ".join(body.split())
+    return found
+
+
+def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Card:
+    """The card of a registered metric; what its docstring leaves out is looked for among the traits."""
+    words = parse(doc)
+    found = {key: words[key] or str(traits.get(key, "")) for key in words}
+    low, high = traits.get("range", (None, None))
+    return Card(
+        name=name,
+        label=traits.get("label", name),
+        definition=about or found["definition"],
+        details=found["details"],
+        normalisation=found["normalisation"] or "none: no texts are compared.",
+        not_scored=found["not_scored"] or ("no gold." if traits.get("needs") else "where it is not known."),
+        over_all=found["over_all"],
+        option=found["option"],
+        source=found["source"],
+        traps=found["traps"],
+        needs=traits.get("needs", ""),
+        wants=traits.get("wants", ""),
+        tool=traits.get("tool", ""),
+        higher_is_better=traits.get("higher_is_better", True),
+        unit=traits.get("unit", ""),
+        range=(low, high),
+        k=traits.get("k"),
+    )

@@ -1,0 +1,161 @@
+"""BERTScore (Zhang et al. 2020, arXiv:1904.09675) with a model from a folder.
+
+Each token is matched with the most similar token of the other text by the cosine of their contextual
+embeddings. The tests hold it to the package bert-score 0.3.13, which would fetch models by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.encoders.minilm import model_folder
+from rallebench.errors import BadFileError, NotFoundError, UsageError
+from rallebench.metrics import OpenEncoder, Pairs, register_batch
+from rallebench.metrics._reading import answer_of
+
+TEXTS_AT_ONCE = 32
+_one_load = threading.Lock()
+
+
+def parse_option(option: str) -> tuple[str, int | None]:
+    """The folder and the layer that ``FOLDER?layer=N`` names; the last layer is None.
+
+    >>> parse_option("/models/roberta-large?layer=17"), parse_option("")
+    (('/models/roberta-large', 17), ('', None))
+    """
+    folder, _, setting = option.partition("?")
+    if not setting:
+        return folder, None
+    key, _, value = setting.partition("=")
+    if key != "layer" or not value.isascii() or not value.isdigit():
+        raise UsageError(f"BERTScore's {option!r} is not FOLDER or FOLDER?layer=N.")
+    return folder, int(value)
+
+
+def check_option(option: str) -> None:
+    """Raise UsageError unless ``option`` is FOLDER or FOLDER?layer=N with a model's folder."""
+    folder, _ = parse_option(option)
+    if folder and not (Path(folder) / "config.json").is_file():
+        raise NotFoundError(f"There is no folder {folder!r} with a model; give one that holds its config.json.")
+
+
+@register_batch(
+    "bertscore",
+    needs="answers",
+    higher_is_better=True,
+    label="BERTScore",
+    unit="fraction",
+    range=(-1, 1),
+    tool="model",
+    check=check_option,
+)
+def bertscore(pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None) -> list[float | None]:
+    """F-measure of greedily matched contextual token embeddings with the best-fitting accepted answer.
+
+    Without idf weights and without rescaling. An empty answer scores 0.
+
+    Normalisation: none but the model's own tokenizer; texts are cut at its longest input.
+    Not scored: the gold has no answers.
+    Option: a folder with a Hugging Face model, and the layer, as in FOLDER?layer=17; the embedded MiniLM and the
+        last layer without one.
+    Source: Zhang et al. 2020, arXiv:1904.09675.
+    Traps: Published values are of roberta-large, layer 17 (Chinese: bert-base-chinese, layer 8); values of other
+        models and layers cannot be compared. Unrelated texts score far above 0. CRUD-RAG's "bertScore" is
+        similarity, not this.
+    """
+    asked = [
+        (number, answer_of(episode), alias)
+        for number, (episode, gold) in enumerate(pairs)
+        if answer_of(episode)
+        for alias in gold.answers
+    ]
+    found: list[float | None] = [0.0 if gold.answers else None for _, gold in pairs]
+    if not asked:
+        return found
+    # Like lengths together, so that little is padded; the longest first, so that memory runs out at once or never.
+    asked.sort(key=lambda row: (-max(len(row[1]), len(row[2])), row))
+    model = _model(*parse_option(option))
+    scores: dict[int, list[float]] = {}
+    for start in range(0, len(asked), TEXTS_AT_ONCE):
+        rows = asked[start : start + TEXTS_AT_ONCE]
+        values = model.scores([said for _, said, _ in rows], [wanted for _, _, wanted in rows])
+        for (number, _, _), value in zip(rows, values):
+            scores.setdefault(number, []).append(value)
+    for number, values_of in scores.items():
+        found[number] = max(values_of)
+    return found
+
+
+@dataclass(frozen=True)
+class _Model:
+    tokenizer: Any
+    model: Any
+    layer: int
+    longest: int
+
+    def scores(self, said: Sequence[str], wanted: Sequence[str]) -> Iterator[float]:
+        """F of each pair."""
+        texts = list(dict.fromkeys((*said, *wanted)))
+        vectors = dict(zip(texts, self._embedded(texts)))
+        for one, other in zip(said, wanted):
+            yield _f(vectors[one], vectors[other])
+
+    def _embedded(self, texts: Sequence[str]) -> list[tuple[Any, Any]]:
+        """Per text float32 (tokens, dim) unit vectors, and which of them are no special tokens."""
+        import torch
+
+        clean = [text.strip().encode("utf-8", "replace").decode("utf-8") for text in texts]
+        special = {self.tokenizer.sep_token_id, self.tokenizer.cls_token_id}
+        with _one_load:  # a fast tokenizer keeps how it cuts and pads in itself
+            features = self.tokenizer(
+                clean, padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
+            ).to(self.model.device)
+        with torch.inference_mode():
+            hidden = self.model(**features, output_hidden_states=True).hidden_states[self.layer].float().cpu()
+        found = []
+        for row, (ids, mask) in enumerate(zip(features["input_ids"].cpu(), features["attention_mask"].cpu())):
+            real = mask.bool()
+            unit = torch.nn.functional.normalize(hidden[row][real], dim=-1)
+            counts = torch.tensor([int(i) not in special for i in ids[real]], dtype=torch.bool)
+            found.append((unit, counts))
+        return found
+
+
+def _f(said: tuple[Any, Any], wanted: tuple[Any, Any]) -> float:
+    # As in the package, special tokens do not count themselves, but a token may be matched with one.
+    (left, left_counts), (right, right_counts) = said, wanted
+    if not left_counts.any() or not right_counts.any():
+        return 0.0
+    cosines = left @ right.T
+    precision = float(cosines.max(dim=1).values[left_counts].mean())
+    recall = float(cosines.max(dim=0).values[right_counts].mean())
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+@functools.lru_cache(maxsize=1)
+def _model(folder: str, layer: int | None) -> _Model:
+    check_option(folder)
+    path = Path(folder) if folder else model_folder()
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(path), local_files_only=True)
+        model = AutoModel.from_pretrained(str(path), local_files_only=True).eval()
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise BadFileError(f"The folder {path} holds no model that can be loaded: {reason}") from None
+    layers = int(model.config.num_hidden_layers)
+    if layer is not None and layer > layers:
+        raise UsageError(f"The model in {path} has {layers} layers, not {layer}.")
+    if torch.cuda.is_available():
+        model = model.to("cuda")
+    longest = int(tokenizer.model_max_length)
+    if longest > 1_000_000:  # the tokenizer does not say; RoBERTa counts two positions that no token can have
+        longest = int(getattr(model.config, "max_position_embeddings", 512)) - 2
+    return _Model(tokenizer, model, layers if layer is None else layer, longest)

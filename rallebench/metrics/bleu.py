@@ -1,0 +1,144 @@
+"""BLEU and chrF by sacrebleu: of each answer, and of all answers at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rallebench.errors import MissingPackageError, UsageError
+from rallebench.metrics import METRICS, Pairs
+from rallebench.metrics._reading import answer_of
+from rallebench.metrics.words import has_cjk, jieba_words
+from rallebench.types import Episode, Gold
+
+TOKENIZERS = ("13a", "zh", "char", "jieba")
+
+
+def check_tokenizer(option: str) -> None:
+    """Raise UsageError for a tokenizer that nobody knows."""
+    if option not in TOKENIZERS:
+        raise UsageError(f"There is no tokenizer {option!r} for BLEU; choose {', '.join(TOKENIZERS[:-1])} or jieba.")
+
+
+def bleu_corpus(pairs: Pairs, option: str = "") -> float | None:
+    """Corpus BLEU of all answers, each against all its accepted answers; None without a pair that has one."""
+    rows = [_tokenized(answer_of(episode), gold.answers, option) for episode, gold in pairs if gold.answers]
+    return _corpus(_bleu(), rows)
+
+
+def chrf_corpus(pairs: Pairs, option: str = "") -> float | None:
+    """Corpus chrF of all answers, each against all its accepted answers; None without a pair that has one."""
+    rows = [(answer_of(episode), list(gold.answers)) for episode, gold in pairs if gold.answers]
+    return _corpus(_chrf(), rows)
+
+
+@METRICS.register(
+    "bleu",
+    needs="answers",
+    higher_is_better=True,
+    label="BLEU",
+    unit="fraction",
+    range=(0, 1),
+    check=check_tokenizer,
+    over_all=bleu_corpus,
+)
+def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
+    """Sentence BLEU of the answer against all accepted answers at once: 1- to 4-grams with brevity penalty.
+
+    As sacrebleu has it for one sentence: exponential smoothing, orders the answer is too short for left out.
+    An empty answer scores 0.
+
+    Normalisation: none but tokens: sacrebleu's 13a, or zh (each Chinese character by itself) where the answer or
+        an accepted one holds a Chinese character. Case counts.
+    Not scored: the gold has no answers.
+    Over all answers: corpus BLEU, the figure that papers print; the n-grams of all answers are counted together.
+    Option: 13a, zh, char or jieba, for all texts alike.
+    Source: Papineni et al. 2002; sacrebleu 2.6, Post 2018, arXiv:1804.08771.
+    Traps: From 0 to 1 here, from 0 to 100 in papers. The mean over answers is not corpus BLEU. With several
+        accepted answers n-grams of all of them count.
+    """
+    if not gold.answers:
+        return None
+    said, wanted = _tokenized(answer_of(episode), gold.answers, option)
+    return _fraction(_bleu().sentence_score(said, wanted)) if said else 0.0
+
+
+@METRICS.register(
+    "chrf",
+    needs="answers",
+    higher_is_better=True,
+    label="chrF",
+    unit="fraction",
+    range=(0, 1),
+    over_all=chrf_corpus,
+)
+def chrf(episode: Episode, gold: Gold) -> float | None:
+    """F-score of the 1- to 6-grams of characters with the best-fitting accepted answer, recall weighing double.
+
+    An empty answer scores 0.
+
+    Normalisation: white space is dropped; case and punctuation count.
+    Not scored: the gold has no answers.
+    Over all answers: corpus chrF, the n-grams of all answers counted together.
+    Source: Popović 2015; sacrebleu 2.6, Post 2018, arXiv:1804.08771.
+    Traps: From 0 to 1 here, from 0 to 100 in papers. Unrelated texts of one language share characters and score
+        about 0.1 to 0.2, not 0.
+    """
+    if not gold.answers:
+        return None
+    said = answer_of(episode)
+    return _fraction(_chrf().sentence_score(said, list(gold.answers))) if said else 0.0
+
+
+def _fraction(score: Any) -> float:
+    return min(1.0, float(score.score) / 100)  # a sum of logarithms may give 100.00000000000004
+
+
+def _corpus(measure: Any, rows: Sequence[tuple[str, list[str]]]) -> float | None:
+    if not rows:
+        return None
+    width = max(len(wanted) for _, wanted in rows)
+    streams = [[wanted[i] if i < len(wanted) else None for _, wanted in rows] for i in range(width)]
+    return _fraction(measure.corpus_score([said for said, _ in rows], streams))
+
+
+def _tokenized(said: str, wanted: Sequence[str], option: str) -> tuple[str, list[str]]:
+    """The texts with a space between tokens."""
+    rule = option or ("zh" if any(map(has_cjk, (said, *wanted))) else "13a")
+    tokenize = _tokenizer(rule)
+    return tokenize(said), [tokenize(text) for text in wanted]
+
+
+@functools.lru_cache(maxsize=8)
+def _tokenizer(name: str) -> Callable[[str], str]:
+    check_tokenizer(name)
+    if name == "jieba":
+        return lambda text: " ".join(word for word in jieba_words(text) if not word.isspace())
+    _sacrebleu()
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+    from sacrebleu.tokenizers.tokenizer_char import TokenizerChar
+    from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
+
+    kinds: dict[str, Any] = {"13a": Tokenizer13a, "zh": TokenizerZh, "char": TokenizerChar}
+    tokenizer = kinds[name]()
+    # sacrebleu drops the white space at the end of a text before it looks for tokens.
+    return lambda text: str(tokenizer(text.rstrip()))
+
+
+@functools.lru_cache(maxsize=1)
+def _bleu() -> Any:
+    return _sacrebleu().BLEU(tokenize="none", effective_order=True, force=True)
+
+
+@functools.lru_cache(maxsize=1)
+def _chrf() -> Any:
+    return _sacrebleu().CHRF()
+
+
+def _sacrebleu() -> Any:
+    try:
+        from sacrebleu import metrics
+    except ImportError:
+        raise MissingPackageError("sacrebleu", "and BLEU and chrF are computed by it") from None
+    return metrics

@@ -1,0 +1,84 @@
+"""Metrics over a whole run: each question's value, or why there is none, and figures over all answers at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.metrics import OpenEncoder, Pairs, metric, read_card
+from rallebench.registry import Entry
+from rallebench.types import Episode, Gold
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A metric over the questions of a run, in their order.
+
+    ``values``: None is *not scored*, and then ``notes`` says why ('' beside a number). ``over_all``: the
+    figure over all scored answers at once, such as corpus BLEU, which is no mean; None where a metric has none.
+    """
+
+    values: tuple[float | None, ...]
+    notes: tuple[str, ...]
+    over_all: float | None = None
+
+
+def columns(
+    names: Sequence[str], pairs: Pairs, encoders: OpenEncoder | None = None
+) -> dict[str, Column]:
+    """Canonical name → Column, for ``pairs`` of an episode and its gold.
+
+    A failed question is not scored, and a value that is no number (NaN, infinite) is none. ``encoders``
+    opens an encoder by its name; without it they are opened anew. Raises as ``metric`` does, and what a
+    metric raises that cannot have its model.
+    """
+    entries = list({entry.name: entry for entry in map(metric, names)}.values())
+    singly = [entry for entry in entries if "batch" not in entry.traits]
+    # Question by question: the metrics of one answer share what they make of its text.
+    rows = [[None if episode.error else e.value(episode, gold) for e in singly] for episode, gold in pairs]
+    values: dict[str, list[float | None]] = {e.name: [row[i] for row in rows] for i, e in enumerate(singly)}
+    for entry in entries:
+        if "batch" in entry.traits:
+            values[entry.name] = _batch(entry, pairs, encoders)
+    return {entry.name: _column(entry, pairs, values[entry.name]) for entry in entries}
+
+
+def why_not_scored(name: str, episode: Episode, gold: Gold) -> str:
+    """Why a question has no value under a metric: it failed, its gold lacks something, or the card's reason."""
+    if episode.error:
+        return episode.error
+    card = read_card(name)
+    missing = [part for part in card.needs.split("+") if part and not getattr(gold, part)]
+    return f"no gold {' or '.join(missing)}" if missing else f"not scored: {card.not_scored}"
+
+
+def _batch(entry: Entry[Any], pairs: Pairs, encoders: OpenEncoder | None) -> list[float | None]:
+    asked = [number for number, (episode, _) in enumerate(pairs) if not episode.error]
+    found: list[float | None] = [None] * len(pairs)
+    scored = entry.traits["batch"]([pairs[n] for n in asked], entry.traits.get("chosen", ""), encoders)
+    if len(scored) != len(asked):
+        raise ValueError(f"The metric {entry.name!r} gave {len(scored)} values for {len(asked)} answers.")
+    for number, value in zip(asked, scored):
+        found[number] = value
+    return found
+
+
+def _column(entry: Entry[Any], pairs: Pairs, found: Sequence[float | None]) -> Column:
+    values: list[float | None] = []
+    notes: list[str] = []
+    for (episode, gold), value in zip(pairs, found):
+        if value is None:
+            values.append(None)
+            notes.append(why_not_scored(entry.name, episode, gold))
+        elif math.isfinite(value):
+            values.append(float(value))
+            notes.append("")
+        else:
+            values.append(None)
+            notes.append(f"not scored: the value is no number ({value})")
+    over_all = entry.traits.get("over_all")
+    scored = [pair for pair, value in zip(pairs, values) if value is not None]
+    together = over_all(scored, entry.traits.get("chosen", "")) if over_all and scored else None
+    return Column(tuple(values), tuple(notes), together)

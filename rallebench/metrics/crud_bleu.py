@@ -1,0 +1,74 @@
+"""BLEU as CRUD-RAG records it: of one answer, without brevity penalty and without smoothing, on jieba's words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from rallebench.metrics import METRICS
+from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics.words import jieba_words
+from rallebench.types import Episode, Gold
+
+ORDERS = 4
+
+
+def ngram_precision(said: str, wanted: str, order: int) -> float:
+    """The share of the answer's n-grams that the reference has, each at most as often as there.
+
+    >>> ngram_precision("a b", "a c", 1)
+    0.6666666666666666
+    """
+    left, right = _ngrams(jieba_words(said), order), _ngrams(jieba_words(wanted), order)
+    total = sum(left.values())
+    return sum((left & right).values()) / total if total else 0.0
+
+
+def bleu_average(said: str, wanted: str) -> float:
+    """The geometric mean of the four precisions; 0.0 if one of them is 0."""
+    found = [ngram_precision(said, wanted, order) for order in range(1, ORDERS + 1)]
+    return math.exp(sum(map(math.log, found)) / ORDERS) if min(found) > 0 else 0.0
+
+
+def _ngrams(tokens: tuple[str, ...], order: int) -> Counter[tuple[str, ...]]:
+    return Counter(zip(*(tokens[start:] for start in range(order))))
+
+
+_TRAITS: dict[str, Any] = {"needs": "answers", "higher_is_better": True, "unit": "fraction", "range": (0, 1)}
+
+
+@METRICS.register("bleu-avg", label="BLEU (CRUD-RAG)", **_TRAITS)
+def bleu_avg(episode: Episode, gold: Gold) -> float | None:
+    """The geometric mean of the 1- to 4-gram precisions against the best-fitting accepted answer, unpenalised.
+
+    An empty answer scores 0.
+
+    Normalisation: none; jieba's words in its default mode, punctuation and spaces among them.
+    Not scored: the gold has no answers.
+    Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043; BLEU: Papineni et al. 2002.
+    Traps: 0 if no four words in a row are shared, so always for answers of three words. A short answer is not
+        penalised. It is the mean over answers and no corpus BLEU; other tools print other numbers.
+    """
+    return best(bleu_average, answer_of(episode), gold)
+
+
+def _register(order: int) -> None:
+    def bleu_n(episode: Episode, gold: Gold) -> float | None:
+        return best(lambda said, wanted: ngram_precision(said, wanted, order), answer_of(episode), gold)
+
+    bleu_n.__doc__ = f"""The share of the answer's {order}-grams that the best-fitting accepted answer has.
+
+    A repeated one counts at most as often as there; an empty answer scores 0.
+
+    Normalisation: none; jieba's words in its default mode, punctuation and spaces among them.
+    Not scored: the gold has no answers.
+    Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043; BLEU: Papineni et al. 2002.
+    Traps: A precision: leaving out most of the answer costs nothing. An answer of fewer than {order} words scores 0.
+    """
+    bleu_n.__name__ = bleu_n.__qualname__ = f"bleu_{order}"
+    METRICS.register(f"bleu-{order}", label=f"BLEU-{order} precision", **_TRAITS)(bleu_n)
+
+
+for _order in range(1, ORDERS + 1):
+    _register(_order)

@@ -1,0 +1,36 @@
+"""How long an answer is."""
+
+from __future__ import annotations
+
+from rallebench.metrics import METRICS
+from rallebench.metrics._reading import answer_of
+from rallebench.metrics.words import count_words
+from rallebench.types import Episode, Gold
+
+
+@METRICS.register(
+    "length", needs="", higher_is_better=None, label="Length", unit="characters", range=(0, None)
+)
+def length(episode: Episode, gold: Gold) -> float | None:
+    """The number of characters of the answer.
+
+    Normalisation: white space at both ends is dropped, that inside counts.
+    Not scored: never; an empty answer has length 0.
+    Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043.
+    Traps: Unicode code points: an accent written by itself counts. A Chinese text says more in as many characters.
+    """
+    return float(len(answer_of(episode)))
+
+
+@METRICS.register(
+    "length_words", needs="", higher_is_better=None, label="Words", unit="words", range=(0, None)
+)
+def length_words(episode: Episode, gold: Gold) -> float | None:
+    """The number of words of the answer: what spaces part, or jieba's words where it holds Chinese characters.
+
+    Normalisation: a piece of punctuation only is no word.
+    Not scored: never; an empty answer has no words.
+    Source: this project.
+    Traps: Thai, Lao, Khmer and Burmese are written without spaces and not parted.
+    """
+    return float(count_words(answer_of(episode)))

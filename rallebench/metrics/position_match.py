@@ -1,0 +1,92 @@
+"""R-Eval's "relaxed F1" as its appendix states it: tokens that are equal at the same position."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rallebench.errors import BadFileError, NotFoundError
+from rallebench.metrics import METRICS
+from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics.words import has_cjk, jieba_words
+from rallebench.types import Episode, Gold
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def check_folder(option: str) -> None:
+    """Raise NotFoundError unless ``option`` is a folder."""
+    if not Path(option).is_dir():
+        raise NotFoundError(f"There is no folder {option!r} with a tokenizer; give one that holds its files.")
+
+
+@METRICS.register(
+    "position_match",
+    needs="answers",
+    higher_is_better=True,
+    label="Position match",
+    unit="fraction",
+    range=(0, 1),
+    check=check_folder,
+)
+def position_match(episode: Episode, gold: Gold, option: str = "") -> float | None:
+    """F-measure of tokens that equal the best-fitting accepted answer's token at the same position.
+
+    Precision is over the tokens of the answer, recall over those of the accepted answer; an empty answer scores 0.
+
+    Normalisation: none; tokens are words and single other characters, or jieba's words where a text holds Chinese.
+    Not scored: the gold has no answers.
+    Option: a folder with a tokenizer, for example GPT-2's, whose tokens are compared instead, as in the paper.
+    Source: R-Eval, Tu et al. 2024, appendix (its code computes f1_yes_no).
+    Traps: One word more at the start and nothing matches. With another tokenizer the numbers differ. R-Eval scores
+        the first accepted answer only.
+    """
+    return best(lambda said, wanted: position_score(*_tokens(option, said, wanted)), answer_of(episode), gold)
+
+
+def position_score(said: Sequence[object], wanted: Sequence[object]) -> float:
+    """F-measure of the equal positions of two token lists; 0.0 where none is equal.
+
+    >>> position_score(["a", "b", "c"], ["a", "x", "c", "d"])
+    0.5714285714285714
+    """
+    equal = sum(a == b for a, b in zip(said, wanted))
+    return 2 * equal / (len(said) + len(wanted)) if equal else 0.0
+
+
+def _tokens(folder: str, *texts: str) -> list[Sequence[object]]:
+    if folder:
+        encode = _encode(folder)
+        return [encode(text) for text in texts]
+    if any(map(has_cjk, texts)):
+        return [jieba_words(text) for text in texts]
+    return [_TOKEN.findall(text) for text in texts]
+
+
+@functools.lru_cache(maxsize=2)
+def _encode(folder: str) -> Callable[[str], list[int]]:
+    """A folder's tokenizer as text → ids, without special tokens."""
+    check_folder(folder)
+    whole = Path(folder) / "tokenizer.json"
+    try:
+        if whole.is_file():  # no need for the seconds that importing transformers takes
+            from tokenizers import Tokenizer
+
+            tokenizer = Tokenizer.from_file(str(whole))
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+            return lambda text: list(tokenizer.encode(_clean(text), add_special_tokens=False).ids)
+        from transformers import AutoTokenizer
+
+        slow = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        return lambda text: list(slow.encode(_clean(text), add_special_tokens=False))
+    except Exception as error:  # tokenizers raises bare Exceptions
+        reason = " ".join(str(error).split())[:200]
+        raise BadFileError(f"The folder {folder} holds no tokenizer that can be loaded: {reason}") from None
+
+
+def _clean(text: str) -> str:
+    # Surrogate halves, which JSON may hold, are no Unicode that a tokenizer takes.
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,158 @@
+"""The measures of information retrieval over a ranked list: a page, or a passage, is relevant or it is not.
+
+They differ from KILT's (rank_list.py), where what is counted is complete evidence sets. The tests hold them
+to ir_measures, which asks trec_eval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from rallebench.metrics import METRICS, register_at_k
+from rallebench.metrics._reading import page_ids, passage_ids
+from rallebench.types import Episode, Gold
+
+Ranked = Callable[[Sequence[str], Collection[str], int], float]
+
+ALL = 1_000_000_000
+"""A cut-off beyond every rank."""
+
+
+def success(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
+    """1.0 if one of the first k is relevant."""
+    return float(any(i in relevant for i in ids[:k]))
+
+
+def reciprocal_rank(ids: Sequence[str], relevant: Collection[str], k: int = ALL) -> float:
+    """1 / the first relevant rank, 0.0 beyond k.
+
+    >>> reciprocal_rank(["a", "b", "c"], {"c", "b"})
+    0.5
+    """
+    return next((1 / rank for rank, i in enumerate(ids[:k], 1) if i in relevant), 0.0)
+
+
+def precision(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
+    """The relevant ones among the first k, over k."""
+    return sum(i in relevant for i in ids[:k]) / k
+
+
+def recall(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
+    """The share of the relevant ones that are among the first k."""
+    return sum(i in relevant for i in ids[:k]) / len(relevant)
+
+
+def average_precision(ids: Sequence[str], relevant: Collection[str], k: int = ALL) -> float:
+    """The precision at the rank of each relevant one, summed and divided by how many there are.
+
+    >>> average_precision(["a", "x", "b"], {"a", "b"})
+    0.8333333333333333
+    """
+    found, total = 0, 0.0
+    for rank, i in enumerate(ids[:k], 1):
+        if i in relevant:
+            found += 1
+            total += found / rank
+    return total / len(relevant)
+
+
+def ndcg(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
+    """Gains of 1 with discount 1 / log2(rank + 1), over those of the best possible list.
+
+    >>> ndcg(["x", "a"], {"a"}, 5) == 1 / math.log2(3)
+    True
+    """
+    gain = sum(1 / math.log2(rank + 1) for rank, i in enumerate(ids[:k], 1) if i in relevant)
+    return gain / sum(1 / math.log2(rank + 1) for rank in range(1, min(k, len(relevant)) + 1))
+
+
+def mean_reciprocal_rank(ids: Sequence[str], relevant: Collection[str], k: int = ALL) -> float:
+    """The reciprocal rank of every relevant one, 0 for one not found, and their mean."""
+    return sum(1 / rank for rank, i in enumerate(ids[:k], 1) if i in relevant) / len(relevant)
+
+
+# ── pages and passages ───────────────────────────────────────────────────────
+
+_TREC = "trec_eval, as ir_measures 0.4 computes it"
+_CLEVERDON = "Cleverdon et al. 1966; " + _TREC
+
+# (name, label, definition with {a} for "a gold page" and {many} for "gold pages", function, source, more traps)
+_AT_K: tuple[tuple[str, str, str, Ranked, str, str], ...] = (
+    ("success", "Success", "1 if {a} is among the first k distinct {unit}s, else 0.", success, _TREC, ""),
+    ("mrr", "MRR", "1 divided by the rank of the first {gold} among the first k; 0 without one.",
+     reciprocal_rank, "Voorhees 1999, TREC-8 QA track; " + _TREC, "MRR is the mean of it. "),
+    ("ndcg", "nDCG", "The discounted gain of the {gold}s among the first k, over that of the best possible list.",
+     ndcg, "Järvelin and Kekäläinen 2002; " + _TREC,
+     "Every {gold} has gain 1, so graded judgements are not used; the discount is log2(rank + 1). "),
+    ("map", "MAP", "The precision at the rank of each {gold} among the first k, summed, over the number of {gold}s.",
+     average_precision, "Harman 1992, TREC-1; " + _TREC, "MAP is the mean of it. "),
+    ("precision", "Precision", "The {gold}s among the first k distinct {unit}s, divided by k.", precision, _CLEVERDON,
+     "The divisor is k even where fewer {unit}s were retrieved. "),
+    ("recall", "Recall", "The share of the {gold}s that are among the first k distinct {unit}s.", recall, _CLEVERDON,
+     "With k below the number of {gold}s it cannot reach 1. "),
+)  # fmt: skip
+_WHOLE: tuple[tuple[str, str, str, Ranked, str, str], ...] = (
+    ("mrr", "MRR", "1 divided by the rank of the first {gold}; 0 if none was retrieved.", reciprocal_rank,
+     "Voorhees 1999, TREC-8 QA track; " + _TREC, "MRR is the mean of it. "),
+    ("map", "MAP", "The precision at the rank of each {gold}, summed, divided by the number of {gold}s.",
+     average_precision, "Harman 1992, TREC-1; " + _TREC, "MAP is the mean of it. "),
+    ("mrr_each", "MRR of each", "The mean over all {gold}s of 1 divided by the rank of each; 0 for one not retrieved.",
+     mean_reciprocal_rank, "CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043",
+     "Not MRR: with two {gold}s even the best list scores 0.75. "),
+)  # fmt: skip
+
+_UNITS = {
+    "page": "Pages, not passages: five passages of one page are one page. A page of any evidence set is a gold "
+    "page; which belong together is not looked at. ",
+    "passage": "Ids only mean something with the corpus that the questions were made for; another passage that "
+    "says the same is a miss. ",
+}
+
+
+def _doc(unit: str, definition: str, source: str, more: str) -> str:
+    words = {"unit": unit, "gold": f"gold {unit}", "a": f"a gold {unit}"}
+    return (
+        f"{definition.format(**words)}\n\nNormalisation: none, ids are compared.\n"
+        f"Not scored: the gold names no {unit}, as in trec_eval.\nSource: {source}.\n"
+        f"Traps: {more.format(**words)}{_UNITS[unit]}What several retrievals of a chain found is joined in order."
+    )
+
+
+def _relevant(gold: Gold, unit: str) -> frozenset[str]:
+    if unit == "page":
+        return gold.pages
+    return frozenset().union(*gold.passages) if gold.passages else frozenset()
+
+
+def _file(unit: str, name: str, label: str, doc: str, ranked: Ranked, at_k: bool) -> None:
+    def scored(episode: Episode, gold: Gold, k: int = ALL) -> float | None:
+        relevant = _relevant(gold, unit)
+        if not relevant:
+            return None
+        return ranked(page_ids(episode) if unit == "page" else passage_ids(episode), relevant, k)
+
+    scored.__doc__ = doc
+    scored.__name__ = scored.__qualname__ = name
+    traits: dict[str, Any] = {"higher_is_better": True, "unit": "fraction", "range": (0, 1)}
+    traits |= {"needs": "provenance", "wants": f"gold {unit}s"}
+    if at_k:
+        listed = (1, 5, 10) if ranked in (success, recall) else (5, 10)
+        register_at_k(name, label=label, listed=listed, **traits)(scored)
+    else:
+        METRICS.register(name, label=label, **traits)(scored)
+
+
+def _file_all() -> None:
+    for unit in _UNITS:
+        for at_k, rows in ((True, _AT_K), (False, _WHOLE)):
+            for name, label, definition, ranked, source, more in rows:
+                # precision@k and recall@k without a word before them are KILT's.
+                plain = unit == "page" and name not in ("precision", "recall")
+                full = name if plain else f"{unit}_{name}"
+                shown = label if plain else f"{unit.capitalize()} {label if label[1].isupper() else label.lower()}"
+                _file(unit, full, shown, _doc(unit, definition, source, more), ranked, at_k)
+
+
+_file_all()

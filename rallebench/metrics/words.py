@@ -1,0 +1,132 @@
+"""What answers are compared in: words, by rules that follow the language. KILT's own metrics do not use this.
+
+``auto`` looks at both texts of a comparison: a Chinese character (or kana) in either → ``jieba``; only Latin
+letters → ``google``; any other script → ``words``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+import unicodedata
+import warnings
+from typing import Any, Literal, cast
+
+from rallebench.errors import MissingPackageError, UsageError
+from rallebench.metrics.text import normalize_answer
+
+How = Literal["google", "words", "jieba", "char"]
+HOW = ("google", "words", "jieba", "char")
+
+_CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_IS_CJK = re.compile(f"[{_CJK}]")
+_GOOGLE = re.compile(r"[a-z0-9]+")
+_WORD = re.compile(r"\w+")
+_CHAR = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
+
+_lock = threading.Lock()
+
+
+def has_cjk(text: str) -> bool:
+    """Whether a text holds a Chinese character or Japanese kana. Hangul is written with spaces and is none.
+
+    >>> has_cjk("in 北京"), has_cjk("서울 Seoul")
+    (True, False)
+    """
+    return bool(_IS_CJK.search(text))
+
+
+def check_how(option: str) -> None:
+    """Raise UsageError for a rule that nobody knows."""
+    if option not in HOW:
+        raise UsageError(f"There is no rule {option!r} for words; choose {', '.join(HOW[:-1])} or {HOW[-1]}.")
+
+
+def rule_for(option: str, *texts: str) -> How:
+    """``option``, or what the texts of one comparison call for where it is ''.
+
+    >>> rule_for("", "a café"), rule_for("", "Рим", "Rome"), rule_for("", "Rome", "罗马"), rule_for("char", "a")
+    ('google', 'words', 'jieba', 'char')
+    """
+    if option:
+        check_how(option)
+        return cast(How, option)
+    joined = " ".join(texts)
+    if has_cjk(joined):
+        return "jieba"
+    return "google" if joined.isascii() or not any(map(_other_letter, set(joined))) else "words"
+
+
+def words(text: str, how: How) -> list[str]:
+    """The words of a text.
+
+    ``google``: lower-case runs of a–z and 0–9, as rouge_score has them without stemming. ``words``: lower-case
+    runs of letters, digits and marks of any script. ``jieba``: see ``jieba_words``. ``char``: as ``words``,
+    every Chinese character or kana by itself.
+
+    >>> words("Café 3.5", "google"), words("Café 3.5", "words"), words("10月 ok", "char")
+    (['caf', '3', '5'], ['café', '3', '5'], ['10', '月', 'ok'])
+    """
+    if how == "jieba":
+        return list(jieba_words(text))
+    low = unicodedata.normalize("NFC", text).lower() if how != "google" else text.lower()
+    return {"google": _GOOGLE, "words": _WORD, "char": _CHAR}[how].findall(low)
+
+
+def answer_words(text: str, how: str = "") -> list[str]:
+    """The words of KILT's normal form (text.py), CJK text in jieba's words without punctuation and spaces.
+
+    Without CJK these are the white-space tokens that KILT compares. ``how``: ``char`` for characters.
+
+    >>> answer_words("The U.S. Navy"), answer_words("北京市。", "char")
+    (['us', 'navy'], ['北', '京', '市'])
+    """
+    normal = normalize_answer(text)
+    if how == "char":
+        return words(normal, "char")
+    if how == "jieba" or (not how and has_cjk(normal)):
+        return [word for word in jieba_words(normal) if any(c.isalnum() for c in word)]
+    return words(normal, cast(How, how)) if how else normal.split()
+
+
+@functools.lru_cache(maxsize=4096)  # several metrics in turn ask for the same answer and gold
+def jieba_words(text: str) -> tuple[str, ...]:
+    """jieba's words in its default mode, all of them: punctuation and spaces are words, case is kept."""
+    return tuple(_jieba().cut(text))
+
+
+def count_words(text: str) -> int:
+    """The number of words: jieba's for CJK text, else what spaces part; what is punctuation only is none.
+
+    >>> count_words("It's 3 o'clock - now."), count_words("北京市。")
+    (4, 1)
+    """
+    pieces = jieba_words(text) if has_cjk(text) else text.split()
+    return sum(any(c.isalnum() for c in piece) for piece in pieces)
+
+
+@functools.lru_cache(maxsize=4096)
+def _other_letter(character: str) -> bool:
+    """Whether it is a letter of another script than Latin."""
+    return character.isalpha() and "LATIN" not in unicodedata.name(character, "") and character not in "ªºµ"
+
+
+def _jieba() -> Any:
+    with _lock:
+        return _loaded()
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded() -> Any:
+    """jieba with its own dictionary, read into memory: it says nothing and leaves no cache file behind."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on newer Pythons its source draws warnings
+        try:
+            import jieba
+        except ImportError:
+            raise MissingPackageError("jieba", "and Chinese text is parted by it") from None
+        tokenizer = jieba.Tokenizer()
+        tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+        tokenizer.initialized = True
+    return tokenizer

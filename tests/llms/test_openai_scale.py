@@ -1,0 +1,355 @@
+"""How many requests are in flight: as many as the server bears, and never more than it, or the user, allows."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.endpoints.rates import Rate, left
+from rallebench.endpoints.window import Window
+from rallebench.errors import UsageError
+from rallebench.llms import LLMS
+from rallebench.types import Generate, Message
+
+sys.path.insert(0, str(Path(__file__).parent))
+from loopback import (
+    Behaviour,
+    Handler,
+    Loopback,
+    answer,
+    completion,
+    echo,
+    fail,
+    good_stream,
+    hang,
+    send_json,
+)
+
+Load = Callable[..., Any]
+
+
+@pytest.fixture
+def load() -> Iterator[Load]:
+    """``load(server, **settings)`` → a backend that asks it."""
+    loaded: list[Any] = []
+
+    def start(server: Loopback, **settings: Any) -> Any:
+        own = {"base_url": server.url, "model": "m", "backoff": 0.01, "timeout": 5}
+        loaded.append(LLMS["openai_compatible"]("gpt", **{**own, **settings}))
+        return loaded[-1]
+
+    yield start
+    for llm in loaded:
+        llm.close()
+
+
+def ask(text: str = "Who?", **fields: Any) -> Generate:
+    return Generate("gpt", (Message("user", text),), **fields)
+
+
+def many(count: int) -> list[Generate]:
+    return [ask(str(number)) for number in range(count)]
+
+
+def texts(replies: list[Any]) -> list[str]:
+    return [reply.text for reply in replies]
+
+
+# ── the window ───────────────────────────────────────────────────────────────
+
+
+def crowded_above(bearable: int) -> Behaviour:
+    """Turn away whoever comes while so many are in flight."""
+
+    def behave(handler: Handler) -> None:
+        if handler.owner.in_flight > bearable:
+            fail(429, "slow down")(handler)
+        else:
+            handler.wait(0.01)
+            echo(handler)
+
+    return behave
+
+
+def test_a_server_that_turns_requests_away_is_asked_with_fewer_at_once_and_all_are_answered(load: Load) -> None:
+    with Loopback(crowded_above(4)) as server:
+        llm = load(server, concurrency=16, max_retries=50)
+        assert texts(llm.generate(many(80))) == [str(number) for number in range(80)]
+        status = llm.status()
+        assert status.crowded > 0
+        assert 1 <= status.window < 12
+        turned_away = len(server.bodies) - 80
+        assert turned_away < 80
+        assert f"{status.window} of 16 requests at once (the server was crowded" in llm.about
+
+
+def slowly(handler: Handler) -> None:
+    handler.wait(0.01)
+    echo(handler)
+
+
+def test_the_window_of_a_server_that_is_well_stays_what_the_user_chose(load: Load) -> None:
+    with Loopback(slowly) as server:
+        llm = load(server, concurrency=4)
+        llm.generate(many(60))
+        assert llm.status().window == 4
+        assert server.most_in_flight <= 4
+        assert llm.about == f"m at {server.url}"
+
+
+def test_two_models_at_one_address_share_one_window(load: Load) -> None:
+    def wait_for_others(handler: Handler) -> None:
+        handler.owner.until(lambda: handler.owner.most_in_flight >= 4)
+        slowly(handler)
+
+    with Loopback(wait_for_others) as server:
+        models = [load(server, concurrency=4, model=model) for model in ("a", "b")]
+        threads = [threading.Thread(target=llm.generate, args=(many(20),)) for llm in models]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert len(server.bodies) == 40
+        assert server.most_in_flight == 4
+        assert {model.status().most for model in models} == {4}
+
+
+def test_a_pause_before_another_try_takes_no_room(load: Load) -> None:
+    def first_fails(handler: Handler) -> None:
+        again = sum(body == handler.body for body in handler.owner.bodies) > 1
+        (fail(500) if handler.body["messages"][-1]["content"] == "0" and not again else echo)(handler)
+
+    with Loopback(first_fails) as server:
+        llm = load(server, concurrency=8, backoff=0.8)
+        assert llm.concurrency > 8
+        llm.generate(many(30))
+        assert server.bodies[-1]["messages"][-1]["content"] == "0"
+        assert server.most_in_flight <= 8
+
+
+def test_a_person_does_not_wait_behind_a_run(load: Load) -> None:
+    def run_hangs(handler: Handler) -> None:
+        (good_stream("at once") if handler.body["stream"] else hang(3.0))(handler)
+
+    with Loopback(run_hangs) as server:
+        llm = load(server, concurrency=1, max_retries=0)
+        run = threading.Thread(target=llm.generate, args=([ask()],))
+        run.start()
+        assert server.until(lambda: server.in_flight == 1)
+        *_, reply = llm.stream(ask("And I?"))
+        assert reply.text == "at once"
+        assert run.is_alive()
+        llm.close()
+        run.join(5)
+
+
+def test_closing_wakes_who_waits_for_room_and_who_waits_for_an_answer(load: Load) -> None:
+    before = threading.active_count()
+    with Loopback(hang()) as server:
+        llm = load(server, concurrency=2, timeout=60)
+        results: list[Any] = []
+        threads = [threading.Thread(target=lambda: results.extend(llm.generate([ask()]))) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        assert server.until(lambda: server.in_flight == 2)
+        started = time.monotonic()
+        llm.close()
+        for thread in threads:
+            thread.join(5)
+        assert time.monotonic() - started < 2.0
+        assert [str(result) for result in results] == ["'gpt' was unloaded; load it again to ask it."] * 6
+    assert threading.active_count() <= before
+
+
+def test_one_connection_serves_many_requests_also_after_errors_and_streams(load: Load) -> None:
+    def in_turn(handler: Handler) -> None:
+        if handler.body["stream"]:
+            handler.start(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
+            event = b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+            handler.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(event), event))
+        else:
+            (fail(500) if len(handler.owner.bodies) % 5 == 1 else echo)(handler)
+
+    with Loopback(in_turn) as server:
+        llm = load(server, concurrency=1)
+        llm.generate(many(10))
+        for _ in range(3):
+            list(llm.stream(ask()))
+        assert len(server.bodies) > 13
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("status", [503, 529, 408])
+def test_other_signs_of_a_crowd_shrink_the_window_too(load: Load, status: int) -> None:
+    with Loopback(fail(status), answer()) as server:
+        llm = load(server, concurrency=8)
+        llm.generate([ask()])
+        assert (llm.status().crowded, llm.status().window) == (1, 5)
+
+
+def test_a_bug_of_the_server_does_not_shrink_the_window(load: Load) -> None:
+    with Loopback(fail(500), answer()) as server:
+        llm = load(server, concurrency=8)
+        llm.generate([ask()])
+        assert (llm.status().crowded, llm.status().window) == (0, 8)
+
+
+def play(window: Window, seconds: Callable[[int], float], rounds: int, start: float = 0.0) -> float:
+    """Rounds of full windows, whose answers take so many seconds each at that size; the time afterwards."""
+    return start + sum(took for _, took in played(window, seconds, rounds, start))
+
+
+def played(
+    window: Window, seconds: Callable[[int], float], rounds: int, start: float = 0.0
+) -> Iterator[tuple[int, float]]:
+    """The same, round by round: size and time."""
+    now = start
+    for _ in range(rounds):
+        size = window.size
+        took = seconds(size)
+        for _ in range(size):
+            window.answered("m", now, now + took, 1.0, True)
+        now += took
+        yield size, took
+
+
+def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_round() -> None:
+    window = Window(16)
+    for _ in range(10):
+        window.turned_away(1.0, 2.0)
+    assert window.size == 11
+    play(window, lambda _: 1.0, 1, start=3.0)
+    assert window.size in (11, 12)
+    play(window, lambda _: 1.0, 8, start=4.0)
+    assert window.size == 16
+
+
+def test_refusals_without_end_leave_one_request() -> None:
+    window = Window(256)
+    for second in range(100):
+        window.turned_away(float(second), second + 0.5)
+    assert window.size == 1
+
+
+def test_answers_that_take_much_longer_than_usual_shrink_the_window_until_that_is_usual() -> None:
+    window = Window(16)
+    now = play(window, lambda _: 1.0, 20)
+    assert window.size == 16
+    sizes = [size for size, _ in played(window, lambda size: 0.5 * size, 80, now)]  # now it works at one by one
+    assert min(sizes) in range(4, 9)
+    assert window.slow > 0
+    assert sizes[-1] > min(sizes)
+
+
+def test_longer_answers_and_a_bigger_batch_are_no_crowd() -> None:
+    window = Window(16)
+    now = play(window, lambda size: 1.0 + size / 16, 20)
+    for number in range(400):  # ten times the work in ten times the time
+        window.answered("m", now + number, now + number + 20.0, 10.0, True)
+    for number in range(400):  # another model is not compared with this one
+        window.answered("slow", now + number, now + number + 90.0, 1.0, True)
+    assert (window.size, window.slow) == (16, 0)
+
+
+# ── rates ────────────────────────────────────────────────────────────────────
+
+
+def gaps(server: Loopback) -> list[float]:
+    return [later - earlier for earlier, later in zip(server.arrived, server.arrived[1:], strict=False)]
+
+
+def test_requests_per_minute_are_kept_by_all_threads_and_all_models_at_the_address(load: Load) -> None:
+    with Loopback(echo) as server:
+        models = [load(server, concurrency=8, model=m, requests_per_minute=rate) for m, rate in (("a", 1200), ("b", None))]
+        started = time.monotonic()
+        threads = [threading.Thread(target=llm.generate, args=(many(5),)) for llm in models]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert time.monotonic() - started >= 9 * 0.05
+
+
+def test_tokens_per_minute_count_what_answers_really_took(load: Load) -> None:
+    with Loopback(answer()) as server:  # 10 tokens each; thought to be 257 at first
+        llm = load(server, concurrency=4, tokens_per_minute=6000)
+        started = time.monotonic()
+        llm.generate(many(8))
+        assert 7 * 0.1 * 0.9 <= time.monotonic() - started < 2.5
+
+
+def test_a_rate_spreads_evenly_and_takes_corrections() -> None:
+    rate = Rate(60)
+    assert rate.wait(100.0) == 0.0
+    rate.take(3, 100.0)
+    assert rate.wait(100.0) == 3.0
+    rate.correct(-1)
+    assert rate.wait(101.0) == 1.0
+    assert Rate(None).wait(0.0) == 0.0
+
+
+def test_nobody_asks_while_the_server_says_that_nothing_is_left(load: Load) -> None:
+    used_up = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "400ms"}
+    with Loopback(send_json(completion(), 200, **used_up), answer()) as server:
+        llm = load(server, concurrency=1)
+        llm.generate(many(3))
+        first, second = gaps(server)
+        assert first >= 0.38
+        assert second < 1.0
+
+
+def test_a_wish_for_a_pause_is_kept_by_the_other_threads_too(load: Load) -> None:
+    with Loopback(fail(429, headers={"retry_after": "0.4"}), echo) as server:
+        llm = load(server, concurrency=2)
+        threads = [threading.Thread(target=llm.generate, args=([ask()],)) for _ in range(2)]
+        threads[0].start()
+        assert server.until(lambda: server.answered == 1)
+        time.sleep(0.05)
+        threads[1].start()
+        for thread in threads:
+            thread.join(5)
+        assert min(gaps(server)[:1]) >= 0.35
+
+
+@pytest.mark.parametrize(
+    ("headers", "what", "found"),
+    [
+        ({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m30s"}, "requests", (3, 90)),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "7"}, "requests", (0, 7)),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "1h"}, "requests", (0, 3600)),
+        ({"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "86ms"}, "tokens", (9, 0.086)),
+        ({"x-ratelimit-remaining-tokens": "9"}, "tokens", None),
+        ({"x-ratelimit-remaining-tokens": "some", "x-ratelimit-reset-tokens": "1s"}, "tokens", None),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "soon"}, "tokens", None),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "nan"}, "tokens", None),
+        ({}, "tokens", None),
+    ],
+)
+def test_what_is_left_is_read_from_any_of_the_usual_headers(
+    headers: dict[str, str], what: str, found: tuple[float, float] | None
+) -> None:
+    read = left(headers, what)
+    assert (read and (read.amount, pytest.approx(read.seconds))) == found
+
+
+def test_a_reset_may_be_a_moment() -> None:
+    for moment in (f"{time.time() + 5:.3f}", f"{(time.time() + 5) * 1000:.0f}"):
+        read = left({"x-ratelimit-remaining": "0", "x-ratelimit-reset": moment}, "requests")
+        assert read is not None and read.seconds == pytest.approx(5, abs=0.5)
+
+
+# ── settings ─────────────────────────────────────────────────────────────────
+
+
+def test_prices_are_there_as_they_were_given_and_none_otherwise(load: Load) -> None:
+    with Loopback() as server:
+        assert load(server).prices is None
+        assert load(server, prices={"prompt": 0.15, "completion": 0.6}).prices == {"prompt": 0.15, "completion": 0.6}
+        with pytest.raises(UsageError, match="US dollars per million tokens"):
+            load(server, prices={"prompt": 1, "answer": 2})

@@ -1,0 +1,97 @@
+"""Which models a server has: asked once, read without trust, a sentence whatever happens."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from loopback import (
+    Loopback,
+    drip,
+    drop_at_once,
+    drop_halfway,
+    fail,
+    flood,
+    hang,
+    models,
+    send_json,
+    send_text,
+)
+
+from rallebench.endpoints.served import LONGEST, served_models
+from rallebench.errors import BackendError, UsageError
+
+KEY = "sk-a1b2c3d4e5f6"
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def test_the_names_come_sorted_and_once() -> None:
+    with Loopback(models("b", "a", "b")) as server:
+        assert served_models(server.url) == ("a", "b")
+        assert served_models(server.url + "/") == ("a", "b")
+    assert server.paths == ["/v1/models", "/v1/models"]
+
+
+def test_the_key_of_the_named_variable_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    with Loopback(models("a")) as server:
+        served_models(server.url, "MY_KEY")
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("listed", [{"data": []}, {"object": "list", "data": None}])
+def test_a_server_without_a_model_has_none(listed: Any) -> None:
+    with Loopback(send_json(listed)) as server:
+        assert served_models(server.url) == ()
+
+
+def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    rows = [{"id": 3}, "x", {}, {"id": " "}, {"id": "a\nb"}, {"id": "y" * (LONGEST + 1)}, {"id": KEY}, {"id": "good"}]
+    with Loopback(send_json({"data": rows})) as server:
+        assert served_models(server.url) == ("good",)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        (send_json([1]), "is no list of models"),
+        (send_json({"data": {"id": "a"}}), "is no list of models"),
+        (send_text("<html><title>Hi</title></html>", kind="text/html"), "not JSON .a web page titled 'Hi'"),
+        (send_text("", 404), "has no list of models. Check that base_url is right"),
+        (fail(405, "GET is not for you"), "has no list of models .GET is not for you"),
+        (fail(401, f"bad key {KEY}"), "refused the key .401: bad key \\*\\*\\*.. Set the environment variable OPENAI"),
+        (fail(500, "oops"), "failed by itself .500: oops"),
+        (fail(307, "there"), "redirects elsewhere"),
+        (drop_at_once, "dropped the connection"),
+        (drop_halfway, "dropped the connection"),
+        (flood, "more than 32 MB"),
+    ],
+)
+def test_a_server_that_misbehaves_is_one_sentence_with_its_address(behaviour: Any, words: str) -> None:
+    with Loopback(behaviour) as server, pytest.raises(BackendError, match=words) as caught:
+        served_models(server.url)
+    assert str(caught.value).startswith(f"The server at {server.url} ") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("behaviour", [hang(), drip])
+def test_nobody_waits_longer_than_the_time_out(behaviour: Any) -> None:
+    started = time.monotonic()
+    with Loopback(behaviour) as server, pytest.raises(BackendError, match=r"gave no answer within 0\.3 s\. Check that"):
+        served_models(server.url, timeout=0.3)
+    assert time.monotonic() - started < 3
+
+
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(UsageError, match="base_url is not an address"):
+        served_models("localhost:8000")
+    with pytest.raises(UsageError, match="must be the name of an environment variable") as caught:
+        served_models("http://127.0.0.1:1/v1", KEY)
+    assert KEY not in str(caught.value)
+    with pytest.raises(UsageError, match=r"needs a key for https://api\.openai\.com/v1"):
+        served_models("https://api.openai.com/v1")

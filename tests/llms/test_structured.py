@@ -1,0 +1,123 @@
+"""JSON and tool calls found in what a model wrote, and what a schema says of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rallebench.errors import BackendError, UsageError
+from rallebench.llms._structured import before_calls, calls_of, check_schema, fault_of, json_of, schema_of
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name"],
+}
+CALL = '{"name": "search", "arguments": {"query": "Ada"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        (" 5 ", 5),
+        ('```json\n{"a": 1}\n```', {"a": 1}),
+        ("So:\n```\n[1, 2]\n```\nthat is all", [1, 2]),
+        ('Sure! {"a": {"b": "}"}} I hope', {"a": {"b": "}"}}),
+        ('<think>maybe {"a": 0}</think>{"a": 1}', {"a": 1}),
+        ('{broken} then {"a": 1}', {"a": 1}),
+        ("{NaN} [NaN] [3]", [3]),
+    ],
+)
+def test_the_first_json_value_of_a_text_is_found_fenced_or_not(text: str, value: object) -> None:
+    assert json_of(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "Paris", "{", '{"a": ', "9" * 5000, "[" * 100_000])
+def test_a_text_without_json_says_so_and_at_once(text: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(BackendError, match="holds no JSON"):
+        json_of(text)
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"name": "Ada", "age": 3}, ""),
+        ({"name": "Ada", "age": "3"}, "at $.age: '3' is not of type 'integer'"),
+        ({"age": 3}, "'name' is a required property"),
+        ([], "is not of type 'object'"),
+    ],
+)
+def test_a_schema_says_where_a_value_does_not_fit(value: object, words: str) -> None:
+    said = check_schema(value, PERSON)
+    assert words in said and bool(words) == bool(said)
+
+
+def test_a_schema_that_points_elsewhere_or_at_itself_is_never_fetched_nor_followed_for_ever() -> None:
+    assert "cannot be followed" in check_schema({}, {"$ref": "http://127.0.0.1:9/nowhere.json"})
+    assert "cannot be followed" in check_schema({}, {"$ref": "#"})
+
+
+def test_an_answer_is_judged_by_the_first_json_that_fits() -> None:
+    assert fault_of('As [1] says: {"name": "Ada"}', PERSON) == ""
+    assert "holds no JSON" in fault_of("Ada", PERSON)
+    assert fault_of('{"name": 3}', PERSON).startswith("The answer does not fit the schema: at $.name")
+
+
+@pytest.mark.parametrize(
+    ("given", "schema"),
+    [
+        (None, None),
+        ({"type": "text"}, None),
+        ({"type": "json_object"}, {"type": "object"}),
+        ({"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON}}, PERSON),
+    ],
+)
+def test_a_response_format_of_openais_shape_names_a_schema(given: object, schema: object) -> None:
+    assert schema_of("m", given) == schema
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["json", {}, {"type": "xml"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": PERSON}],
+)
+def test_another_response_format_is_refused(given: object) -> None:
+    with pytest.raises(UsageError, match="response_format must be"):
+        schema_of("m", given)
+
+
+def test_a_schema_that_is_none_is_refused() -> None:
+    wrong = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "texts"}}}
+    with pytest.raises(UsageError, match=r"is no JSON schema \(at \$\.type"):
+        schema_of("m", wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "names"),
+    [
+        (f"<tool_call>\n{CALL}\n</tool_call>", "", ["search"]),
+        (f"<tool_call>{CALL}</tool_call>\n<tool_call>{CALL}</tool_call>", "", ["search", "search"]),
+        (f"I look. <tool_call>{CALL}", "I look.", ["search"]),
+        (f"<think>hm</think>\n<tool_call>{CALL}</tool_call>", "<think>hm</think>", ["search"]),
+        (CALL, "", ["search"]),
+        (f"```json\n{CALL}\n```", "", ["search"]),
+        (f"[{CALL}, {CALL}]", "", ["search", "search"]),
+        ('{"type": "function", "function": {"name": "f", "parameters": {}}}', "", ["f"]),
+        (f"<tool_call>{{oops</tool_call> <tool_call>{CALL}</tool_call>", "<tool_call>{oops</tool_call>", ["search"]),
+        ("<tool_call>search(Ada)</tool_call>", "<tool_call>search(Ada)</tool_call>", []),
+        ('{"name": "Ada", "age": 3}', '{"name": "Ada", "age": 3}', []),
+        (f"[{CALL}, 3]", f"[{CALL}, 3]", []),
+        (f"I would call {CALL}", f"I would call {CALL}", []),
+        ('{"name": "f", "arguments": "x"}', '{"name": "f", "arguments": "x"}', []),
+        ("[]", "[]", []),
+    ],
+)  # fmt: skip
+def test_tool_calls_leave_the_text_and_what_is_none_stays(text: str, rest: str, names: list[str]) -> None:
+    said, calls = calls_of(text)
+    assert (said, [call.name for call in calls]) == (rest, names)
+    assert [call.id for call in calls] == [f"call_{number}" for number in range(len(calls))]
+    for end in range(len(text) + 1):
+        assert said.startswith(before_calls(text[:end])), "a stream had shown what is no text in the end"

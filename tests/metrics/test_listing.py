@@ -1,0 +1,43 @@
+"""``rallebench list metrics``: definitions in short, the cards of those that are named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rallebench.cli import main
+from rallebench.metrics import METRICS, card, read_card
+
+
+def test_the_metrics_are_listed_with_their_definitions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "metrics", "--workspace", str(tmp_path)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) == len(METRICS.names()) + 1
+    assert any(line.split() == ["em", *METRICS.entry("em").about.split()] for line in lines)
+
+
+def test_the_cards_of_named_metrics_are_printed_for_people_and_as_json(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["list", "metrics", "recall_at_7", "bleu:zh", "--workspace", str(tmp_path)]
+    assert main(asked) == 0
+    printed = capfd.readouterr().out
+    assert read_card("recall@7").text() in printed and "Option:        13a, zh, char or jieba" in printed
+    assert main([*asked, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"metrics": [card("recall@7"), card("bleu:zh")]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["llms", "echo"], "Only metrics have a card; write: rallebench list metrics echo"),
+        (["metrics", "ndgc@5"], "Did you mean 'ndcg@5'"),
+    ],
+)
+def test_what_has_no_card_is_refused(
+    asked: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["list", *asked, "--workspace", str(tmp_path)]) == 2
+    assert said in capfd.readouterr().err
