@@ -17,6 +17,7 @@ from rallebench.errors import RalleError, UsageError
 from rallebench.gui import executed, form, views, views_config
 from rallebench.gui.session import Session
 from rallebench.gui.tabs import TABS
+from rallebench.standalone import script
 from rallebench.types import Chain
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET
@@ -25,6 +26,7 @@ FORMS = (
     ("json", "JSON", "json", ".json"),
     ("yaml", "YAML", "yaml", ".yaml"),
     ("ralle", "RaLLe experiment", "json", "-ralle.json"),
+    ("python", "Python program", "python", ".py"),
 )
 """(key, shown name, language, how the file's name ends) of every form in which a chain can be taken away."""
 
@@ -109,12 +111,13 @@ def draw_form(key: str, label: str, language: Any, ending: str) -> tuple[gr.Code
 
 def exported(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
     """What the tab shows of a chain: downloads, texts, RaLLe's note, command, its note, the name."""
+    stem = views_config.file_stem(chain.name)
     texts = (
         views_config.as_json(chain),
         views_config.as_yaml(chain),
         views_config.as_ralle(chain, dataset or DEFAULT_DATASET),
+        script(chain, workbench.workspace.path.resolve(), f"{stem}.py"),
     )
-    stem = views_config.file_stem(chain.name)
     files = [download(text, stem + ending) for text, (*_, ending) in zip(texts, FORMS, strict=True)]
     named = is_saved(workbench, chain)
     space = workbench.workspace
