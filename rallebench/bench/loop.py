@@ -217,12 +217,13 @@ class _Loop:
 
     def _start_worker(self, request: Request) -> _Worker:
         try:
-            threads = int(getattr(self._backends.of(request), "concurrency", 1))
+            backend = self._backends.of(request)
         except RalleError:
-            threads = 1
-        return _Worker(
-            self._backends, self._memo, self._done, 1 if threads > 1 else self._batch_size, threads
-        )
+            backend = None
+        threads = int(getattr(backend, "concurrency", 1))
+        # A model that sorts its prompts by length is handed several of its own batches at once.
+        size = max(self._batch_size, getattr(backend, "handover", None) or 0)
+        return _Worker(self._backends, self._memo, self._done, 1 if threads > 1 else size, threads)
 
     def _wait(self, seconds: float) -> None:
         """Take every batch that has ended, waiting for the first one at most ``seconds``."""

@@ -33,8 +33,10 @@ class LLM(Protocol):
       A backend above 1 is thread-safe; the loop keeps that many requests in flight;
     * ``temperature: float`` (0.0) and ``seed: int | None`` (None): its own defaults, by which the memory
       decides whether a reply may be remembered: sampled ones only with a seed;
+    * ``handover: int | None`` (None): how many requests it is best handed at once;
+    * ``prices`` (None): US dollars for a million tokens, ``{"prompt": …, "completion": …}``;
     * ``close()``: give memory and connections back; called once, nothing is asked afterwards;
-    * ``about: str`` (""): one line for people.
+    * ``about: str`` (""): one line for people, which may change while it works.
     """
 
     @property

@@ -85,7 +85,7 @@ def _ask(args: argparse.Namespace) -> dict[str, Any]:
     assert isinstance(step.request, Generate)
     if step.reply.note:
         say(step.reply.note)
-    return {"name": args.name, **step_json(step)}
+    return {"name": args.name, **step_json(step, workbench.prices())}
 
 
 def _find(args: argparse.Namespace) -> dict[str, Any]:

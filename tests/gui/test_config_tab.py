@@ -146,7 +146,7 @@ def test_a_form_that_is_no_chain_shows_why_and_offers_nothing(bench: Workbench) 
     values[values.index('{"top_p": 0.9}')] = "{broken"
     status, *rest = config.on_tab(bench, "starter-qa", *values)
     assert status["visible"] and "Action 3: the other settings are not valid JSON" in status["value"]
-    assert [u["interactive"] for u in rest[:3]] == [False] * 3 and rest[3:6] == [""] * 3
+    assert [u["interactive"] for u in rest[:4]] == [False] * 4 and rest[4:8] == [""] * 4
     assert len(rest) == config.SHOWN
 
 
