@@ -578,7 +578,7 @@ def test_an_interrupt_while_a_model_loads_ends_at_once_and_starts_no_run(workspa
         workspace, signal.SIGINT, *run, after="loading never-ready:x", program=[sys.executable, "-c", code]
     )
     assert ended == 130, err
-    assert err.splitlines()[-1] == "Stopped by you; what was finished is kept."
+    assert err.splitlines()[-1] == "Loading never-ready:x was cancelled."
     assert time.monotonic() - started < 30
     assert not (workspace / "runs").exists()
 
@@ -773,7 +773,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         "x.jsonl is no file of questions.",
     ),
     "long dataset": (("run", "--chain", "read", "--dataset", "x" * 300), "There is no question set"),
-    "unknown metric": (("run", "--chain", "read", *ON_TINY, "--metrics", "rougeL"), "Did you mean 'rougel'?"),
+    "unknown metric": (("run", "--chain", "read", *ON_TINY, "--metrics", "rougeL"), "Did you mean 'rouge-L' or 'rougel'?"),
     "cut-off": (("run", "--chain", "read", *ON_TINY, "--metrics", "recall@0"), "asks for a cut-off of 0"),
     "batch size": (("run", "--chain", "read", *ON_TINY, "--batch-size", "0"), "The batch size is 0;"),
     "max errors": (("run", "--chain", "read", *ON_TINY, "--max-errors", "-1"), "--max-errors is -1;"),

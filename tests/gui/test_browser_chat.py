@@ -12,7 +12,7 @@ from rallebench.catalog import LLMEntry, save_chain
 from rallebench.types import Action, Chain
 from rallebench.workspace import Workspace
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PATIENCE = 60_000
 SEARCH = Action("retrieve", "{question}", "fstring", "starter-bm25", 3)
@@ -109,7 +109,6 @@ def test_a_turn_is_streamed_stopped_and_followed_by_the_next_without_mixing(chat
     assert conversation(chatting).count("too early") == 1
 
 
-@pytest.mark.slow
 def test_a_follow_up_sees_the_turns_before_it_and_clear_forgets_them(chatting: Any) -> None:
     choose(chatting, "chat-remembers")
     send(chatting, "alpha")
@@ -127,7 +126,6 @@ def test_a_follow_up_sees_the_turns_before_it_and_clear_forgets_them(chatting: A
     assert "alpha" not in said and "beta" not in said and "[User:" not in said
 
 
-@pytest.mark.slow
 def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again(chatting: Any) -> None:
     choose(chatting, "chat-answers")
     chatting.click("#tab-develop-button")
@@ -150,7 +148,6 @@ def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again
     assert chatting.locator("#chat-conversation .rb-error").count() == 0
 
 
-@pytest.mark.slow
 def test_markup_in_an_answer_is_shown_and_fetches_nothing(chatting: Any) -> None:
     asked: list[str] = []
     chatting.on("request", lambda request: asked.append(request.url))
@@ -162,7 +159,6 @@ def test_markup_in_an_answer_is_shown_and_fetches_nothing(chatting: Any) -> None
     assert not [url for url in asked if "example.invalid" in url]
 
 
-@pytest.mark.slow
 def test_two_visitors_talk_without_hearing_each_other(chatting: Any, stocked: str, browser: Any) -> None:
     context = browser.new_context()
     other = context.new_page()
@@ -180,7 +176,6 @@ def test_two_visitors_talk_without_hearing_each_other(chatting: Any, stocked: st
     context.close()
 
 
-@pytest.mark.slow
 def test_a_chain_is_taken_away_and_brought_in_again(chatting: Any, tmp_path: Path) -> None:
     chatting.click("#tab-config-button")
     chatting.wait_for_selector("#config-download-json:not([disabled])", timeout=PATIENCE)

@@ -57,6 +57,7 @@ def test_executing_the_chain_shows_every_prompt_and_marks_the_gold(develop: Any)
     )
 
 
+@pytest.mark.slow
 def test_a_template_that_is_wrong_is_one_sentence_where_it_stands(develop: Any) -> None:
     develop.fill("#develop-template-2 textarea", "{respons[0]}")
     develop.click("#develop-interpret-2")
