@@ -91,7 +91,7 @@ def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
 
 
 def measure(folder: Path, rounds: int, hidden: int, layers: int) -> Report:
-    """Every form in turn, in this one process."""
+    """Every form in turn, in this one process. Growth is that of the worst round over the third."""
     model = folder / "model"
     make_model(model, hidden, layers)
     bare(model)
@@ -101,9 +101,11 @@ def measure(folder: Path, rounds: int, hidden: int, layers: int) -> Report:
         found = rounds_of(model, form, rounds)
         settled = found["after"][SETTLED]
         growth = 100 * max(0.0, max(found["after"][SETTLED:]) / settled - 1)
+        lasting = 100 * (found["after"][-1] / settled - 1)
         compared: dict[str, Any] = {"bare": seconds, "bare_name": "from_pretrained"} if form == "none" else {}
         measures += [
             Measure(f"{form}: growth of resident memory", "%", [growth], most=TARGET_GROWTH),
+            Measure(f"{form}: growth that is left after the last round", "%", [lasting], most=TARGET_GROWTH),
             Measure(f"{form}: left after an unload, of what it took", "%", found["left"], most=TARGET_LEFT),
             Measure(f"{form}: taken", "MB", found["took"], [found["estimate"]] * rounds, "the estimate"),
             Measure(f"{form}: load", "s", found["seconds"], **compared),

@@ -122,23 +122,26 @@ def row(name: str, found: Sequence[Found], questions: Questions) -> tuple[str, f
     return f"{name} | {len(scores)} | {figures}", means[0], means[1]
 
 
-def measure_quality(reader: SpanReader, sets: Sequence[Questions], report: Report) -> None:
-    """Exact match and F1 of every form; the targets are those of the first and the last set."""
+def measure_quality(reader: SpanReader, sets: Sequence[Questions], report: Report) -> dict[str, list[Found]]:
+    """Exact match and F1 of every form; set → what was found with the paragraph among five."""
     targets = {(TESTED, "gold"): (60.0, 70.0), (TESTED, "five"): (55.0, None), (SEARCH, "five"): (41.0, None)}
     forms = {"gold": "its paragraph", "five": "1 + 4 nearest", "nearest": "MiniLM's top 5"}
+    among_five = {}
     for questions in sets:
         for form, said in forms.items():
             found = read_all(reader, prompts_of(questions, form))
+            if form == "five":
+                among_five[questions.name] = found
             line, exact, f1 = row(f"{questions.name}, {said}", found, questions)
             report.notes.append(line)
             least = targets.get((questions.name, form), (None, None))
             for label, value, bound in zip(("exact match", "F1"), (exact, f1), least):
                 report.measures.append(Measure(f"{questions.name}, {said}: {label}", "%", [value], least=bound))
+    return among_five
 
 
-def measure_declining(reader: SpanReader, questions: Questions, report: Report) -> None:
-    """The confidence with the paragraph among five against five that hold no answer."""
-    present = read_all(reader, prompts_of(questions, "five"))
+def measure_declining(reader: SpanReader, questions: Questions, present: Sequence[Found], report: Report) -> None:
+    """The confidence with the paragraph among five (``present``) against five that hold no answer."""
     absent = read_all(reader, prompts_of(questions, "absent"))
     area = prompts.auroc([f.confidence for f in present], [f.confidence for f in absent])
     # Hanley and McNeil 1982, equation 2.
@@ -155,7 +158,9 @@ def measure_declining(reader: SpanReader, questions: Questions, report: Report) 
     )
 
 
-def measure_latency(dtype: str, tasks: Sequence[Task], rounds: int, most: float, report: Report) -> None:
+def measure_latency(
+    reader: SpanReader, dtype: str, tasks: Sequence[Task], rounds: int, most: float, report: Report
+) -> None:
     """Seconds for one five-passage prompt, median over prompts, for each round.
 
     Bare is the network alone on the same windows: what is above it goes to words, spans and confidence.
@@ -163,7 +168,6 @@ def measure_latency(dtype: str, tasks: Sequence[Task], rounds: int, most: float,
     import torch
 
     torch.set_num_threads(LATENCY_THREADS)
-    reader = load(dtype)
     reader.read(tasks[:3])
     windows = [reader.windows(task) for task in tasks]
     medians, alone, own = [], [], []
@@ -198,11 +202,10 @@ def measure_annotators(reader: SpanReader, questions: Questions, folder: Path, r
         report.notes.append(row(f"{name}, {said}", read_all(reader, prompts_of(every, form)), every)[0])
 
 
-def measure_facts(reader: SpanReader, tasks: Sequence[Task], report: Report) -> None:
+def measure_facts(reader: SpanReader, tasks: Sequence[Task], size: int, report: Report) -> None:
     """What holds on every machine: answers repeat themselves, alone and in a batch; the weights are small."""
     alone = read_all(reader, tasks)
     report.facts.append(Fact("prompts read together and in another order are answered alike", reader.read(tasks[::-1])[::-1] == alone, True))  # fmt: skip
-    size = WEIGHTS.stat().st_size
     report.facts.append(Fact(f"the weights ({size / 1e6:.2f} MB) take at most 8 MB", size <= 8e6, True))
 
 
@@ -215,6 +218,7 @@ def main() -> int:
         "--annotators", type=Path, metavar="FOLDER", help="squad_dev.jsonl.gz: accept any annotator's answer, too"
     )
     flags.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"), help="for the quality")
+    flags.add_argument("--weights", type=Path, default=WEIGHTS, metavar="FILE", help="others than the shipped ones")
     flags.add_argument("--no-latency", action="store_true", help="leave the times out")
     arguments = flags.parse_args()
     if arguments.data is not None:
@@ -242,18 +246,18 @@ def _sets(data: Path | None, limit: int, reader: SpanReader) -> list[Questions]:
 
 def _measured(arguments: argparse.Namespace, limit: int) -> Report:
     report = Report("reader", {"questions of a set at most": limit, "numeric type": arguments.dtype})
-    reader = load(arguments.dtype)
+    reader = load(arguments.dtype, arguments.weights)
     sets = _sets(arguments.data, limit, reader)
-    measure_quality(reader, sets, report)
+    among_five = measure_quality(reader, sets, report)
     for questions in sets:
-        measure_declining(reader, questions, report)
+        measure_declining(reader, questions, among_five[questions.name], report)
     if arguments.annotators is not None:
         measure_annotators(reader, sets[0], arguments.annotators, report)
     tasks = prompts_of(sets[0], "five")[: 5 if arguments.quick else LATENCY_PROMPTS]
-    measure_facts(reader, tasks[:20], report)
+    measure_facts(reader, tasks[:20], arguments.weights.stat().st_size, report)
     if not arguments.no_latency:
         for dtype, most in (("float32", 0.16), ("bfloat16", 0.08)):
-            measure_latency(dtype, tasks, arguments.rounds, most, report)
+            measure_latency(load(dtype, arguments.weights), dtype, tasks, arguments.rounds, most, report)
     return report
 
 
