@@ -34,6 +34,7 @@ from rallebench.errors import RalleError, UsageError
 from rallebench.indexing import Building, build_index
 from rallebench.loads import Loads
 from rallebench.model_verbs import Models
+from rallebench.tracking.groups import Group
 from rallebench.tradeoff import Point, Tradeoff
 from rallebench.tradeoff.kept import free_name, measure_and_keep
 from rallebench.types import (
@@ -65,7 +66,7 @@ class Opened:
 
 @dataclass
 class Job:
-    """A benchmark that this process works on."""
+    """A benchmark that this process works on. ``of``: the run that it is a reference line of, '' for any other."""
 
     name: str
     phase: str = "loading"
@@ -74,6 +75,7 @@ class Job:
     done: bool = False
     folder: RunFolder | None = None
     stop: bool = False
+    of: str = ""
 
 
 @lru_cache(maxsize=8)
@@ -252,6 +254,39 @@ class Workbench:
         finally:
             job.done = True
 
+    def start_references(self, name: str, *, track: bool = True) -> list[Job]:
+        """Run the missing reference lines of a run in the background, one after another; see ``benchmark.lines``.
+
+        What they were loaded for is let go again. Raises UsageError if there is none to run.
+        """
+        plans = list(benchmark.line_plans(self.workspace, self.open_run(name), track=track).values())
+        if not plans:
+            raise UsageError(f"All reference lines of {name!r} are there already.")
+        with self._lock:
+            if any(job.of == name and not job.done for job in self.jobs.values()):
+                raise UsageError(f"The reference lines of {name!r} are being run already.")
+            jobs = [Job(plan.name, "waiting", of=name) for plan in plans]
+            self.jobs |= {job.name: job for job in jobs}
+        threading.Thread(
+            target=self._work_through, args=(plans, jobs), name=f"reference lines of {name}", daemon=True
+        ).start()
+        return jobs
+
+    def _work_through(self, plans: Sequence[benchmark.Plan], jobs: Sequence[Job]) -> None:
+        """One after another; once one was asked to stop, those after it are not begun."""
+        before = {line.name for line in self.status()}
+        for plan, job in zip(plans, jobs):
+            if any(one.stop for one in jobs):
+                job.phase, job.done = "stopped", True
+                continue
+            job.phase = "loading"
+            with suppress(Exception):  # the job tells it, and the other lines go on
+                self._work(plan, job)
+        retrievers = {action.target for plan in plans for action in plan.chain.actions if action.kind == "retrieve"}
+        for name in retrievers - before:
+            with suppress(RalleError):
+                self.unload(name, told=False)
+
     def stop_run(self, name: str) -> None:
         """Ask a run, in this or another process, to stop after the current batch."""
         job = self.jobs.get(name)
@@ -307,13 +342,27 @@ class Workbench:
 
     def track_run(self, folder: RunFolder) -> str:
         """Log a finished run to MLflow; '' or one sentence saying why that did not work."""
-        from rallebench.tracking.mlflow import log_run
-
         try:
-            log_run(folder.path, workspace=self.workspace.path, tracking_uri=self.tracking_uri)
+            self.log_run(folder)
         except RalleError as error:
             return f"The run is complete but was not logged to MLflow: {error} Send it later: rallebench track {folder.name}."
         return ""
+
+    def log_run(self, folder: RunFolder) -> str:
+        """Log a run to MLflow, with where it lost its questions; the id it has there. Raises RalleError."""
+        from rallebench.analysis.runs import lost
+        from rallebench.tracking.mlflow import log_run
+
+        stages = lost(folder, self.workspace)
+        return log_run(
+            folder.path, workspace=self.workspace.path, tracking_uri=self.tracking_uri, waterfall=stages
+        )
+
+    def log_group(self, group: Group) -> str:
+        """Put several runs below one parent run in MLflow; the parent's id. Raises RalleError."""
+        from rallebench.tracking.groups import log_group
+
+        return log_group(group, workspace=self.workspace.path, tracking_uri=self.tracking_uri)
 
     def trace(self, episode: Episode, question: str, source: str = "") -> None:
         """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""

@@ -27,7 +27,7 @@ LAYERS = [
     {"benchmark", "loads"},
     {"tradeoff", "data_verbs", "model_verbs", "analysis"},
     {"workbench"},
-    {"serving", "standalone", "sweeps", "modelling"},
+    {"serving", "standalone", "sweeps", "suites", "modelling"},
     {"verbs"},
     {"gui"},
     {"cli", "__main__"},

@@ -40,7 +40,7 @@ def ended(name: str, end: Any) -> str:
     """How a sweep ended, in a line."""
     if isinstance(end, Swept):
         return note(f"{name}: {end.verdict}", "good")
-    return note(str(end)) if isinstance(end, StoppedError) else error(str(end))
+    return note(str(end)) if isinstance(end, StoppedError) else error(f"{name}: {end}")
 
 
 def whole(found: Swept) -> str:
@@ -70,7 +70,7 @@ def whole(found: Swept) -> str:
         )
         body += f'<tr><td class="name"><b>{escape(found.runs[run])}</b></td>'
         body += "".join(f'<td class="num">{cell}</td>' for cell in cells) + f'<td class="name">{escape(run)}</td></tr>'
-    warnings = "".join(map(note, compared.warnings))
+    warnings = "".join(map(note, [*compared.warnings, *filter(None, [found.warning])]))
     return (
         f"{note(found.verdict, 'good')}{warnings}{failed}<div class=\"rb-wide\"><table class=\"rb-table rb-tight\"><thead><tr>{head}</tr>"
         f"</thead><tbody>{body}</tbody></table></div>{csv_link(f'{found.name}.csv', rows)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from rallebench.types import Chain
 
 MOST_CELLS = 64
 WAYS = ("one-factor", "grid")
+_FILE = re.compile(r"[^\s{}]*\.[a-z]{1,5}", re.IGNORECASE)
+"""What a template never looks like, and the path of one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,12 @@ class Cell:
 def factor(text: str, read: Any) -> Factor:
     """``field=value,value,…`` → Factor. ``read`` turns ``["field=value"]`` into a mapping, as ``--set`` does.
 
-    A value of a template that is the path of a file stands for the file's text. Raises UsageError.
+    A comma inside brackets belongs to its value: ``retriever=mine,(rrf:mine,other)``. A value of a template that is
+    the path of a file stands for the file's text. Raises UsageError.
     """
     field, equals, rest = text.partition("=")
     field = field.strip()
-    parts = [part.strip() for part in rest.split(",") if part.strip()]
+    parts = [part for part in map(_unwrapped, _split(rest)) if part]
     if not equals or not field or not parts:
         raise UsageError(f"{text!r} names no field with values; write it as in k=2,4,6.")
     values, labels = [], []
@@ -60,12 +64,39 @@ def factor(text: str, read: Any) -> Factor:
             except (OSError, UnicodeDecodeError) as error:
                 raise UsageError(f"The template {file} cannot be read ({error}).") from None
             labels.append(file.stem)
+        elif field.endswith("template") and _FILE.fullmatch(part):
+            raise UsageError(f"There is no template file {part!r} (looked for in {Path.cwd()}); give its whole path.")
         else:
             values.append(read([f"{field}={part}"])[field])
             labels.append(part)
+    if len(set(parts)) == len(parts) > len(set(labels)):
+        labels = parts  # two folders hold a file of the same name
     if len(set(labels)) < len(labels):
         raise UsageError(f"{field} takes a value twice: {', '.join(labels)}; give each once.")
     return Factor(field, tuple(values), tuple(labels))
+
+
+def _split(text: str) -> list[str]:
+    """Cut at the commas outside of brackets; at all of them where brackets do not close.
+
+    >>> _split("a,(rrf:a,b),c")
+    ['a', '(rrf:a,b)', 'c']
+    """
+    depth, begun, found = 0, 0, []
+    for at, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return text.split(",")
+        if letter == "," and not depth:
+            found.append(text[begun:at])
+            begun = at + 1
+    return text.split(",") if depth else [*found, text[begun:]]
+
+
+def _unwrapped(part: str) -> str:
+    part = part.strip()
+    around = re.fullmatch(r"\(([^()]*)\)", part)
+    return around[1].strip() if around else part
 
 
 def cells(chain: Chain, factors: Sequence[Factor], way: str = "one-factor") -> list[Cell]:
@@ -109,7 +140,10 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
         return override(chain, retriever=str(value))
     if field == "llm":
         return override(chain, llm=str(value))
-    return with_overrides(chain, {field: value})
+    try:
+        return with_overrides(chain, {field: value})
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix("--set ")) from None
 
 
 def run_name(sweep: str, cell: Cell) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rallebench import benchmark
@@ -16,7 +16,7 @@ from rallebench.catalog import chain_to_json
 from rallebench.errors import RalleError, StoppedError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.metrics import metric
-from rallebench.sweeps import Cell, run_name
+from rallebench.sweeps import Cell, run_name, tracked
 from rallebench.types import Chain
 from rallebench.workbench import Workbench
 from rallebench.workspace import Workspace
@@ -49,12 +49,13 @@ class Ended:
 @dataclass(frozen=True, slots=True)
 class Swept:
     """``runs``: run name → variant, best first by ``compared.metric``; ``compared`` is None with fewer than two
-    runs. ``failed``: variant → sentence."""
+    runs. ``failed``: variant → sentence. ``warning``: why MLflow does not show it as one, '' if it does."""
 
     name: str
     runs: Mapping[str, str]
     compared: Many | None
     failed: Mapping[str, str]
+    warning: str = ""
 
     @property
     def verdict(self) -> str:
@@ -93,6 +94,8 @@ def sweep(
 
     ``by``: the metric that decides, '' = the first of em, accuracy, f1 … that all have.
     """
+    if by:
+        _deciding(by)
     content: dict[str, Any] = {
         "chain": chain_to_json(chain),
         "variants": [dict(cell.changes) for cell in variants],
@@ -131,7 +134,8 @@ def sweep(
         except RalleError as error:
             failed[cell.label] = str(error)
             yield Ended(cell, plan.name, str(error))
-    yield swept(workbench, name, {run: cell.label for run, cell in ended.items()}, failed, by)
+    found = swept(workbench, name, {run: cell.label for run, cell in ended.items()}, failed, by)
+    yield replace(found, warning=tracked.track(workbench, as_json(found))) if track else found
 
 
 def _stages(workbench: Workbench, plan: benchmark.Plan) -> Iterator[Any]:
@@ -147,19 +151,36 @@ def _is_done(run: RunFolder) -> bool:
 def swept(
     workbench: Workbench, name: str, labels: Mapping[str, str], failed: Mapping[str, str], by: str = ""
 ) -> Swept:
-    """The runs of a sweep beside each other, the best first."""
+    """The runs of a sweep beside each other, the best first. Raises UsageError for a metric that decides nothing."""
+    by = _deciding(by) if by else ""
     reports = {run: workbench.open_run(run).report() or {"metrics": {}} for run in labels}
     shared = [m for m in HEADLINES if all(m in report["metrics"] for report in reports.values())]
-    decides = metric(by).name if by else next(iter(shared), "")
-    sign = -1.0 if decides and metric(decides).traits.get("higher_is_better", True) is not False else 1.0
-
-    def order(run: str) -> float:
-        value = reports[run]["metrics"].get(decides, {}).get("value")
-        return float("inf") if value is None else sign * value
-
-    runs = {run: labels[run] for run in sorted(labels, key=order)}
+    decides = by or next(iter(shared), "")
+    upward = not decides or metric(decides).traits.get("higher_is_better", True) is not False
+    values = {run: report["metrics"].get(decides, {}).get("value") for run, report in reports.items()}
+    runs = {run: labels[run] for run in sorted(labels, key=lambda run: _rank(values[run], upward))}
     compared = compare_many([workbench.open_run(run) for run in runs], decides) if len(runs) > 1 else None
+    if compared is not None:
+        # Over the questions that every variant has scored, another one may be the best than over each one's own.
+        means = dict(zip(runs, compared.cells[compared.metric]))
+        upward = metric(compared.metric).traits.get("higher_is_better", True) is not False
+        again = sorted(runs, key=lambda run: _rank(means[run].value, upward))
+        if again != list(runs):
+            runs = {run: labels[run] for run in again}
+            compared = compare_many([workbench.open_run(run) for run in runs], compared.metric)
     return Swept(name, runs, compared, dict(failed))
+
+
+def _rank(value: float | None, upward: bool) -> float:
+    return float("inf") if value is None else -value if upward else value
+
+
+def _deciding(by: str) -> str:
+    """The metric's whole name. Raises UsageError for one that is unknown, or of which neither more nor less is better."""
+    entry = metric(by)
+    if entry.traits.get("higher_is_better", True) is None:
+        raise UsageError(f"Neither more nor less of {entry.name} is better, so it cannot decide; choose another metric.")
+    return entry.name
 
 
 # what is kept
@@ -181,7 +202,8 @@ def kept(workspace: Workspace) -> list[str]:
 
 
 def opened(workbench: Workbench, name: str, by: str = "") -> Swept:
-    """A sweep that was run, with those of its variants that have ended. Raises UsageError if there is none."""
+    """A sweep that was run: those of its variants that have ended, and why the others have not. Raises UsageError if
+    there is none."""
     path = _file(workbench.workspace, name)
     if not path.is_file():
         raise UsageError(f"There is no sweep {name!r} (sweeps: {', '.join(kept(workbench.workspace)[:10]) or 'none yet'}).")
@@ -190,21 +212,34 @@ def opened(workbench: Workbench, name: str, by: str = "") -> Swept:
         run: ", ".join(f"{field}={label}" for field, label in changes.items()) or "base"
         for run, changes in zip(value["runs"], value["variants"])
     }
-    there = {run: label for run, label in labels.items() if (workbench.workspace.runs / run).exists()}
-    return swept(workbench, name, {r: n for r, n in there.items() if _is_done(workbench.open_run(r))}, {}, by)
+    ended: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for run, label in labels.items():
+        if not (workbench.workspace.runs / run).exists():
+            missing[label] = "It has no run; start the sweep again to make it."
+        elif _is_done(found := workbench.open_run(run)):
+            ended[run] = label
+        else:
+            missing[label] = str(found.state().get("message") or "") or "Its run has not ended."
+    return swept(workbench, name, ended, missing, by)
+
+
+def checked_name(name: str) -> str:
+    """The name, if a sweep can have it. Raises UsageError."""
+    if not _NAME.fullmatch(name) or name.startswith("."):
+        raise UsageError(f"The sweep's name {name!r} must be 1 to 40 letters, digits, '-', '_' or '.'.")
+    return name
 
 
 def _keep(workspace: Workspace, name: str, content: Mapping[str, Any], runs: list[str]) -> list[str]:
     """The runs' names. Raises UsageError for a name that cannot be, or that another sweep has."""
-    if not _NAME.fullmatch(name) or name.startswith("."):
-        raise UsageError(f"The sweep's name {name!r} must be 1 to 40 letters, digits, '-', '_' or '.'.")
-    path = _file(workspace, name)
+    path = _file(workspace, checked_name(name))
     if path.is_file():
         there = read_json(path)
         if {key: there.get(key) for key in content} != content:
-            raise UsageError(f"The sweep {name!r} exists already with another content; choose another --name.")
+            raise UsageError(f"The sweep {name!r} exists already with another content; choose another name.")
     elif taken := [run for run in runs if (workspace.runs / run).exists()]:
-        raise UsageError(f"The run {taken[0]!r} exists already and is of no sweep {name!r}; choose another --name.")
+        raise UsageError(f"The run {taken[0]!r} exists already and is of no sweep {name!r}; choose another name.")
     return runs
 
 
@@ -231,5 +266,5 @@ def as_json(found: Swept) -> dict[str, Any]:
         "variants": rows,
         "failed": dict(found.failed),
         "verdict": found.verdict,
-        "warnings": compared.warnings if compared else [],
+        "warnings": [*(compared.warnings if compared else []), *filter(None, [found.warning])],
     }

@@ -28,15 +28,18 @@ LOCK_PATIENCE = 10.0
 SETUP_PATIENCE = 150.0
 """Seconds to wait while another process makes the tables; the first time takes some ten."""
 
-ANSWER_PATIENCE = 5.0
-"""Seconds for a server to answer at all."""
+ANSWER_PATIENCE = 4.0
+"""Seconds for a server to answer at all, and again to read from its store: together less than ten."""
 
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
 }
-"""Taken unless the user's environment says otherwise; MLflow alone would retry for four minutes."""
+"""Taken unless the user's environment says otherwise; MLflow alone would retry for over ten minutes. An artifact
+of many megabytes that the server passes on to an object store takes a while, so the last is not shorter."""
 
 _DATABASES = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
 
@@ -229,7 +232,11 @@ def _check_server(uri: str) -> None:
 
     where = without_credentials(uri)
     try:
-        answer = httpx.get(f"{uri.rstrip('/')}/health", timeout=ANSWER_PATIENCE)
+        # A server is healthy while its database hangs; the second request is the cheapest that reads from it.
+        for path in ("health", "api/2.0/mlflow/experiments/get-by-name?experiment_name=Default"):
+            answer = httpx.get(f"{uri.rstrip('/')}/{path}", timeout=ANSWER_PATIENCE)
+            if answer.status_code in (502, 503, 504):
+                break
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise BackendError(
             f"No MLflow server answers at {where} ({type(error).__name__}); "

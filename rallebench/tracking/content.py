@@ -1,4 +1,4 @@
-"""A run folder as MLflow's params, metrics and tables. Pure: files in, plain values out."""
+"""A run folder as MLflow's params and metrics. Pure: files in, plain values out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import random
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from rallebench.tracking.costs import cost_metrics, price_params
 
 MAX_VALUE = 6000
 MAX_KEY = 250
@@ -28,7 +30,7 @@ _TOTALS = ("seconds", "prompt_tokens", "completion_tokens")
 
 
 def params(run: Mapping[str, Any]) -> dict[str, str]:
-    """``run.json`` as params: the chain flattened (``chain.1.kind`` …), fingerprints, versions, seed.
+    """``run.json`` as params: the chain flattened (``chain.1.kind`` …), fingerprints, prices, versions, seed.
 
     A value longer than MLflow allows is cut and says where it stands whole.
     """
@@ -50,6 +52,7 @@ def params(run: Mapping[str, Any]) -> dict[str, str]:
             **{str(number): action for number, action in enumerate(chain.get("actions", ()), 1)},
         },
         **settings,
+        "prices": price_params(run),
         "versions": run.get("versions", {}),
     }
     found: dict[str, str] = {}
@@ -99,7 +102,7 @@ def without_secrets(value: Any) -> Any:
 
 
 def metrics(report: Mapping[str, Any]) -> dict[str, float]:
-    """``report.json`` as metrics: each value with ``_low``, ``_high`` and ``_n``, RaLLe's names, the counts.
+    """``report.json`` as metrics: each value with ``_low``, ``_high`` and ``_n``, RaLLe's names, counts, costs.
 
     MLflow allows no ``@``, so ``recall@5`` is ``recall_at_5`` (RaLLe's own name for it).
     """
@@ -108,6 +111,7 @@ def metrics(report: Mapping[str, Any]) -> dict[str, float]:
     }
     found |= {f"total_{key}": report.get(key) for key in _TOTALS}
     found["sec per query"] = report.get("seconds_per_question")
+    found |= cost_metrics(report.get("cost") or {})
     for name, mean in report.get("metrics", {}).items():
         key = safe_key(name)
         found |= {
@@ -146,45 +150,6 @@ def cut(text: str, whole: str) -> str:
 def clean(text: str) -> str:
     """Text that any database can store: no lone surrogates, no NUL."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-
-
-def per_question(
-    records: Iterable[Mapping[str, Any]],
-    lines: Mapping[str, Mapping[str, Any]],
-    scores: Iterable[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The table MLflow shows: id, question, gold answers, answer, error and each metric.
-
-    One row per question that was answered or failed, in the order asked; None means not scored.
-    """
-    by_question: dict[str, dict[str, float | None]] = {}
-    names: dict[str, None] = {}
-    for score in scores:
-        names[score["metric"]] = None
-        by_question.setdefault(score["qid"], {})[score["metric"]] = score.get("value")
-    rows = []
-    for record in records:
-        qid = str(record.get("id")).strip()
-        line = lines.get(qid)
-        if line is not None:
-            own = by_question.get(qid, {})
-            fixed = [
-                qid,
-                record.get("input"),
-                gold_answers(record),
-                line.get("answer", ""),
-                line.get("error", ""),
-            ]
-            rows.append([*fixed, *(own.get(name) for name in names)])
-    return {"columns": ["id", "question", "gold answers", "answer", "error", *names], "data": rows}
-
-
-def gold_answers(record: Mapping[str, Any]) -> list[str]:
-    """The answers of a KILT record, in order, each once."""
-    outputs = record.get("output") or ()
-    return list(
-        dict.fromkeys(str(o["answer"]) for o in outputs if isinstance(o, Mapping) and o.get("answer"))
-    )
 
 
 def traced(lines: Mapping[str, Mapping[str, Any]], seed: int) -> list[str]:

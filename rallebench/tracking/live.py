@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from rallebench.bench.cost import Prices
 from rallebench.errors import RalleError
 from rallebench.tracking.traces import trace_episode
 from rallebench.types import Episode
@@ -105,6 +106,7 @@ def trace_later(
     source: str = "",
     name: str = "",
     session: str = "",
+    prices: Prices | None = None,
 ) -> None:
     """Log one live episode in the background: returns at once and never raises; see ``live_status``."""
     _WRITER.add(
@@ -119,6 +121,7 @@ def trace_later(
             name=name,
             session=session,
             ended=time.time(),
+            prices=prices,
         )
     )
 

@@ -1,4 +1,4 @@
-"""A run folder → one MLflow run: params, metrics, artifacts and a sample of traces.
+"""A run folder → one MLflow run: params, metrics, its question set, artifacts and a sample of traces.
 
 Logging a folder again updates its run: ``mlflow.json`` in the folder remembers where it went.
 A benchmark never depends on MLflow: whatever fails here is one sentence, and the folder is untouched.
@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rallebench.bench.cost import recorded_prices
 from rallebench.bench.record import episode_from_json
-from rallebench.bench.store import REPORT, RUN, SCORES, RunFolder
+from rallebench.bench.store import COSTS, REPORT, RUN, SCORES, RunFolder
 from rallebench.errors import BackendError, BadFileError, MissingPackageError, RalleError
 from rallebench.files import read_json, read_own_jsonl, write_json, write_text
-from rallebench.tracking import content
+from rallebench.tracking import content, prompts, table
 from rallebench.tracking.connection import (
     connect,
     experiment_of,
@@ -26,6 +27,7 @@ from rallebench.tracking.connection import (
     tracking_uri_of,
     without_credentials,
 )
+from rallebench.tracking.costs import cost_tags
 from rallebench.tracking.live import LiveStatus, flush_live, live_status, trace_later
 from rallebench.tracking.traces import Trace, trace_episode, write_traces
 
@@ -33,7 +35,7 @@ __all__ = ["LiveStatus", "flush_live", "live_status", "log_run", "remembered", "
 
 MEMORY = "mlflow.json"
 TABLE = "per_question.json"
-COPIED = (REPORT, "output.jsonl", "output_reduced.jsonl", "results.json", "prompt.txt")
+COPIED = (REPORT, COSTS, "output.jsonl", "output_reduced.jsonl", "results.json", "prompt.txt")
 """Files of a run folder that become artifacts as they are."""
 
 _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 100, 800
@@ -41,11 +43,17 @@ _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 100, 800
 
 
 def log_run(
-    run_folder: Path, *, workspace: Path, tracking_uri: str | None = None, experiment: str = "rallebench"
+    run_folder: Path,
+    *,
+    workspace: Path,
+    tracking_uri: str | None = None,
+    experiment: str = "rallebench",
+    waterfall: Mapping[str, float] | None = None,
 ) -> str:
     """Log a run folder and return the MLflow run's id; a folder logged before is updated, not doubled.
 
-    ``tracking_uri`` None means ``MLFLOW_TRACKING_URI``, or else ``mlflow.db`` in the workspace.
+    ``tracking_uri`` None means ``MLFLOW_TRACKING_URI``, or else ``mlflow.db`` in the workspace. ``waterfall``: stage
+    → questions that the run lost there; they become metrics (``waterfall_not_retrieved`` …).
     Raises BadFileError for a folder that holds no run and BackendError if MLflow cannot be reached
     or written; the folder's results are not touched by either.
     """
@@ -57,7 +65,7 @@ def log_run(
             client = connect(uri)
             experiment_id = experiment_of(client, experiment, workspace, uri)
             with explained(uri):
-                return _Logged(folder, run, client, uri, experiment, experiment_id).log()
+                return _Logged(folder, run, client, uri, experiment, experiment_id, waterfall or {}).log()
     except (BadFileError, MissingPackageError):
         raise
     except RalleError as error:
@@ -77,6 +85,26 @@ def remembered(run_folder: Path) -> dict[str, Any]:
     except BadFileError:
         return {}
     return value if isinstance(value, dict) and isinstance(value.get("run_id"), str) else {}
+
+
+def logged_before(client: Any, memory: dict[str, Any], experiment: str) -> dict[str, Any] | None:
+    """The entry of a folder's memory whose run is still in the experiment, None if there is none."""
+    entries: list[dict[str, Any]] = [memory, *memory.get("earlier", ())]
+    for entry in entries:
+        if entry.get("experiment") == experiment and active(client, entry["run_id"]) is not None:
+            return entry
+    return None
+
+
+def active(client: Any, run_id: str) -> Any:
+    """A run of MLflow's, None if there is no such run or it was deleted."""
+    try:
+        found = client.get_run(run_id)
+    except Exception as error:
+        if getattr(error, "error_code", "") == "RESOURCE_DOES_NOT_EXIST":
+            return None
+        raise
+    return found if found.info.lifecycle_stage == "active" else None
 
 
 @contextlib.contextmanager
@@ -103,9 +131,10 @@ class _Logged:
         uri: str,
         experiment: str,
         experiment_id: str,
+        waterfall: Mapping[str, float],
     ) -> None:
         self.folder, self.run, self.client, self.uri = folder, run, client, uri
-        self.experiment, self.experiment_id = experiment, experiment_id
+        self.experiment, self.experiment_id, self.waterfall = experiment, experiment_id, waterfall
         self.lines = folder.lines()
         self.records = folder.records()
         self.report: Mapping[str, Any] = folder.report() or {}
@@ -116,6 +145,7 @@ class _Logged:
         run_id, entry = self._find() or self._create()
         self._remember(entry)
         self._log_values(run_id)
+        self._log_dataset(run_id)
         self._log_artifacts(run_id)
         traces = write_traces(self.uri, self.experiment_id, self._traces(run_id), entry["traces"])
         self._remember({**entry, "traces": [*entry["traces"], *traces]})
@@ -126,18 +156,8 @@ class _Logged:
 
     def _find(self) -> tuple[str, dict[str, Any]] | None:
         """The run that an earlier call made here. Run ids are unique, so a moved workspace finds its own."""
-        for entry in [self.memory, *self.memory.get("earlier", ())]:
-            if entry.get("experiment") != self.experiment:
-                continue
-            try:
-                found = self.client.get_run(entry["run_id"])
-            except Exception as error:
-                if getattr(error, "error_code", "") == "RESOURCE_DOES_NOT_EXIST":
-                    continue
-                raise
-            if found.info.lifecycle_stage == "active":
-                return entry["run_id"], self._entry(entry["run_id"], entry.get("traces", ()))
-        return None
+        entry = logged_before(self.client, self.memory, self.experiment)
+        return (entry["run_id"], self._entry(entry["run_id"], entry.get("traces", ()))) if entry else None
 
     def _create(self) -> tuple[str, dict[str, Any]]:
         made = self.client.create_run(
@@ -183,7 +203,8 @@ class _Logged:
         # MLflow's params can never change; what differs since the first logging is told in tags.
         tags |= {f"changed.{key}": value for key, value in params.items() if have.get(key, value) != value}
         now = int(time.time() * 1000)
-        metrics = [Metric(key, value, now, 0) for key, value in content.metrics(self.report).items()]
+        values = content.metrics(self.report) | {f"waterfall_{stage}": n for stage, n in self.waterfall.items()}
+        metrics = [Metric(key, value, now, 0) for key, value in values.items()]
         new = [Param(key, value) for key, value in params.items() if key not in have]
         marks = [RunTag(key, content.cut(content.clean(value), RUN)) for key, value in tags.items()]
         few, many = _PARAMS_PER_BATCH, _METRICS_PER_BATCH
@@ -194,14 +215,27 @@ class _Logged:
     def _tags(self) -> dict[str, str]:
         spec = self.run.get("spec", {})
         asked = f"{len(self.lines)} of {len(self.records)} questions of {spec.get('dataset')} answered"
+        note = f"{asked}, {self.report.get('n_errors', 0)} failed. {table.said_of_table(len(self.lines))}"
+        chain = spec.get("settings", {}).get("chain") or {}
         return {
             "mlflow.source.name": "rallebench",
-            "mlflow.note.content": f"{asked}, {self.report.get('n_errors', 0)} failed.",
+            "mlflow.note.content": note.strip(),
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             "rallebench.run": self.folder.name,
             "rallebench.fingerprint": str(self.run.get("fingerprint", "")),
             "rallebench.complete": str(bool(self.report.get("complete"))).lower(),
+            **cost_tags(self.report.get("cost") or {}),
+            **prompts.register(self.client, self.uri, self.experiment_id, chain),
         }
+
+    def _log_dataset(self, run_id: str) -> None:
+        """The question set as the run's input; MLflow keeps one of the same name and sum once."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        if about := table.dataset_of(self.run):
+            asked = {"mlflow.data.context": "eval", "rallebench.questions": str(len(self.records))}
+            tags = [InputTag(key, value) for key, value in asked.items()]
+            self.client.log_inputs(run_id, [DatasetInput(Dataset(**about), tags)])
 
     # artifacts
 
@@ -226,7 +260,7 @@ class _Logged:
                     target / "templates" / f"action-{number}.txt", content.clean(action.get("template", ""))
                 )
         scores = read_own_jsonl(self.folder.path / SCORES)
-        _write(target / TABLE, content.per_question(self.records, self.lines, scores), indent=None)
+        _write(target / TABLE, table.per_question(self.records, self.lines, scores), indent=None)
 
     # traces
 
@@ -244,6 +278,7 @@ class _Logged:
                 run_id=run_id,
                 name=name,
                 tags={"rallebench.source": "benchmark", "rallebench.run": self.folder.name},
+                prices=recorded_prices(self.run),
             )
 
 

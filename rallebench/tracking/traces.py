@@ -14,98 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rallebench.bench.cost import Prices
 from rallebench.bench.record import episode_to_json
 from rallebench.tracking.connection import connect, experiment_of, explained, import_mlflow, tracking_uri_of
 from rallebench.tracking.content import clean
-from rallebench.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
-
-MAX_DOCUMENTS = 50
-"""A retriever's span holds so many passages; the run's own files hold them all."""
+from rallebench.tracking.costs import episode_attributes, trace_metadata
+from rallebench.tracking.spans import SpanContent, content_of
+from rallebench.types import Episode, digest
 
 _PREVIEW = 1000
 _NS = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class SpanContent:
-    """What a span shows. ``kind`` is one of MLflow's span types."""
-
-    kind: str
-    name: str
-    inputs: Any
-    outputs: Any
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-
-
-def content_of(step: Step) -> SpanContent:
-    """A step in the forms that MLflow's page knows: documents of a retriever, messages of a model."""
-    request, reply = step.request, step.reply
-    common: dict[str, Any] = {"seconds": round(step.seconds, 6), "cached": step.cached}
-    if reply.note:
-        common["note"] = reply.note
-    if isinstance(request, Retrieve):
-        documents = [
-            {
-                "page_content": hit.passage.text,
-                "metadata": {
-                    "doc_uri": hit.passage.doc_id,
-                    "page_id": hit.passage.page_id,
-                    "title": hit.passage.title,
-                    "rank": rank,
-                    "score": hit.score,
-                },
-                "id": hit.passage.doc_id,
-            }
-            for rank, hit in enumerate(reply.hits[:MAX_DOCUMENTS], 1)
-        ]
-        asked = {"query": request.query, "k": request.k}
-        more = {"retriever": request.retriever, "k": request.k, "hits": len(reply.hits)}
-        return SpanContent("RETRIEVER", f"retrieve {request.retriever}", asked, documents, common | more)
-    if isinstance(request, Generate):
-        return SpanContent(
-            "LLM", f"generate {request.llm}", _asked(request), _said(step), common | _usage(step)
-        )
-    if isinstance(request, UseTool):
-        more = {"tool": request.tool}
-        return SpanContent("TOOL", f"tool {request.tool}", dict(request.arguments), reply.text, common | more)
-    assert isinstance(request, Note)
-    return SpanContent("PARSER", "identity", request.text, reply.text, common)
-
-
-def _asked(request: Generate) -> dict[str, Any]:
-    settings = {
-        "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
-        "seed": request.seed,
-        "stop": list(request.stop) or None,
-        "tools": [tool.name for tool in request.tools] or None,
-    }
-    messages = [{"role": message.role, "content": message.content} for message in request.messages]
-    return {"messages": messages, **{key: value for key, value in settings.items() if value is not None}}
-
-
-def _said(step: Step) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": step.reply.text}
-    if step.reply.tool_calls:
-        message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in step.reply.tool_calls
-        ]
-    return {"choices": [{"index": 0, "message": message, "finish_reason": step.reply.finish_reason}]}
-
-
-def _usage(step: Step) -> dict[str, Any]:
-    assert isinstance(step.request, Generate)
-    read, written = step.reply.prompt_tokens, step.reply.completion_tokens
-    found: dict[str, Any] = {"mlflow.llm.model": step.request.llm, "finish_reason": step.reply.finish_reason}
-    if read or written:
-        found["mlflow.chat.tokenUsage"] = {
-            "input_tokens": read,
-            "output_tokens": written,
-            "total_tokens": read + written,
-        }
-    optional = {"confidence": step.reply.confidence, "first_token_seconds": step.reply.first_token_seconds}
-    return found | {key: value for key, value in optional.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +32,7 @@ class Trace:
 
     ``ended``: seconds since 1970 at which the answer was there, None for now. ``run_id``: the MLflow
     run it belongs to. ``session``: the chat it is a turn of. ``name``: the chain's, for the list of traces.
+    ``prices``: what the chain's language models cost, as far as that is known.
     """
 
     episode: Episode
@@ -123,6 +42,7 @@ class Trace:
     session: str = ""
     name: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    prices: Prices = field(default_factory=dict)
 
     def trace_id(self) -> str:
         """Equal for the same episode of the same run, so that none is logged twice; random outside runs."""
@@ -134,17 +54,19 @@ class Trace:
 def spans_of(trace: Trace, trace_id: str) -> list[Any]:
     """MLflow spans, the root first: steps one after another, as long as each took."""
     episode = trace.episode
-    total = sum(step.seconds for step in episode.steps)
+    total = sum(step.seconds for step in episode.steps) + episode.failed_seconds
     ended = time.time() if trace.ended is None else trace.ended
     start = int((ended - total) * _NS)
     kind = "CHAIN" if episode.workflow == "chain" else "AGENT"
     answer = episode.answer if episode.outcome else None
-    root = SpanContent(kind, trace.name or episode.workflow, trace.question, answer, {"qid": episode.qid})
+    costs = {"qid": episode.qid, **episode_attributes(episode, trace.prices)}
+    root = SpanContent(kind, trace.name or episode.workflow, trace.question, answer, costs)
     root_id = digest([trace_id, 0])[:16]
     spans = [_span(root, trace_id, root_id, None, start, start + max(int(total * _NS), 1), episode.error)]
     for number, step in enumerate(episode.steps, 1):
         end = start + int(step.seconds * _NS)
-        spans.append(_span(content_of(step), trace_id, digest([trace_id, number])[:16], root_id, start, end))
+        shown, span_id = content_of(step, trace.prices), digest([trace_id, number])[:16]
+        spans.append(_span(shown, trace_id, span_id, root_id, start, end))
         start = end
     return spans
 
@@ -198,6 +120,7 @@ def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any) -> Any:
         trace_metadata={
             "mlflow.trace_schema.version": "3",
             **{key: value for key, value in known.items() if value},
+            **{key: json.dumps(value) for key, value in trace_metadata(trace.episode, trace.prices).items()},
         },
         tags={"mlflow.traceName": root.name, "rallebench.qid": clean(trace.episode.qid)[:250], **trace.tags},
     )
@@ -247,6 +170,7 @@ def trace_episode(
     name: str = "",
     session: str = "",
     ended: float | None = None,
+    prices: Prices | None = None,
 ) -> str:
     """Log one episode and return its trace id. Raises RalleError; ``live.trace_later`` never does.
 
@@ -255,5 +179,5 @@ def trace_episode(
     uri = tracking_uri_of(workspace, tracking_uri)
     experiment_id = experiment_of(connect(uri), experiment, workspace, uri)
     tags = {"rallebench.source": source} if source else {}
-    trace = Trace(episode, question, ended, session=session, name=name, tags=tags)
+    trace = Trace(episode, question, ended, session=session, name=name, tags=tags, prices=prices or {})
     return write_traces(uri, experiment_id, [trace])[0]

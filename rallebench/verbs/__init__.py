@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from rallebench.errors import UsageError
 from rallebench.registry import Registry
 from rallebench.workbench import Workbench
 
@@ -35,6 +37,13 @@ def drain(progress: Iterator[str]) -> None:
     """Follow work to its end, telling what it says."""
     for message in progress:
         say(message)
+
+
+def checked_out(file: Path) -> Path:
+    """A file to write. Raises UsageError for one that cannot be, before any work is done."""
+    if file.is_dir():
+        raise UsageError(f"--out {file} is a folder; name a file in it.")
+    return file
 
 
 def settings_flag(parser: argparse.ArgumentParser, help: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.analysis.exporting import FORMS
 from rallebench.files import writing
-from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.verbs import VERBS, checked_out, say, workbench_of
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def export(args: argparse.Namespace) -> dict[str, Any]:
         text = list(lines(run))
         made |= {"lines": len(text), "text": "".join(text)}
     else:
-        with writing(args.out) as handle:
+        with writing(checked_out(args.out)) as handle:
             count = sum(bool(handle.write(line.encode())) for line in lines(run))
         made |= {"lines": count, "file": str(args.out)}
     left = sum(bool(line.get("error")) for line in run.lines().values())

@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.errors import UsageError
 from rallebench.files import writing
-from rallebench.verbs import VERBS, workbench_of
+from rallebench.verbs import VERBS, checked_out, workbench_of
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -29,11 +29,11 @@ def report(args: argparse.Namespace) -> dict[str, Any]:
     """The file, and its size in bytes."""
     from rallebench.gui.report_page import comparison_page, run_page
 
-    workbench = workbench_of(args)
+    out, workbench = checked_out(args.out), workbench_of(args)
     runs = [workbench.open_run(name) for name in args.runs]
     if not all(run.report() for run in runs):
         raise UsageError("A run without a report cannot be shown; let it end, or resume it.")
     page = run_page(runs[0], workbench.workspace) if len(runs) == 1 else comparison_page(runs, workbench.workspace, args.metric)
-    with writing(args.out) as handle:
+    with writing(out) as handle:
         size = sum(handle.write(part.encode("utf-8", "replace")) for part in page)
-    return {"runs": [run.name for run in runs], "file": str(args.out), "bytes": size}
+    return {"runs": [run.name for run in runs], "file": str(out), "bytes": size}

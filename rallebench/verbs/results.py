@@ -6,8 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rallebench.bench.store import RUN
 from rallebench.errors import UsageError
+from rallebench.modelling import log_chain
+from rallebench.sweeps.running import as_json, kept, opened
+from rallebench.sweeps.tracked import group_of
 from rallebench.verbs import VERBS, workbench_of
+from rallebench.workbench import Workbench
 
 
 def _score_flags(parser: argparse.ArgumentParser) -> None:
@@ -37,26 +42,36 @@ def score(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _track_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN")
+    parser.add_argument("run", metavar="RUN", help="a run, or a sweep: its runs and the run above them")
+    parser.add_argument("--model", action="store_true", help="log the run's chain as a model, too")
     parser.add_argument("--tracking-uri", metavar="URI")
 
 
 @VERBS.register(
     "track",
-    about="send a finished run to MLflow",
+    about="send a finished run, or a sweep, to MLflow",
     example="rallebench track my-run",
     order=9,
     flags=_track_flags,
 )
 def track(args: argparse.Namespace) -> dict[str, Any]:
-    """Send a finished run to MLflow."""
-    from rallebench.tracking.mlflow import log_run
-
+    """Send a finished run, or the runs of a sweep, to MLflow; with ``--model`` its chain as a model, too."""
     workbench = workbench_of(args)
+    if not (workbench.workspace.runs / args.run / RUN).exists() and args.run in kept(workbench.workspace):
+        return _track_sweep(workbench, args)
     folder = workbench.open_run(args.run)
-    return {
-        "run": args.run,
-        "mlflow_run_id": log_run(
-            folder.path, workspace=workbench.workspace.path, tracking_uri=args.tracking_uri
-        ),
-    }
+    value = {"run": args.run, "mlflow_run_id": workbench.log_run(folder)}
+    if args.model:
+        value["mlflow_model"] = log_chain(workbench, folder, value["mlflow_run_id"])
+    return value
+
+
+def _track_sweep(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+    if args.model:
+        raise UsageError(f"{args.run!r} is a sweep; give --model with one of its runs.")
+    found = opened(workbench, args.run)
+    if not found.runs:
+        raise UsageError(f"No variant of the sweep {args.run!r} has ended yet, so there is nothing to send.")
+    runs = {name: workbench.log_run(workbench.open_run(name)) for name in found.runs}
+    parent = workbench.log_group(group_of(workbench, as_json(found)))
+    return {"sweep": args.run, "mlflow_run_id": parent, "runs": runs}

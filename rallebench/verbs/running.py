@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from rallebench import benchmark
 from rallebench.bench import cost_text
 from rallebench.bench.runner import Progress
 from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
+from rallebench.sweeps.running import Swept, as_json, swept
+from rallebench.sweeps.tracked import track
 from rallebench.verbs import VERBS, say, workbench_of
 from rallebench.verbs.chains import overridden, override_flags
 from rallebench.workbench import Workbench
@@ -78,19 +80,36 @@ def run(args: argparse.Namespace) -> Any:
         return _run_one(workbench, _prepare(workbench, args.chain, args, args.name, args.resume))
     for name, path in files:  # a night of runs should not end at a file that was wrong from the start
         _prepare_in_folder(workbench, name, path, args)
-    results, failures = [], []
+    results, ran, failures = [], [], []
     for name, path in files:
         say(f"── {name}")
         try:
             results.append(_run_one(workbench, _prepare_in_folder(workbench, name, path, args)))
+            ran.append(name)
         except StoppedError:
             raise
         except RalleError as error:
             failures.append(f"{name}: {error}")
             say(failures[-1])
+    if results and not args.no_mlflow:
+        _track_together(workbench, args, dict(zip((result["run"] for result in results), ran)), failures)
     if failures:
         raise BackendError(f"{len(failures)} of {len(files)} chains could not be run. {failures[0]}")
     return results
+
+
+def _track_together(
+    workbench: Workbench, args: argparse.Namespace, chains: Mapping[str, str], failures: Sequence[str]
+) -> None:
+    """Put the runs (name → chain) of a folder below one run in MLflow; what goes wrong is a warning."""
+    name = args.name or Path(args.chain).resolve().name
+    failed = dict(failure.split(": ", 1) for failure in failures)
+    try:
+        told = as_json(swept(workbench, name, chains, failed))
+    except RalleError as error:  # they asked different questions: side by side all the same, without a winner
+        told = as_json(Swept(name, chains, None, failed)) | {"verdict": str(error)}
+    if warning := track(workbench, told, "batch"):
+        say(f"Warning: {warning}")
 
 
 def _prepare_in_folder(

@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from rallebench.bench.perform import Backends
-from rallebench.serving import KEY_VARIABLE, serve
+from rallebench.errors import UsageError
+from rallebench.serving import KEY_VARIABLE, listening_on, serve
 from rallebench.verbs import VERBS, say, workbench_of
 
 
@@ -29,11 +30,14 @@ def serve_(args: argparse.Namespace) -> dict[str, Any] | None:
     """Load the chains and answer until interrupted."""
     workbench = workbench_of(args)
     chains = [workbench.workspace.chain(name) for name in args.chain]
-    for chain in chains:
-        for piece in workbench.load_for(chain):
-            if not isinstance(piece, Backends):
-                say(piece)
     names = {chain.name: chain for chain in chains}
-    say(f"Answering as {', '.join(names)} on http://{args.host}:{args.port}/v1 (stop with Ctrl-C)")
-    serve(workbench, names, args.host, args.port)
+    if len(names) < len(chains):
+        raise UsageError(f"Two chains have one name ({', '.join(chain.name for chain in chains)}); clients tell them apart by it.")
+    with listening_on(args.host, args.port) as listening:
+        for chain in chains:
+            for piece in workbench.load_for(chain):
+                if not isinstance(piece, Backends):
+                    say(piece)
+        say(f"Answering as {', '.join(names)} on http://{args.host}:{listening.getsockname()[1]}/v1 (stop with Ctrl-C)")
+        serve(workbench, names, args.host, listening)
     return None

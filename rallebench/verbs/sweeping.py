@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.errors import BackendError
+from rallebench.errors import BackendError, UsageError
 from rallebench.sweeps import WAYS, cells, factor
 from rallebench.sweeps.running import Ended, Swept, Working, as_json, opened, sweep
 from rallebench.verbs import VERBS, say, workbench_of
@@ -20,7 +20,7 @@ PACE = 2.0
 
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chain", metavar="FILE|NAME", help="without it the sweep --name is only shown")
-    parser.add_argument("--vary", action="append", default=[], metavar="FIELD=V,V,…", help="k=2,4,6  retriever=a,b  llm=a,b  2.template=a.txt,b.txt  temperature=0,0.7")  # fmt: skip
+    parser.add_argument("--vary", action="append", default=[], metavar="FIELD=V,V,…", help="k=2,4,6  retriever=a,b  llm=a,b  retriever=a,(rrf:a,b)  2.template=a.txt,b.txt  temperature=0,0.7")  # fmt: skip
     parser.add_argument("--way", choices=WAYS, default=WAYS[0], help="one-factor: one field at a time (default); grid: all combinations")
     parser.add_argument("--name", default="", metavar="SWEEP", help="the same name again continues a sweep that was stopped")
     parser.add_argument("--dataset", metavar="FILE|NAME")
@@ -42,7 +42,7 @@ def _plain(value: Mapping[str, Any]) -> str:
         score = "" if not cell or cell["value"] is None else f"{cell['value']:.4f}  [{cell['low']:.4f}, {cell['high']:.4f}]  n = {cell['n']}"
         p = "" if row["p_corrected"] is None else f"  {row['difference']:+.4f} to the best, p = {row['p_corrected']:.4f}"
         lines.append(f"  {row['variant']:<32} {score}{p}")
-    lines += [f"  {label}: failed. {sentence}" for label, sentence in value["failed"].items()]
+    lines += [f"  {label}: not ended. {sentence}" for label, sentence in value["failed"].items()]
     return "\n".join(lines)
 
 
@@ -57,6 +57,10 @@ def _plain(value: Mapping[str, Any]) -> str:
 def sweep_(args: argparse.Namespace) -> dict[str, Any]:
     """Every variant with its metrics, the best first, and what can be said of the difference."""
     workbench = workbench_of(args)
+    if not args.chain and not args.name:
+        raise UsageError("Give --chain and --vary to run a sweep, or --name to see one that was run.")
+    if not args.chain and args.vary:
+        raise UsageError("--vary needs the chain that it varies: --chain starter.")
     if not args.chain:
         return as_json(opened(workbench, args.name, args.metric))
     chain = overridden(workbench.workspace.chain(args.chain), args)
@@ -87,6 +91,8 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
             where = f"{piece.done}/{piece.questions}" if piece.done else piece.said
             say(f"{piece.number}/{piece.total} {piece.cell.label}: {where}")
     assert found is not None
+    if found.warning:
+        say(f"Warning: {found.warning}")
     if found.failed and not found.runs:
         raise BackendError(f"Every variant failed. {next(iter(found.failed.values()))}")
     return as_json(found)

@@ -10,17 +10,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from run_folders import FAILURE, LONG_TEMPLATE, STARTED, append, episode, make_run, mean, report, spec
 
+from rallebench.bench.run_cost import run_cost
+from rallebench.bench.score import cost_of
 from rallebench.bench.store import REPORT, RunFolder
 from rallebench.errors import BackendError, BadFileError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.tracking import connection, content, live
 from rallebench.tracking.connection import default_uri, tracking_uri_of, without_credentials
+from rallebench.tracking.costs import cost_tags
 from rallebench.tracking.mlflow import (
     flush_live,
     live_status,
@@ -29,7 +34,8 @@ from rallebench.tracking.mlflow import (
     trace_episode,
     trace_later,
 )
-from rallebench.tracking.traces import content_of
+from rallebench.tracking.spans import content_of
+from rallebench.tracking.table import MAX_CELL, MAX_LIST, MAX_ROWS, per_question, said_of_table
 from rallebench.types import Note, Reply, Step, ToolCall, UseTool
 
 NewRun = Callable[..., RunFolder]
@@ -179,13 +185,51 @@ def test_the_table_has_a_row_per_question_and_mlflow_shows_it_as_a_table(
 ) -> None:
     run_id = log_run(new_run().path, workspace=workspace)
     table = json.loads(logged(client, run_id, "per_question.json"))
-    assert table["columns"] == ["id", "question", "gold answers", "answer", "error", "em", "recall@5"]
+    fixed = ["id", "question", "gold answers", "answer", "error", "gold pages", "pages"]
+    assert table["columns"] == [*fixed, "em", "recall@5"]
     gold = ["Ada Lovelace", "Ada"]
-    assert table["data"][0] == ["q0", "Who is number 0?", gold, "Ada Lovelace", "", 1.0, 1.0]
-    assert table["data"][2] == ["q2", "Who is number 2?", gold, "", FAILURE, None, None]
+    assert table["data"][0] == ["q0", "Who is number 0?", gold, "Ada Lovelace", "", [], ["p1", "p2"], 1.0, 1.0]
+    assert table["data"][2] == ["q2", "Who is number 2?", gold, "", FAILURE, [], ["p1", "p2"], None, None]
     assert len(table["data"]) == 6
     tag = client.get_run(run_id).data.tags["mlflow.loggedArtifacts"]
     assert json.loads(tag) == [{"path": "per_question.json", "type": "table"}]
+
+
+def test_a_table_for_a_browser_is_cut_and_says_so() -> None:
+    evidence = [{"wikipedia_id": f"g{i}"} for i in range(MAX_LIST + 3)]
+    records = [
+        {"id": f"q{i}", "input": "x" * 3000, "output": [{"answer": "a", "provenance": evidence}]}
+        for i in range(MAX_ROWS + 7)
+    ]
+    rows = per_question(records, {f"q{i}": {"answer": "a", "steps": []} for i in range(MAX_ROWS + 7)}, [])["data"]
+    assert len(rows) == MAX_ROWS
+    assert rows[0][1] == "x" * MAX_CELL + " … (cut: 3,000 characters)"
+    assert rows[0][5][-2:] == [f"g{MAX_LIST - 1}", "… (3 more)"]
+    assert said_of_table(MAX_ROWS + 7).startswith("The table shows the first 5,000 of 5,007 questions")
+    assert said_of_table(MAX_ROWS) == ""
+
+
+# the question set, and where questions are lost
+
+
+def test_the_question_set_is_the_runs_input_with_its_sum_and_its_file(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    changed = spec()["spec"]
+    changed["settings"]["dataset_sha256"] = "dd" * 32
+    folder = new_run(spec=changed, dataset_file="/data/tiny-qa.jsonl")
+    run_id = log_run(folder.path, workspace=workspace)
+    assert log_run(folder.path, workspace=workspace) == run_id
+    (given,) = client.get_run(run_id).inputs.dataset_inputs
+    assert (given.dataset.name, given.dataset.digest) == ("tiny-qa", "dd" * 18)
+    assert json.loads(given.dataset.source) == {"uri": "/data/tiny-qa.jsonl", "sha256": "dd" * 32}
+    assert {tag.key: tag.value for tag in given.tags} == {"mlflow.data.context": "eval", "rallebench.questions": "6"}
+
+
+def test_where_questions_were_lost_are_metrics(workspace: Path, client: Any, new_run: NewRun) -> None:
+    run_id = log_run(new_run().path, workspace=workspace, waterfall={"right": 4, "not_retrieved": 0})
+    metrics = client.get_run(run_id).data.metrics
+    assert (metrics["waterfall_right"], metrics["waterfall_not_retrieved"]) == (4, 0)
 
 
 # traces
@@ -245,6 +289,54 @@ def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> Non
     assert 50 < len(chosen) <= 60
     assert chosen == content.traced(lines, seed=3) != content.traced(lines, seed=4)
     assert len(set(chosen)) == len(chosen)
+
+
+def test_costs_are_metrics_and_prices_are_params(workspace: Path, client: Any, new_run: NewRun) -> None:
+    folder = new_run(prices={"my-llm": {"prompt": 1.0, "completion": 2.0}, "other": None})
+    scored = {**(folder.report() or {}), "cost": cost_of(folder)}
+    write_json(folder.path / REPORT, scored)
+    run = client.get_run(log_run(folder.path, workspace=workspace))
+    expected = {
+        "cost_total_prompt_tokens": 200,
+        "cost_total_retrieval_seconds": 1.5,
+        "cost_asked_prompt_tokens": 0,
+        "cost_asked_retrievals": 6,
+        "cost_failed_seconds": 0.25,
+        "cost_question_seconds_p95": 1.75,
+        "cost_question_seconds_n": 5,
+        "cost_total_usd": pytest.approx(5 * 46e-6),
+    }
+    assert {key: run.data.metrics.get(key) for key in expected} == expected
+    assert run.data.params["prices.my-llm.completion"] == "2.0" and run.data.params["prices.other"] == "unknown"
+    assert run.data.tags["rallebench.cost.usd"] == "$0.00023"
+
+
+def test_dollars_that_nobody_knows_are_no_metric_and_a_tag_says_for_which_model() -> None:
+    unknown = run_cost([episode("q0")], [], {})
+    found = content.metrics({**report(1, 0), "cost": unknown})
+    assert "cost_total_usd" not in found and found["cost_question_usd_n"] == 0
+    assert cost_tags(unknown) == {"rallebench.cost.usd": "unknown for my-llm (no prices)"}
+    assert cost_tags({}) == {} and content.metrics(report(1, 0)), "a report of an earlier version has no costs"
+
+
+def test_a_trace_tells_tokens_speed_and_dollars_of_each_step_and_of_the_question(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    folder = new_run(1, (), prices={"my-llm": {"prompt": 1.0, "completion": 2.0}})
+    (trace,) = traces_of(client, log_run(folder.path, workspace=workspace))
+    root, _, said = trace.data.spans
+    assert said.attributes["mlflow.llm.cost"]["total_cost"] == pytest.approx(46e-6)
+    assert said.attributes["tokens_per_second"] == 2.0 and said.attributes["seconds"] == 1.5
+    assert (root.attributes["prompt_tokens"], root.attributes["model_calls"]) == (40, 1)
+    assert root.attributes["usd"] == pytest.approx(46e-6)
+    assert trace.info.token_usage == {"input_tokens": 40, "output_tokens": 3, "total_tokens": 43}
+
+
+def test_a_span_of_a_model_that_counts_nothing_says_unknown() -> None:
+    step = replace(episode("q").steps[1], reply=Reply("Ada"))
+    attributes = content_of(step, {"my-llm": {"prompt": 1.0, "completion": 2.0}}).attributes
+    assert attributes["usd"] == "unknown" and "mlflow.chat.tokenUsage" not in attributes
+    assert content_of(episode("q").steps[1]).attributes["usd"] == "unknown", "no prices are known"
 
 
 def test_tools_and_notes_have_spans_too() -> None:
@@ -471,6 +563,37 @@ def test_a_server_that_is_down_is_one_sentence_without_the_password(workspace: P
         "No MLflow server answers at http://127.0.0.1:9/ (ConnectError); start it, or choose"
     )
     assert "hunter22" not in said
+
+
+def test_a_server_whose_store_hangs_is_one_sentence_soon(
+    workspace: Path, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OnlyHealthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path != "/health":
+                time.sleep(1.5)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(connection, "ANSWER_PATIENCE", 0.3)
+    with ThreadingHTTPServer(("127.0.0.1", 0), OnlyHealthy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        started = time.monotonic()
+        said = sentence_of(new_run(), workspace, f"http://127.0.0.1:{server.server_port}")
+        assert time.monotonic() - started < 1.4
+        server.shutdown()
+    assert "(ReadTimeout); start it, or choose another tracking URI" in said
+
+
+def test_all_tries_of_a_server_that_stops_answering_end_before_two_minutes() -> None:
+    connection.import_mlflow()
+    from mlflow import environment_variables as mlflow_settings
+
+    retries = mlflow_settings.MLFLOW_HTTP_REQUEST_MAX_RETRIES.get()
+    pauses = sum(mlflow_settings.MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR.get() * 2**i for i in range(retries))
+    assert (retries + 1) * mlflow_settings.MLFLOW_HTTP_REQUEST_TIMEOUT.get() + pauses < 120
 
 
 def test_a_database_server_that_is_down_is_one_sentence(workspace: Path, new_run: NewRun) -> None:

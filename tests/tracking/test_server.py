@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -17,7 +18,9 @@ from run_folders import make_run
 
 from rallebench.errors import BackendError, UsageError
 from rallebench.tracking import server
-from rallebench.tracking.mlflow import log_run
+from rallebench.tracking.groups import Group, log_group
+from rallebench.tracking.mlflow import log_run, remembered
+from rallebench.tracking.models import log_model
 from rallebench.tracking.server import UIServer, answers, open_command, start_ui
 
 pytestmark = pytest.mark.slow
@@ -97,6 +100,24 @@ def test_a_run_logged_to_the_running_server_is_in_the_workspace_with_its_traces(
     traces = client.search_traces(locations=[run.info.experiment_id], run_id=run_id)
     kinds = [[span.span_type for span in trace.data.spans] for trace in traces]
     assert sorted(kinds) == [["CHAIN", "RETRIEVER"], *[["CHAIN", "RETRIEVER", "LLM"]] * 2]
+
+
+def test_a_remote_server_takes_groups_prompts_and_models_too(
+    workspace: Path, page: UIServer, client: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    page.wait(90)
+    folder = make_run(workspace / "runs", "remote child", 2, ())
+    where = {"workspace": workspace, "tracking_uri": page.url}
+    parent = log_group(Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}]), **where, experiment="remote")
+    child = remembered(folder.path)["run_id"]
+    tags = client.get_run(child).data.tags
+    assert tags["mlflow.parentRunId"] == parent
+    assert json.loads(tags["mlflow.linkedPrompts"])[0]["name"] == "read-two.1"
+    assert client.get_run(child).inputs.dataset_inputs[0].dataset.name == "tiny-qa"
+    assert [item.path for item in client.list_artifacts(parent)] == ["variants.json"]
+    made = log_model(folder.path, child, "rallebench.modelling:open_chain", **where)
+    assert client.get_logged_model(made).status.value == "READY"
+    assert not caplog.records
 
 
 def test_a_stopped_page_answers_no_more_and_says_so(page: UIServer) -> None:

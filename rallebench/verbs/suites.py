@@ -1,0 +1,128 @@
+"""``suite``: a named benchmark, from its questions to its table."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench.errors import UsageError
+from rallebench.suites import SUITES, Asked, settings_of
+from rallebench.suites._names import default_name
+from rallebench.suites.running import Ended, Finished, Working, as_json, run_suite
+from rallebench.verbs import VERBS, say, settings_flag, workbench_of
+
+PACE = 2.0
+"""Seconds between two lines of progress."""
+OWN = ("suite", "name", "folder")
+"""Of a report, what stands above and below its table."""
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("suite", nargs="?", metavar="NAME", help="without it: all suites with their settings")
+    parser.add_argument("--llm", default="", metavar="L")
+    parser.add_argument("--limit", type=int, metavar="N", help="the first N questions")
+    parser.add_argument("--name", default="", metavar="RUN", help="the same name again continues, and runs only what is missing")
+    parser.add_argument("--batch-size", type=int, default=20, metavar="B")
+    parser.add_argument("--max-errors", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-mlflow", action="store_true")
+    parser.add_argument("--tracking-uri", metavar="URI")
+    settings_flag(parser, "a setting of the suite, as in data=FOLDER or noise=0,0.2")
+
+
+def _plain(value: Mapping[str, Any]) -> str:
+    if "suites" in value:
+        return "\n\n".join(_about(one) for one in value["suites"])
+    lines = [f"{value['suite']}: {value['name']}"]
+    for metrics in dict.fromkeys(tuple(part["metrics"]) for part in value["parts"]):
+        lines += _table(metrics, [part for part in value["parts"] if tuple(part["metrics"]) == metrics])
+    said = [f"{key} {_scalar(one)}" for key, one in value.items() if key not in OWN and not isinstance(one, (dict, list))]
+    lines += [", ".join(said), *(f"{metric}: {text}" for metric, text in value["definitions"].items())]
+    lines += [f"Note: {note}" for note in value["notes"]]
+    written = [f"{len(value['files'])} files in {value['folder']}"] if value["files"] else []
+    return "\n".join([*lines, *written])
+
+
+def _scalar(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _table(metrics: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Parts down, metrics across, each with its interval and what it is a mean of."""
+    wide = max(len(part["label"]) for part in parts) + 2
+    lines = [" " * wide + "".join(f"{name:<34}" for name in metrics) + "failed"]
+    for part in parts:
+        cells = "".join(f"{_shown(mean):<34}" for mean in part["metrics"].values())
+        lines.append(f"{part['label']:<{wide}}{cells}{part['n_errors']}")
+    return lines
+
+
+def _shown(mean: Mapping[str, Any]) -> str:
+    if mean["value"] is None:
+        return "not scored"
+    return f"{mean['value']:.4f} [{mean['low']:.4f}, {mean['high']:.4f}] n={mean['n']}"
+
+
+def _about(one: Mapping[str, Any]) -> str:
+    rows = [f"  {s['name']}={s['default']}".ljust(32) + f"{s['about'] or s['must_be']}" for s in one["settings"]]
+    return "\n".join([f"{one['name']}: {one['about']}", *rows])
+
+
+@VERBS.register(
+    "suite",
+    about="run a named benchmark: RGB's four tests, and testbeds of your own",
+    example="rallebench suite rgb-noise --set data=rgb --llm my-llm --set noise=0,0.4",
+    order=6.4,
+    flags=_flags,
+    plain=_plain,
+)
+def suite(args: argparse.Namespace) -> dict[str, Any]:
+    """The suite's report: a table over its parts, what to know of the records, the files that it made."""
+    if not args.suite:
+        return {"suites": [_described(name) for name in SUITES.names()]}
+    settings = settings_of(args.suite, _written(args.set))
+    if args.limit is not None and args.limit < 1:
+        raise UsageError(f"--limit is {args.limit}; give at least 1, or leave it out for all.")
+    workbench = workbench_of(args)
+    asked = Asked(workbench.workspace, args.llm, settings, args.limit, args.seed)
+    named = settings.get("set") or Path(str(settings.get("data", ""))).name.split(".json")[0]
+    name = args.name or default_name(args.suite, [str(settings.get("language", "")), named, args.llm], args.limit)
+    found, told = None, 0.0
+    for piece in run_suite(
+        workbench, args.suite, asked, name, batch_size=args.batch_size, max_errors=args.max_errors,
+        track=not args.no_mlflow,
+    ):  # fmt: skip
+        if isinstance(piece, Finished):
+            found = piece
+        elif isinstance(piece, Ended):
+            say(f"{piece.answered.part.label}: {'had ended before' if piece.before else 'done'}")
+            if piece.answered.warning:
+                say(f"Warning: {piece.answered.warning}")
+        elif isinstance(piece, Working) and time.monotonic() - told > PACE:
+            told = time.monotonic()
+            say(f"{piece.label}: {f'{piece.done}/{piece.total}' if piece.total else piece.said}")
+    assert found is not None
+    return as_json(found)
+
+
+def _written(pairs: list[str]) -> dict[str, str]:
+    """Settings as they were written: the suite knows which are numbers, and which are lists."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {pair!r} is not key=value.")
+        found[key.strip()] = value
+    return found
+
+
+def _described(name: str) -> dict[str, Any]:
+    entry = SUITES.entry(name)
+    settings = [
+        {"name": key, "default": one.default, "about": one.about, "must_be": one.must_be}
+        for key, one in entry.traits["settings"].items()
+    ]
+    return {"name": name, "about": entry.about, "settings": settings}

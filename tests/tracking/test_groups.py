@@ -1,0 +1,128 @@
+"""Several runs below one: found again, not doubled, with the verdict and a table of the variants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_folders import make_run
+from small_workspace import CommandLine, make_workspace
+
+from rallebench.bench.store import RunFolder
+from rallebench.errors import BackendError
+from rallebench.tracking.connection import default_uri
+from rallebench.tracking.groups import Group, log_group
+from rallebench.tracking.mlflow import log_run
+
+ROWS = [{"variant": "k=2", "em": 1.0, "error": None}, {"variant": "k=9", "em": None, "error": "the index is gone"}]
+
+
+@pytest.fixture
+def runs(workspace: Path, request: pytest.FixtureRequest) -> list[RunFolder]:
+    """Two runs of two questions."""
+    name = request.node.name[:80]
+    return [make_run(workspace / "runs", f"{name} {one}", 2, ()) for one in ("a", "b")]
+
+
+def group(runs: list[RunFolder], **changes: Any) -> Group:
+    """A sweep of these runs, the last the best."""
+    more = {"best": runs[-1].name, "verdict": "Best: k=2.", "rows": ROWS, **changes}
+    return Group("ks", "sweep", [run.path for run in runs], **more)
+
+
+def test_the_parent_has_the_verdict_the_bests_metrics_and_a_table_and_the_runs_stand_below_it(
+    workspace: Path, client: Any, runs: list[RunFolder]
+) -> None:
+    log_run(runs[1].path, workspace=workspace, waterfall={"right": 2})
+    parent = client.get_run(log_group(group(runs), workspace=workspace))
+    assert (parent.info.run_name, parent.info.status) == ("ks", "FINISHED")
+    assert (parent.data.metrics["em"], parent.data.metrics["waterfall_right"]) == (1.0, 2)
+    assert parent.data.tags["mlflow.note.content"] == parent.data.tags["rallebench.verdict"] == "Best: k=2."
+    table = json.loads(Path(client.download_artifacts(parent.info.run_id, "variants.json")).read_text("utf-8"))
+    assert table == {
+        "columns": ["variant", "em", "error"],
+        "data": [["k=2", 1.0, None], ["k=9", None, "the index is gone"]],
+    }
+    assert json.loads(parent.data.tags["mlflow.loggedArtifacts"]) == [{"path": "variants.json", "type": "table"}]
+    below = client.search_runs([parent.info.experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
+    assert {run.info.run_name for run in below} == {run.name for run in runs}
+
+
+def test_the_same_group_again_updates_its_parent(workspace: Path, client: Any, runs: list[RunFolder]) -> None:
+    first = log_group(group(runs[:1]), workspace=workspace)
+    assert log_group(group(runs, verdict="Best: k=3."), workspace=workspace) == first
+    assert client.get_run(first).data.tags["rallebench.verdict"] == "Best: k=3."
+    client.delete_run(first)
+    assert log_group(group(runs), workspace=workspace) != first
+
+
+def test_a_group_that_cannot_be_sent_is_one_sentence(workspace: Path, runs: list[RunFolder]) -> None:
+    with pytest.raises(BackendError, match="No MLflow server answers at") as raised:
+        log_group(group(runs), workspace=workspace, tracking_uri="http://127.0.0.1:9")
+    assert "\n" not in str(raised.value)
+
+
+# from the command line
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with models, chains and questions."""
+    return make_workspace(tmp_path_factory.mktemp("groups") / "workspace")
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], place: Path) -> CommandLine:
+    """The command line."""
+    return CommandLine(capfd, place)
+
+
+def below(client: Any, parent: Any) -> set[str]:
+    """The names of the runs below a run."""
+    found = client.search_runs([parent.info.experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
+    return {run.info.run_name for run in found}
+
+
+def parent_named(client: Any, name: str) -> Any:
+    """The only parent run of a name."""
+    experiment = client.get_experiment_by_name("rallebench").experiment_id
+    (found,) = client.search_runs([experiment], f"tags.`rallebench.group` = '{name}'")
+    return found
+
+
+def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
+    rallebench: CommandLine, place: Path, workspace: Path, client: Any
+) -> None:
+    uri = ("--tracking-uri", default_uri(workspace))
+    asked = ("--chain", "closed", "--dataset", "tiny-qa", "--name", "llms", "--vary", "llm=titan,echo,misspelt")
+    swept = rallebench.json("sweep", *asked, *uri)
+    parent = parent_named(client, "llms")
+    assert below(client, parent) == {"llms llm=titan", "llms llm=echo"}
+    assert parent.data.tags["rallebench.verdict"] == swept["verdict"]
+    assert parent.data.metrics["em"] == 0.125 and parent.data.metrics["waterfall_right_without_support"] == 1
+    table = json.loads(Path(client.download_artifacts(parent.info.run_id, "variants.json")).read_text("utf-8"))
+    rows = [dict(zip(table["columns"], row)) for row in table["data"]]
+    assert [(row["variant"], row["em"]) for row in rows[:2]] == [("llm=titan", 0.125), ("llm=echo", 0.0)]
+    assert rows[2]["variant"] == "llm=misspelt" and "dealy" in rows[2]["error"]
+    assert rallebench.json("track", "llms", *uri)["mlflow_run_id"] == parent.info.run_id
+
+
+def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(rallebench: CommandLine) -> None:
+    asked = ("--chain", "closed", "--dataset", "tiny-qa", "--name", "alone", "--vary", "llm=titan,echo")
+    ran = rallebench("sweep", *asked, "--tracking-uri", "http://127.0.0.1:9", "--json")
+    assert ran.code == 0 and len(ran.json["variants"]) == 2
+    assert "Warning: The sweep 'alone' is complete but was not put together in MLflow" in ran.err
+    assert ran.last.endswith("Send it later: rallebench track alone.")
+    assert rallebench("track", "alone", "--model").code == 2, "a sweep is no model"
+
+
+def test_the_chains_of_a_folder_are_one_run_with_theirs_below_it(
+    rallebench: CommandLine, place: Path, workspace: Path, client: Any
+) -> None:
+    asked = ("--dataset", "tiny-qa", "--name", "night", "--tracking-uri", default_uri(workspace))
+    rallebench.json("run", "--chain", place / "chains", *asked)
+    parent = parent_named(client, "night")
+    assert below(client, parent) == {"night-closed", "night-read", "night-title"}
+    assert (parent.data.tags["rallebench.kind"], parent.data.tags["rallebench.best"]) == ("batch", "night-title")
