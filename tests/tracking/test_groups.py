@@ -92,6 +92,7 @@ def parent_named(client: Any, name: str) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
     rallebench: CommandLine, place: Path, workspace: Path, client: Any
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
     assert rallebench.json("track", "llms", *uri)["mlflow_run_id"] == parent.info.run_id
 
 
+@pytest.mark.slow
 def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(rallebench: CommandLine) -> None:
     asked = ("--chain", "closed", "--dataset", "tiny-qa", "--name", "alone", "--vary", "llm=titan,echo")
     ran = rallebench("sweep", *asked, "--tracking-uri", "http://127.0.0.1:9", "--json")
@@ -118,6 +120,7 @@ def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(ralleb
     assert rallebench("track", "alone", "--model").code == 2, "a sweep is no model"
 
 
+@pytest.mark.slow
 def test_the_chains_of_a_folder_are_one_run_with_theirs_below_it(
     rallebench: CommandLine, place: Path, workspace: Path, client: Any
 ) -> None:
