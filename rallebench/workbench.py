@@ -83,6 +83,17 @@ def _read(path: Path, mtime: int, size: int) -> tuple[Example, ...]:
     return read_questions(path)
 
 
+def _chain_of(made: Mapping[str, Any], run: str) -> Chain:
+    """The chain of a run's ``run.json``. Raises UsageError for a run of predictions or of a suite, which has none."""
+    chain = made["spec"]["settings"].get("chain")
+    if chain is None:
+        raise UsageError(
+            f"The run {run!r} was made by {made['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
+            "to continue here; read it in Runs or Compare."
+        )
+    return chain_from_json(chain)
+
+
 class Workbench:
     """See the module. Every verb is safe to call from several sessions at once."""
 
@@ -301,7 +312,7 @@ class Workbench:
         spec = made["spec"]
         return benchmark.prepare(
             self.workspace,
-            chain_from_json(spec["settings"]["chain"]),
+            _chain_of(made, name),
             made.get("dataset_file") or spec["dataset"],
             limit=spec["limit"],
             metrics=tuple(made["metrics"]),
@@ -337,8 +348,7 @@ class Workbench:
         dataset = made["spec"]["dataset"]
         with suppress(RalleError):
             dataset, _ = self.workspace.dataset(made.get("dataset_file") or dataset)
-        chain = chain_from_json(made["spec"]["settings"]["chain"])
-        return Opened(chain, dataset, example, folder.episodes()[example.question.qid])
+        return Opened(_chain_of(made, run), dataset, example, folder.episodes()[example.question.qid])
 
     def track_run(self, folder: RunFolder) -> str:
         """Log a finished run to MLflow; '' or one sentence saying why that did not work."""

@@ -89,7 +89,8 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     workbench = workbench_of(args)
     asked = Asked(workbench.workspace, args.llm, settings, args.limit, args.seed)
     named = settings.get("set") or Path(str(settings.get("data", ""))).name.split(".json")[0]
-    name = args.name or default_name(args.suite, [str(settings.get("language", "")), named, args.llm], args.limit)
+    language = str(settings.get("language", "")).replace("auto", "")
+    name = args.name or default_name(args.suite, [language, named, args.llm], args.limit)
     found, told = None, 0.0
     for piece in run_suite(
         workbench, args.suite, asked, name, batch_size=args.batch_size, max_errors=args.max_errors,

@@ -40,6 +40,11 @@ def test_another_index_behind_the_same_name_shows() -> None:
     assert changes(a, b) == [Change("retrievers: bm25", "print-1", "print-2")]
 
 
+def test_what_only_one_run_names_stands_part_by_part() -> None:
+    found = changes(spec(backends={"llm a": "print-1"}), {"settings": {}, "dataset": "d", "workflow": "imported"})
+    assert Change("backends: llm a", "print-1", "–") in found
+
+
 @given(st.text("ab \n", max_size=40), st.text("ab \n", max_size=40))
 def test_the_pieces_join_to_the_texts_and_unchanged_ones_are_the_same(a: str, b: str) -> None:
     mine, theirs = pieces(a, b)

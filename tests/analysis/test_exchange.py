@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace
 
+from rallebench.errors import UsageError
+from rallebench.workbench import Workbench
+
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
@@ -90,6 +93,12 @@ def test_a_table_of_answers_becomes_a_run_that_is_scored_by_what_it_holds(
     assert not {"Rprec", "seconds", "prompt_tokens"} & set(report["metrics"]), "nothing is said of pages or costs"
 
 
+@pytest.mark.parametrize("verb", [("export", "a b", "--format", "csv"), ("report", "a b")])
+def test_a_folder_is_no_file_to_write(rallebench: CommandLine, tmp_path: Path, verb: tuple[str, ...]) -> None:
+    ran = rallebench(*verb, "--out", tmp_path)
+    assert ran.code == 2 and "is a folder; name a file in it" in ran.last
+
+
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
@@ -100,6 +109,16 @@ def test_a_table_of_answers_becomes_a_run_that_is_scored_by_what_it_holds(
         ("p.csv", "name,text\nq1,x\n", "needs a header row with the columns id and answer"),
         ("p.run", "q1 Q0 p1 first 2.0 tag\n", "line 1 is not 'qid Q0 page rank score tag'"),
         ("p.txt", "what is this\n", "in no known form of predictions"),
+        ("p.json", '[\n{"id": "q1", "answer": "x"}\n]\n', "is one JSON array; write one object a line"),
+        ("p.jsonl", '{"id": "q1", "answer": \n', "line 1 is not valid JSON"),
+        ("p.jsonl", '{"id": "q1", "answer": ' + "[" * 50_000 + "\n", "line 1 is not valid JSON (too deeply nested)"),
+        ("p.jsonl", '{"id": "q1", "answer": NaN}\n', "line 1: the answer is no text"),
+        ("p.jsonl", '{"id": null, "answer": "x"}\n', "line 1: the id is NoneType"),
+        ("p.jsonl", '{"id": "q1", "pages": 5}\n', "'pages' must be a list, not int"),
+        ("p.jsonl", '{"id": "q1", "pages": [{"p": 1}]}\n', "line 1: a page is no id"),
+        ("p.jsonl", '{"id": "q1", "output": [{"answer": "x", "provenance": "p1"}]}\n', "'provenance' must be a list"),
+        ("p.csv", "id,answer\nq1,Titan, the moon\n", "line 2 has 3 columns where its header has 2"),
+        ("p.run", "q1 Q0 p1 1 nan tag\n", "line 1 has the score nan, which orders nothing"),
     ],
 )
 def test_a_file_that_cannot_be_believed_is_one_sentence_and_leaves_no_run(
@@ -112,7 +131,40 @@ def test_a_file_that_cannot_be_believed_is_one_sentence_and_leaves_no_run(
     assert not (workspace / "runs" / "back").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.jsonl", '\ufeff{"id": "q1", "answer": "Titan"}\n\n{"id": "q2", "answer": "Charon"}'),
+        ("p.csv", "\ufeffid;answer\r\nq1;Titan\r\nq2;Charon"),
+        ("p.csv", 'id,note,answer\nq1,"a, ""b"",\nc",Titan\nq2,' + "x" * 200_000 + ",Charon"),
+        ("p.run", "q1 Q0 p1 1 2.5 tag\nq2 Q0 p1 1 2.5 tag"),
+    ],
+)
+def test_every_line_counts_also_the_last_one_without_its_end(
+    rallebench: CommandLine, tmp_path: Path, workspace: Path, name: str, text: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(text.encode())
+    ran = predicted(rallebench, file)
+    assert ran.code == 0, ran.err  # type: ignore[attr-defined]
+    report = json.loads((workspace / "runs" / "back" / "report.json").read_text())
+    assert report["n"] - report["n_errors"] == 2
+
+
 def test_bad_lines_are_left_out_on_demand(rallebench: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "p.jsonl"
     file.write_text('{"id": "q1", "answer": "Titan"}\n{"id": "q9", "answer": "x"}\n', encoding="utf-8")
     assert predicted(rallebench, file, "--skip-bad").code == 0  # type: ignore[attr-defined]
+
+
+def test_imported_predictions_have_no_chain_to_open_or_to_continue(
+    rallebench: CommandLine, tmp_path: Path, workspace: Path
+) -> None:
+    file = tmp_path / "p.csv"
+    file.write_text("id,answer\nq1,Titan\n", encoding="utf-8")
+    assert predicted(rallebench, file).code == 0  # type: ignore[attr-defined]
+    bench = Workbench(workspace)
+    with pytest.raises(UsageError, match="was made by 'imported', not by a chain"):
+        bench.open_question("back", 1)
+    with pytest.raises(UsageError, match="no chain to open or to continue"):
+        bench.resume_plan("back")

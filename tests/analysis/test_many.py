@@ -81,6 +81,13 @@ def test_every_run_is_compared_with_the_first_and_p_is_corrected_for_as_many(com
     assert found.against[0].paired.lost == ("q1",)
 
 
+def test_no_difference_contradicts_the_means_above_it(compared: Compared) -> None:
+    found = compared("titan", "echo", "picky")
+    first, *others = [mean.value for mean in found.cells["em"]]
+    for one, mean in zip(found.against, others):
+        assert (one.paired.n, one.paired.difference) == (found.cells["em"][0].n, mean - first)
+
+
 def test_a_metric_that_the_runs_did_not_keep_is_scored_from_what_is_stored(compared: Compared) -> None:
     found = compared("titan", "echo", chosen="recall@7")
     assert found.metric == "recall@7" and found.cells["recall@7"][0].n == 8

@@ -1,0 +1,151 @@
+"""RGB's records: a question, what must stand in the answer, and the documents that come with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from rallebench.errors import BadFileError, NotFoundError, UsageError
+from rallebench.sources import Source
+
+Language = Literal["en", "zh"]
+Required = tuple[tuple[str, ...], ...]
+"""Every group must be met; any alias of a group meets it."""
+
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``answer`` as the file has it. ``positive``: groups of documents, one group where the file has a flat list;
+    ``grouped`` says which. ``wrong``: counterfactual copies of the positives, () where there are none."""
+
+    id: str
+    query: str
+    answer: Any
+    required: Required
+    positive: tuple[tuple[str, ...], ...] = ()
+    negative: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    fake: str = ""
+    grouped: bool = False
+
+    @property
+    def flat(self) -> tuple[str, ...]:
+        """All positives of a set that does not group them."""
+        return self.positive[0] if self.positive else ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSet:
+    """A file of records. ``without``: what is absent (answers, positives …) → the ids of those that lack it."""
+
+    name: str
+    path: Path
+    language: Language
+    records: tuple[Record, ...]
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def required_of(answer: Any) -> Required:
+    """RGB's answers: a text is one required answer; of a list every element is required; a list in it is aliases.
+
+    Blank aliases, which would stand in any prediction, are dropped, and groups of nothing else.
+
+    >>> required_of("Rome"), required_of(["3 January", ["12 January", "Jan 12"]])
+    ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
+    """
+    elements = answer if isinstance(answer, list) else [answer]
+    groups = (element if isinstance(element, list) else [element] for element in elements)
+    named = (tuple(str(alias) for alias in group if alias is not None and str(alias).strip()) for group in groups)
+    return tuple(group for group in named if group)
+
+
+def read_records(path: Path, language: str = "") -> RecordSet:
+    """Every record of a file. Raises BadFileError with the line for what is no record of RGB.
+
+    ``language``: ``en``, ``zh``, or '' to tell it from the file's name and, failing that, the questions.
+    """
+    records, seen = [], set()
+    without: dict[str, list[str]] = {}
+    for line, row in Source(path).objects():
+        record = _record(row, f"{path}, line {line}")
+        if record.id in seen:
+            raise BadFileError(f"{path}, line {line} repeats the id {record.id!r}; every record needs its own.")
+        seen.add(record.id)
+        records.append(record)
+        for what in _lacking(record):
+            without.setdefault(what, []).append(record.id)
+    if not records:
+        raise BadFileError(f"{path} holds no record.")
+    name = path.name.split(".json")[0]
+    return RecordSet(
+        name, path, _language(language, name, records), tuple(records), {what: tuple(ids) for what, ids in without.items()}
+    )
+
+
+def _lacking(record: Record) -> Iterator[str]:
+    if not record.required:
+        yield "answers"
+    if not any(record.positive):
+        yield "positives"
+    elif record.grouped and not all(record.positive):
+        yield "positives for one part of the question"
+    if not record.negative:
+        yield "negatives"
+
+
+def _language(asked: str, name: str, records: list[Record]) -> Language:
+    if asked:
+        return cast(Language, asked)
+    parts = re.split(r"[^a-z]+", name.lower())
+    if "zh" in parts or "en" in parts:
+        return "zh" if "zh" in parts else "en"
+    chinese = sum(bool(_CHINESE.search(record.query)) for record in records)
+    return "zh" if 2 * chinese > len(records) else "en"
+
+
+def _record(row: Mapping[str, Any], where: str) -> Record:
+    missing = [key for key in ("id", "query", "answer") if row.get(key) is None and key not in ("answer",)]
+    if missing or "answer" not in row:
+        raise BadFileError(f"{where} has no {(missing or ['answer'])[0]!r}; a record of RGB has id, query, answer, positive, negative.")
+    if not isinstance(row["query"], str) or not row["query"].strip():
+        raise BadFileError(f"{where}: 'query' is no question; it should hold text.")
+    positive = row.get("positive") or []
+    grouped = isinstance(positive, list) and any(isinstance(one, list) for one in positive)
+    groups = [_texts(one, "positive", where) for one in positive] if grouped else [_texts(positive, "positive", where)]
+    wrong = _texts(row.get("positive_wrong") or [], "positive_wrong", where)
+    if wrong and len(wrong) != len(groups[0]):
+        raise BadFileError(f"{where}: 'positive_wrong' has {len(wrong)} documents and 'positive' {len(groups[0])}; each is a copy of one.")
+    return Record(
+        str(row["id"]).strip(), row["query"], row["answer"], required_of(row["answer"]), tuple(groups),
+        _texts(row.get("negative") or [], "negative", where), wrong, str(row.get("fakeanswer") or ""), grouped,
+    )  # fmt: skip
+
+
+def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise BadFileError(f"{where}: {key!r} should be a list of texts.")
+    return tuple(value)
+
+
+def find_file(data: str, wanted: str, names: tuple[str, ...]) -> Path:
+    """The file that ``data`` names, or the first of ``wanted`` and ``names`` in that folder. Raises UsageError."""
+    if not data.strip():
+        raise UsageError("No data is named; give the folder or file of RGB's records with --set data=PATH.")
+    path = Path(data).expanduser()
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise NotFoundError(f"{data} does not exist; give the folder or file of RGB's records with --set data=PATH.")
+    for name in (wanted,) if wanted else names:
+        for suffix in SUFFIXES:
+            if (path / f"{name}{suffix}").is_file():
+                return path / f"{name}{suffix}"
+    have = sorted({file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)})
+    missed = wanted or " or ".join(names)
+    raise NotFoundError(f"{data} holds no {missed}; choose with --set set=NAME. It holds: {', '.join(have) or 'no JSON lines'}.")

@@ -1,0 +1,256 @@
+"""RGB from the command line: every setting a run folder, a table, RGB's files, nothing asked twice."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine, everything, read_lines, write_lines
+
+REFUSES = "I can not answer the question because of the insufficient information in documents."
+ERRORS = "There are factual errors in the provided documents. It was"
+
+CITIES = ("Tampa", "Paris", "Lyon", "Rome")
+
+
+def record(number: int, **more: Any) -> dict[str, Any]:
+    """A question whose answer is a city: six positives, six negatives, six false copies."""
+    city, other = CITIES[number], CITIES[number - 1]
+    return {
+        "id": number,
+        "query": f"Where was game {number}?",
+        "answer": city,
+        "fakeanswer": other,
+        "positive": [f"Game {number} was in {city}, says {i}." for i in range(6)],
+        "positive_wrong": [f"Game {number} was in {other}, says {i}." for i in range(6)],
+        "negative": [f"Nothing on game {number}, says {i}." for i in range(6)],
+        **more,
+    }
+
+
+REPLIES = {r"game 3\?": "Rome", "Nothing on": REFUSES, "rest was": "TAMPA and roma", "was in Tampa": "tampa", "was in Paris": f"{ERRORS} Paris."}
+"""What the model says of a prompt; the first that matches counts."""
+MODELS = {
+    "reads": {"replies": REPLIES, "default": "no idea"},
+    "knows": {"replies": {r"game 0\?": f"{ERRORS} Tampa.", r"game 1\?": f"{ERRORS} Tampa.", r"game 2\?": f"{ERRORS} Lyon."}, "default": "Rome"},
+    "picky": {"replies": {r"game [013]\?": "Rome"}},
+    "judge": {"replies": {"insufficient": "No, it is not addressed.", "Rome": "Hm."}, "default": "Yes, it is addressed."},
+    "nose": {"replies": {"factual errors in": "Yes, the model has identified them."}, "default": "No."},
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    data = tmp_path / "workspace" / "rgb"
+    data.mkdir(parents=True)
+    write_lines(data / "en_fact.jsonl", [record(n) for n in range(4)])
+    grouped = [[f"Half of it was in Tampa, says {i}." for i in range(4)], ["The rest was in Rome."]]
+    more = {"answer": ["Tampa", ["Rome", "Roma"]], "positive": grouped, "positive_wrong": []}
+    write_lines(data / "en_int.json", [record(0, **more), record(3, **more)])
+    models = {name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()}
+    (data.parent / "llms.json").write_text(json.dumps(models))
+    return data.parent
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    return CommandLine(capfd, workspace)
+
+
+def suite(rallebench: CommandLine, name: str, *more: str, llm: str = "reads", run: str = "r") -> Any:
+    data = f"data={rallebench.workspace / 'rgb'}"
+    return rallebench.json("suite", f"rgb-{name}", "--llm", llm, "--name", run, "--no-mlflow", "--set", data, *more)
+
+
+def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: mean["value"] for name, mean in part["metrics"].items()}
+
+
+def calls(workspace: Path, run: str) -> int:
+    """Requests of a run's episodes that were really asked."""
+    steps = [s for line in read_lines(workspace / "runs" / run / "episodes.jsonl") for s in line["steps"]]
+    return sum(not step["cached"] and step["ask"] == "generate" for step in steps)
+
+
+def test_every_share_of_noise_is_a_run_with_intervals_and_counts(rallebench: CommandLine, workspace: Path) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0,0.4")
+    assert [(part["label"], part["run"], part["n"]) for part in found["parts"]] == [
+        ("noise=0", "r noise=0", 4), ("noise=0.4", "r noise=0.4", 4),
+    ]  # fmt: skip
+    assert numbers(found["parts"][0]) == {"all_rate": 0.75, "rejection_rate": 0.0}
+    assert numbers(found["parts"][1]) == {"all_rate": 0.25, "rejection_rate": 0.75}
+    assert found["parts"][0]["metrics"]["all_rate"]["low"] <= 0.75 <= found["parts"][0]["metrics"]["all_rate"]["high"]
+    assert found["headline"] == "all_rate" and any("only its true positives are used" in note for note in found["notes"])
+    made = json.loads((workspace / "runs" / "r noise=0.4" / "run.json").read_text())
+    assert made["spec"]["workflow"] == "rgb" and made["spec"]["settings"]["noise"] == 0.4
+    report = json.loads((workspace / "runs" / "r noise=0.4" / "report.json").read_text())
+    assert report["suite"]["all_rate"]["value"] == 0.25
+
+
+def test_one_more_share_asks_only_that_one(rallebench: CommandLine, workspace: Path) -> None:
+    suite(rallebench, "noise", "--set", "noise=0,0.4")
+    before = (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes()
+    found = suite(rallebench, "noise", "--set", "noise=0,0.2,0.4")
+    assert [part["label"] for part in found["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
+    assert (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes() == before
+    assert calls(workspace, "r noise=0.2") == 4
+
+
+def test_other_settings_under_a_taken_name_are_refused_naming_both(rallebench: CommandLine, workspace: Path) -> None:
+    suite(rallebench, "noise", "--set", "noise=0")
+    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--name", "r", "--set", f"data={workspace / 'rgb'}", "--set", "noise=0", "--set", "temperature=0")
+    assert ran.code == 2 and "temperature = 0.7, you asked for 0" in ran.last
+
+
+def test_rgbs_own_files_are_written_and_can_be_used_again(rallebench: CommandLine, workspace: Path) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0.4")
+    name = "prediction_en_fact_reads_temp0.7_noise0.4_passage5_correct0.0"
+    folder = Path(found["folder"])
+    rows = read_lines(folder / "result-en" / f"{name}.json")
+    assert [row["label"] for row in rows] == [[-1], [-1], [-1], [1]] and len(rows[0]["docs"]) == 5
+    result = json.loads((folder / "result-en" / f"{name}_result.json").read_text())
+    assert result == {"all_rate": 0.25, "noise_rate": 0.4, "tt": 1, "nums": 4}
+    rows[0]["prediction"], rows[1]["docs"] = "It was Tampa.", ["another"]
+    rows[2]["ans"] = "Nice"
+    write_lines(folder / "result-en" / f"{name}.json", rows)
+    again = suite(rallebench, "noise", "--set", "noise=0.4", "--set", f"reuse={folder}", run="again")
+    assert numbers(again["parts"][0])["all_rate"] == 0.5
+    assert any("2 answers are of an earlier time" in note for note in again["notes"])
+    original = suite(rallebench, "noise", "--set", "noise=0.4", "--set", f"reuse={folder}", "--set", "compat=original", run="o")
+    assert any("3 answers are of an earlier time" in note for note in original["notes"])
+
+
+def test_failed_questions_are_counted_in_no_rate_and_tried_again(rallebench: CommandLine, workspace: Path) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0", llm="picky")
+    (part,) = found["parts"]
+    assert (part["n"], part["n_errors"], part["metrics"]["all_rate"]["n"]) == (4, 1, 3)
+    assert any("1 of 4 questions failed" in note for note in found["notes"])
+    suite(rallebench, "noise", "--set", "noise=0", llm="picky")
+    assert [line["qid"] for line in read_lines(workspace / "runs" / "r noise=0" / "episodes.jsonl")].count("2") == 2
+
+
+def test_rejections_and_lucky_hits_stand_apart_and_together_only_in_rgbs_number(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "rejection", "--set", "judge=judge")
+    assert numbers(found["parts"][0]) == {"rejection_rate": 0.75, "lucky_rate": 0.25, "all_rate": 1.0}
+    assert found["headline"] == "rejection_rate"
+    judged = found["parts"][1]["metrics"]["rejection_rate_judge"]
+    assert (judged["value"], judged["n"], found["unparsed"]) == (1.0, 3, 1)
+    original = suite(rallebench, "rejection", "--set", "judge=judge", "--set", "compat=original", run="o")
+    assert original["headline"] == "all_rate" and numbers(original["parts"][1]) == {"rejection_rate_judge": 0.75}
+
+
+def test_what_a_judge_was_sent_and_said_is_kept(rallebench: CommandLine, workspace: Path) -> None:
+    run = suite(rallebench, "rejection", "--set", "judge=judge")["parts"][1]["run"]
+    last = read_lines(workspace / "runs" / run / "episodes.jsonl")[-1]
+    assert last["qid"] == "3" and last["stop_reason"] == "unparsed" and last["steps"][0]["reply"]["text"] == "Hm."
+    assert last["steps"][0]["messages"][0]["content"].endswith("Question: Where was game 3?\nAnswer: Rome")
+
+
+def test_of_integration_every_part_of_the_answer_is_required(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "integration")
+    assert [part["label"] for part in found["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
+    assert [numbers(part)["all_rate"] for part in found["parts"]] == [0.5, 0.0, 0.0] and found["dataset"] == "en_int"
+    assert found["documents"]["noise=0"]["short"] == 0
+
+
+def test_facts_are_asked_without_documents_and_with_false_ones(rallebench: CommandLine, workspace: Path) -> None:
+    found = suite(rallebench, "counterfactual", "--set", "judge=nose", llm="knows")
+    shown, judged = found["parts"][1:]
+    assert (found["acc"], found["acc_doc"], found["reported"]) == (0.75, 0.75, True)
+    assert numbers(shown)["fact_check_rate"] == 0.75 and numbers(shown)["correct_rate"] == pytest.approx(2 / 3)
+    assert shown["metrics"]["correct_rate"]["n"] == 3 and judged["metrics"]["correct_rate_judge"]["n"] == 3
+    assert numbers(judged) == {"fact_check_rate_judge": 0.75, "correct_rate_judge": pytest.approx(2 / 3)}
+    sent = read_lines(workspace / "runs" / "r without documents" / "episodes.jsonl")[0]["steps"][0]["messages"]
+    assert [message["role"] for message in sent] == ["user"]
+    (result,) = Path(found["folder"]).glob("result-en/*passage5*_result.json")
+    assert json.loads(result.read_text())["fact_tt"] == 3
+
+
+def test_other_shares_of_false_documents_do_not_ask_again_what_is_known(rallebench: CommandLine, workspace: Path) -> None:
+    suite(rallebench, "counterfactual", llm="knows")
+    before = (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes()
+    found = suite(rallebench, "counterfactual", "--set", "correct=0.4", "--set", "noise=0.2", llm="knows")
+    assert [part["label"] for part in found["parts"]] == ["without documents", "noise=0.2, correct=0.4"]
+    assert (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes() == before
+    kinds = [doc["kind"] for doc in read_lines(workspace / "runs" / found["parts"][1]["run"] / "questions.jsonl")[0]["rgb"]["docs"]]
+    assert sorted(kinds) == ["negative", "positive", "positive", "wrong", "wrong"]
+
+
+def test_a_model_that_knows_too_little_is_said_not_to_be_reported(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "counterfactual", llm="reads")
+    assert found["reported"] is False and any("more than 70%" in note for note in found["notes"])
+
+
+def test_records_that_lack_something_are_counted_and_said(rallebench: CommandLine, workspace: Path) -> None:
+    rows = [record(0), record(1, answer=[]), record(2, negative=[]), record(3, negative=["Nothing on it."])]
+    write_lines(workspace / "rgb" / "en_fact.jsonl", rows)
+    found = suite(rallebench, "rejection")
+    assert (found["parts"][0]["n"], found["without"]) == (2, {"answers": 1, "negatives": 1})
+    assert found["documents"] == {"noise=1": {"asked": 5, "short": 1, "left_out": 1}}
+    assert "1 of 4 records of en_fact have no answers and were left out: 1." in found["notes"]
+    assert "noise=1: 1 records have no document for it and were left out: 2." in found["notes"]
+    assert suite(rallebench, "rejection", "--set", "compat=original", run="o")["parts"][0]["n"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("rgb-noise",), "needs a language model"),
+        (("rgb-noise", "--llm", "reads"), "--set data=PATH"),
+        (("rgb-noise", "--llm", "nobody", "--set", "data=DATA"), "no language model 'nobody'"),
+        (("rgb-noise", "--llm", "reads", "--set", "data=DATA", "--set", "noise=2"), "numbers from 0 to 1"),
+        (("rgb-noise", "--llm", "reads", "--set", "data=DATA", "--set", "set=en_int"), "rgb-integration takes it"),
+        (("rgb-integration", "--llm", "reads", "--set", "data=DATA", "--set", "set=en_fact"), "rgb-noise takes it"),
+        (("rgb-counterfactual", "--llm", "reads", "--set", "data=DATA", "--set", "noise=0.6", "--set", "correct=0.6"), "together at most 1"),
+        (("rgb-rejection", "--llm", "reads", "--set", "data=DATA", "--set", "judge=nobody"), "no language model 'nobody'"),
+        (("rgb-noise", "--llm", "reads", "--set", "pasages=3"), "no setting 'pasages'"),
+        (("rgb-noise", "--llm", "reads", "--limit", "0"), "at least 1"),
+        (("rgb-nose", "--llm", "reads"), "Did you mean 'rgb-noise'"),
+        (("rgb-testbed",), "needs a question set and an index"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence_and_writes_nothing(
+    rallebench: CommandLine, workspace: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    before = everything(workspace)
+    ran = rallebench("suite", *(one.replace("DATA", str(workspace / "rgb")) for one in arguments))
+    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
+
+
+def test_without_a_name_all_suites_and_their_settings_are_told(rallebench: CommandLine) -> None:
+    found = rallebench.json("suite")["suites"]
+    assert {"rgb-noise", "rgb-rejection", "rgb-integration", "rgb-counterfactual", "rgb-testbed"} <= {one["name"] for one in found}
+    assert "noise=0,0.2,0.4,0.6,0.8" in rallebench("suite").out
+
+
+def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace: Path) -> None:
+    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--no-mlflow", "--set", f"data={workspace / 'rgb'}", "--set", "noise=0,1", "--limit", "2")
+    assert ran.code == 0, ran.err
+    lines = ran.out.split("\n")
+    assert lines[1].split() == ["all_rate", "rejection_rate", "failed"]
+    assert lines[2].startswith("noise=0  1.0000 [1.0000, 1.0000] n=2") and lines[3].startswith("noise=1")
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_the_embedded_reader_answers_published_records(rallebench: CommandLine, shared_data: Path) -> None:
+    data = ("--set", f"data={shared_data / 'rgb'}", "--no-mlflow", "--llm", "extractive-reader", "--limit", "12")
+    found = rallebench.json("suite", "rgb-noise", *data, "--set", "noise=0,0.8")
+    rates = [numbers(part)["all_rate"] for part in found["parts"]]
+    assert found["dataset"] == "en_fact" and rates[0] > 0.5 and [part["n_errors"] for part in found["parts"]] == [0, 0]
+    facts = rallebench.json("suite", "rgb-counterfactual", *data)
+    assert facts["acc"] == 0.0 and facts["acc_doc"] < rates[0] and not facts["reported"]
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_all_records_at_every_share_take_seconds_of_our_own(rallebench: CommandLine, shared_data: Path) -> None:
+    data = ("--set", f"data={shared_data / 'rgb'}", "--set", "language=zh", "--no-mlflow", "--llm", "reads")
+    started = time.process_time()
+    found = rallebench.json("suite", "rgb-noise", *data)
+    assert len(found["parts"]) == 5 and all(part["n"] > 200 for part in found["parts"])
+    assert time.process_time() - started < 30
