@@ -7,6 +7,7 @@ Combinations have names in ``<workspace>/retrievers.json``, or are written out w
     my-index?ef_search=200            an index with settings of its search
     my-index?query_quantization=8bit  its queries encoded by the model in 8-bit (sentence-transformers)
     starter-hybrid?depth=50           a named combination with other settings
+    gold:mine?questions=my-qa         no search at all: what it would be compared with (see retrievers/references.py)
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ STARTER_COMBINATIONS: Mapping[str, Combination] = {
 @dataclass(frozen=True, slots=True)
 class Names:
     """What can be named: index name → kind ('' for one that is not built), the combinations, and who checks a
-    language model's name and reads ``key=value`` texts."""
+    language model's name, reads ``key=value`` texts, and checks a question set's name."""
 
     indexes: Mapping[str, str]
     combinations: Mapping[str, Combination]
     llm: Callable[[str], object]
     read: Callable[[list[str]], dict[str, Any]]
+    questions: Callable[[str], object]
 
 
 def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combination | None:
@@ -77,7 +79,19 @@ def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combi
         resolve(part, names, (*within, reference))
     if COMBINATIONS.entry(entry.kind).traits.get("llm"):
         names.llm(entry.settings["llm"])
+    if COMBINATIONS.entry(entry.kind).traits.get("questions"):
+        names.questions(entry.settings["questions"])
     return entry
+
+
+def indexes_of(reference: str, names: Names) -> tuple[str, ...]:
+    """The indexes that a reference is made of in the end, in order, each once. Raises as ``resolve``."""
+    entry = resolve(reference, names)
+    if entry is None:
+        return (reference,)
+    if entry.kind == INDEX:
+        return (entry.of[0],)
+    return tuple(dict.fromkeys(index for part in entry.of for index in indexes_of(part, names)))
 
 
 def needs(entry: Combination) -> list[tuple[str, str]]:

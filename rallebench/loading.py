@@ -18,6 +18,7 @@ from rallebench.llms import LLMS
 from rallebench.ralle_settings import why_not, with_environment
 from rallebench.registry import unknown
 from rallebench.retrievers import COMBINATIONS, RETRIEVERS
+from rallebench.types import Example
 from rallebench.workspace import STARTER, STARTER_INDEXES, Workspace, prompts_folder
 
 
@@ -68,14 +69,18 @@ def open_retriever(workspace: Workspace, name: str, encoders: Callable[[str], An
     yield RETRIEVERS[manifest.retriever](name, folder, manifest, encoder)
 
 
-def open_combination(name: str, entry: Combination, parts: Sequence[Any], llm: Any = None) -> Any:
-    """The Retriever over ``parts``, which are open; ``llm``: the language model that its settings name.
+def open_combination(
+    name: str, entry: Combination, parts: Sequence[Any], llm: Any = None, examples: Sequence[Example] = ()
+) -> Any:
+    """The Retriever over ``parts``, which are open; ``llm``, ``examples``: what its settings name of such.
 
     ``entry`` is resolved: its settings are checked and complete (see ``Workspace.retriever``).
     """
     if entry.kind == INDEX:
         return _with_knobs(name, parts[0], entry.settings)
     way = COMBINATIONS.entry(entry.kind)
+    if way.traits.get("questions"):
+        return way.value(name, parts, entry.settings, examples)
     if not way.traits.get("llm"):
         return way.value(name, parts, entry.settings)
     own = entry.settings["prompt"]

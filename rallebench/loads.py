@@ -18,6 +18,7 @@ from rallebench.bench.perform import Backends
 from rallebench.catalog import Combination, LLMEntry
 from rallebench.checkpoints.watching import telling
 from rallebench.combining import about, needs
+from rallebench.datasets.kilt import read_questions
 from rallebench.errors import BackendMemoryError, NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.loading import Encoders, close, open_combination, open_retriever, opening_llm
 from rallebench.turns import Going, Load, Turns
@@ -279,7 +280,9 @@ class Loads:
             with self._lock:
                 parts = [self._retrievers[part] for part in entry.of]
                 llm = self._llms.get(entry.settings.get("llm", ""))
-            return open_combination(name, entry, parts, llm), about(entry)
+            named = entry.settings.get("questions")
+            examples = read_questions(self._workspace.dataset(named)[1]) if named else ()
+            return open_combination(name, entry, parts, llm, examples), about(entry)
         if entry is not None:
             loading.tell(f"loading {name}")
             for place, piece in enumerate(opening_llm(name, entry)):
@@ -294,8 +297,8 @@ class Loads:
             loading.tell(piece)
         raise AssertionError("opening ends with what was opened")
 
-    def unload(self, name: str) -> str:
-        """Let go of ``name``; return a sentence saying how much memory came back."""
+    def unload(self, name: str, *, told: bool = True) -> str:
+        """Let go of ``name``; return a sentence saying how much memory came back, which is ``told`` later, too."""
         with self._lock:
             if name not in self._loaded:
                 raise NotFoundError(f"{name!r} is not loaded.")
@@ -314,7 +317,8 @@ class Loads:
             memory.release()
             said = f"Unloaded {name}: {before - memory.Memory.now()} given back."
             self._ended.pop(name, None)
-            self._ended[name] = said
+            if told:
+                self._ended[name] = said
             return said
 
     def _keep_encoders(self) -> None:

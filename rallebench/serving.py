@@ -44,7 +44,7 @@ def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message]
     if not isinstance(body, dict):
         raise Refused(400, "The body must be a JSON object with 'model' and 'messages'.")
     name = body.get("model") or next(iter(names))
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         raise Refused(404, f"There is no chain {name!r} here; served: {', '.join(names)}.", "not_found_error")
     if body.get("n") not in (None, 1):
         raise Refused(400, "n must be 1: a chain gives one answer.")
@@ -60,7 +60,7 @@ def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message]
 
 def _message(message: Any, number: int) -> Message:
     role = message.get("role") if isinstance(message, dict) else None
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise Refused(400, f"Message {number} has no known role; give user or assistant.")
     content = message.get("content")
     if isinstance(content, list):
@@ -150,6 +150,7 @@ def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "")
     """The ASGI application. ``key``: what the Authorization header must bear, '' = anyone may ask."""
     from starlette.applications import Starlette
     from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+    from starlette.exceptions import HTTPException
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response, StreamingResponse
     from starlette.routing import Route
@@ -181,12 +182,17 @@ def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "")
     async def refused(request: Request, error: Any) -> Response:
         return JSONResponse(error.body(), status_code=error.status)
 
+    async def elsewhere(request: Request, error: Any) -> Response:
+        """A path or a method that is not served; a client of OpenAI's reads JSON here, too."""
+        said = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
+        return JSONResponse(Refused(error.status_code, said).body(), status_code=error.status_code, headers=error.headers)
+
     routes = [
         Route("/health", health),
         Route("/v1/models", models),
         Route("/v1/chat/completions", completions, methods=["POST"]),
     ]
-    return Starlette(routes=routes, exception_handlers={Refused: refused})
+    return Starlette(routes=routes, exception_handlers={Refused: refused, HTTPException: elsewhere})
 
 
 def _episode(pieces: Iterator[str | Episode]) -> Episode:
@@ -220,17 +226,23 @@ def key_for(host: str) -> str:
     return key
 
 
-def serve(workbench: Workbench, names: Mapping[str, Chain], host: str, port: int) -> None:
-    """Load what the chains need and answer until interrupted. Raises RalleError."""
+def listening_on(host: str, port: int) -> socket.socket:
+    """The socket to answer at; before anything is loaded, so that a taken port costs no time. Raises UsageError."""
+    key_for(host)
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host.strip("[]"), port), family=family)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number and number > 0 and not isinstance(error, socket.gaierror) else str(error)
+        raise UsageError(f"{host}:{port} cannot be listened on ({reason}); choose another --port or --host.") from None
+
+
+def serve(workbench: Workbench, names: Mapping[str, Chain], host: str, listening: socket.socket) -> None:
+    """Answer at a socket until interrupted; it is closed then. Raises UsageError where ``host`` needs a key."""
     import uvicorn
 
     key = key_for(host)
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host.strip("[]"), port), family=family)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"Nobody can listen on {host}:{port} ({reason}); choose another --port or --host.") from None
     with listening:
         app = application(workbench, names, key)
         uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])

@@ -56,6 +56,7 @@ Needs the package rallebench, and the workspace below with the indexes and model
 import sys
 
 from rallebench.catalog import chain_from_json
+from rallebench.errors import RalleError
 from rallebench.standalone import Ready
 
 WORKSPACE = {workspace}
@@ -68,8 +69,12 @@ def main() -> int:
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
-    with Ready(CHAIN, WORKSPACE) as chain:
-        episode = chain.answer(" ".join(sys.argv[1:]))
+    try:
+        with Ready(CHAIN, WORKSPACE) as chain:
+            episode = chain.answer(" ".join(sys.argv[1:]))
+    except RalleError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     print(episode.answer)
     for hit in episode.hits:
         print(f"  {{hit.passage.title}} (page {{hit.passage.page_id}})", file=sys.stderr)

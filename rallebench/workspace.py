@@ -19,7 +19,7 @@ from rallebench.catalog import (
     read_manifest,
 )
 from rallebench.chain.ralle import Experiment, experiment_from_json, load_chain_file
-from rallebench.combining import STARTER_COMBINATIONS, Names, about, about_index, resolve
+from rallebench.combining import STARTER_COMBINATIONS, Names, about, about_index, indexes_of, resolve
 from rallebench.corpora.imported import imported_corpora, is_imported
 from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.files import read_json, write_json
@@ -192,6 +192,10 @@ class Workspace:
         """
         return resolve(reference, self._names(self.combinations()))
 
+    def indexes_of(self, reference: str) -> tuple[str, ...]:
+        """The indexes that a retriever is made of in the end, in order, each once. Raises UsageError."""
+        return indexes_of(reference, self._names(self.combinations()))
+
     def _names(self, combinations: Mapping[str, Combination]) -> Names:
         indexes = dict(STARTER_INDEXES)
         if self.base:
@@ -200,7 +204,7 @@ class Workspace:
         folders = (path.parent.name for path in self.indexes.glob("*/manifest.json"))
         indexes |= {name: "" for name in folders if not name.startswith(".")}
         indexes |= {name: manifest.kind for name, manifest in self.manifests().items()}
-        return Names(indexes, combinations, self.llm, parse_settings)
+        return Names(indexes, combinations, self.llm, parse_settings, self.dataset)
 
     def save_retriever(self, name: str, entry: Combination) -> None:
         """Add or replace a combination in the workspace's ``retrievers.json``. UsageError if it could not be used."""

@@ -7,10 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import make_workspace
+from small_workspace import CommandLine, make_workspace
 from starlette.testclient import TestClient
 
 from rallebench.errors import UsageError
@@ -98,7 +99,9 @@ def test_a_chain_that_fails_is_an_error_with_its_sentence_whole_and_streamed(cli
     ("body", "status", "sentence"),
     [
         ({"model": "nobody", "messages": user("x")}, 404, "There is no chain 'nobody'"),
+        ({"model": ["nobody"], "messages": user("x")}, 404, "There is no chain ['nobody']"),
         ({"messages": []}, 400, "at least one user message"),
+        ({"messages": [{"role": ["user"], "content": "x"}]}, 400, "Message 1 has no known role"),
         ({"messages": [{"role": "assistant", "content": "x"}]}, 400, "must be a user's question"),
         ({"messages": user("  ")}, 400, "must be a user's question"),
         ({"messages": [{"role": "robot", "content": "x"}]}, 400, "Message 1 has no known role"),
@@ -110,6 +113,20 @@ def test_a_chain_that_fails_is_an_error_with_its_sentence_whole_and_streamed(cli
 def test_a_wrong_request_is_one_sentence(client: TestClient, body: Any, status: int, sentence: str) -> None:
     ran = client.post("/v1/chat/completions", json=body)
     assert ran.status_code == status and sentence in ran.json()["error"]["message"]
+
+
+def test_a_path_that_is_not_served_is_an_error_that_openais_clients_read(client: TestClient) -> None:
+    for ran, status in ((client.get("/v1/embeddings"), 404), (client.get("/v1/chat/completions"), 405)):
+        assert ran.status_code == status and "is not served; POST /v1/chat/completions" in ran.json()["error"]["message"]
+
+
+def test_a_taken_port_is_refused_before_anything_is_loaded(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rallebench = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = rallebench("serve", "--chain", "read", "--port", str(taken.getsockname()[1]))
+    assert ran.code == 2 and "cannot be listened on (Address already in use); choose another --port" in ran.last
+    assert "load" not in ran.err
+    assert "Two chains have one name" in rallebench("serve", "--chain", "read", "--chain", "read").last
 
 
 def test_a_page_of_another_site_cannot_ask(client: TestClient) -> None:

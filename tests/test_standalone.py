@@ -51,3 +51,6 @@ def test_the_program_answers_as_the_chain_does(workspace: Path, tmp_path: Path) 
     )
     assert (done.returncode, done.stdout) == (0, "Titan\n"), done.stderr
     assert "page p1" in done.stderr
+    file.write_text(script(CHAIN, workspace, file.name).replace("'tiny'", "'nowhere'"), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(file), "x"], capture_output=True, text=True, env=env, timeout=120, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "") and "Traceback" not in done.stderr and "nowhere" in done.stderr

@@ -60,8 +60,9 @@ def test_a_field_of_one_action_and_a_template_in_a_file_can_be_varied(tmp_path: 
         (("k",), "names no field with values"),
         (("k=2,2",), "takes a value twice"),
         (("k=1", "k=2"), "varied twice"),
-        (("3.k=1",), "the chain has 2 actions"),
-        (("k=zero",), "whole number"),
+        (("3.k=1",), "^3.k: the chain has 2 actions"),
+        (("k=zero",), "^k=zero: k must be a whole number"),
+        (("2.template=no-such.txt,{question}",), "There is no template file 'no-such.txt'"),
         ((), "Nothing is varied"),
         ((f"k={','.join(map(str, range(1, 80)))}",), "more than 64 variants"),
     ],
@@ -86,6 +87,56 @@ def test_a_sweep_names_the_best_and_says_when_no_difference_is_shown(rallebench:
     assert {path.name for path in (workspace / "runs").iterdir()} == {"s llm=titan", "s llm=echo"}
     shown = rallebench("sweep", "--name", "s")
     assert shown.out.startswith("Best: llm=titan")
+
+
+def test_a_comma_in_brackets_belongs_to_its_value() -> None:
+    assert factor("retriever=a,(rrf:a,b)", parse_settings).values == ("a", "rrf:a,b")
+    assert factor('stop=["a","b"],["c"]', parse_settings).values == (["a", "b"], ["c"])
+    assert factor("system=(,x", parse_settings).values == ("(", "x"), "what does not close holds nothing together"
+
+
+def test_templates_of_the_same_name_in_two_folders_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "p.txt").write_text(f"{folder}: {{question}}")
+    found = factor(f"2.template={tmp_path}/a/p.txt,{tmp_path}/b/p.txt", parse_settings)
+    assert found.labels == (f"{tmp_path}/a/p.txt", f"{tmp_path}/b/p.txt")
+
+
+def test_a_metric_that_the_runs_did_not_keep_decides_by_their_answers(rallebench: CommandLine) -> None:
+    assert rallebench(*SWEEP, "--vary", "llm=echo,titan").code == 0
+    found = rallebench("sweep", "--name", "s", "--metric", "rouge-1", "--json").json
+    means = [row["metrics"]["rouge-1"]["value"] for row in found["variants"]]
+    assert means == sorted(means, reverse=True) and means[0] > means[1]
+
+
+@pytest.mark.parametrize(("metric", "sentence"), [("nonsense", "no metric"), ("length", "cannot decide")])
+def test_a_metric_that_decides_nothing_is_refused_before_anything_runs(
+    rallebench: CommandLine, workspace: Path, metric: str, sentence: str
+) -> None:
+    ran = rallebench(*SWEEP, "--vary", "k=1,2", "--metric", metric)
+    assert ran.code == 2 and sentence in ran.last and not (workspace / "runs").exists()
+
+
+def test_the_best_is_the_best_on_the_questions_that_all_variants_have_scored(rallebench: CommandLine) -> None:
+    assert rallebench(*SWEEP, "--vary", "llm=picky,titan,echo").code == 0
+    found = rallebench("sweep", "--name", "s", "--json").json
+    means = [row["metrics"]["em"]["value"] for row in found["variants"]]
+    assert means == sorted(means, reverse=True)
+    assert [row["difference"] for row in found["variants"][1:]] == [mean - means[0] for mean in means[1:]]
+
+
+def test_a_variant_that_did_not_end_is_still_told_when_the_sweep_is_opened_again(rallebench: CommandLine) -> None:
+    assert rallebench(*SWEEP, "--vary", "llm=misspelt,titan").code == 0
+    assert "It has no run" in rallebench("sweep", "--name", "s", "--json").json["failed"]["llm=misspelt"]
+
+
+@pytest.mark.parametrize(("asked", "sentence"), [((), "Give --chain"), (("--name", "s", "--vary", "k=1"), "--chain starter")])
+def test_a_sweep_without_a_chain_says_what_is_missing(
+    rallebench: CommandLine, asked: tuple[str, ...], sentence: str
+) -> None:
+    ran = rallebench("sweep", *asked)
+    assert ran.code == 2 and sentence in ran.last
 
 
 def test_what_variants_share_is_asked_once(rallebench: CommandLine, workspace: Path) -> None:

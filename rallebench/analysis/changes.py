@@ -44,9 +44,9 @@ def _chain(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _values(where: str, a: Any, b: Any) -> Iterator[Change]:
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        for key in {**a, **b}:
-            yield from _values(f"{where}: {_said(key)}", a.get(key), b.get(key))
+    if (isinstance(a, Mapping) and (b is None or isinstance(b, Mapping))) or (a is None and isinstance(b, Mapping)):
+        for key in {**(a or {}), **(b or {})}:
+            yield from _values(f"{where}: {_said(key)}", (a or {}).get(key), (b or {}).get(key))
     elif a != b:
         yield Change(where, _text(a), _text(b))
 

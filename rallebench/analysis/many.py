@@ -53,7 +53,8 @@ class Against:
 @dataclass(frozen=True, slots=True)
 class Many:
     """``cells``: metric → one mean per run, over the questions that *all* runs have scored; ``best``: metric → the
-    numbers of the runs with the best mean. ``against``: the runs after the first, by ``metric``."""
+    numbers of the runs with the best mean. ``against``: the runs after the first, by ``metric``, over the same
+    questions as its means."""
 
     sides: tuple[Side, ...]
     common: tuple[Example, ...]
@@ -168,7 +169,9 @@ def _against(
     runs: Sequence[RunFolder], columns: Sequence[Mapping[str, Scores]], qids: Sequence[str], name: str
 ) -> tuple[Against, ...]:
     higher = metric(name).traits.get("higher_is_better", True) is not False
-    kept = [{qid: column[name].get(qid) for qid in qids} for column in columns]
+    # The questions of the means, so that no difference contradicts the two means above it.
+    scored = [qid for qid in qids if all(_is_number(column[name].get(qid)) for column in columns)]
+    kept = [{qid: column[name].get(qid) for qid in scored} for column in columns]
     pairs = [compare(name, kept[0], other, higher_is_better=higher) for other in kept[1:]]
     known = [i for i, pair in enumerate(pairs) if pair.p is not None]
     corrected = dict(zip(known, holm([pairs[i].p or 0.0 for i in known])))

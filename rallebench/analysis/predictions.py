@@ -6,20 +6,22 @@ pages and no answers.
 
 from __future__ import annotations
 
-import csv
+import math
 import platform
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rallebench import __version__
 from rallebench.bench.score import choose_metrics, score_run
 from rallebench.bench.store import RunFolder, checked_run_name
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import BadFileError, UsageError
-from rallebench.files import read_own_jsonl, sha256_file
+from rallebench.files import sha256_file
 from rallebench.metrics import metric
+from rallebench.sources import Source
 from rallebench.types import Episode, Example, Hit, Note, Outcome, Passage, Reply, Retrieve, RunSpec, Step
 from rallebench.workspace import Workspace
 
@@ -29,6 +31,8 @@ COSTS = frozenset({"seconds", "tokens"})
 """Units of metrics that a file of predictions says nothing about."""
 NAMED = 5
 """Identifiers that a sentence names at most."""
+LONGEST = 60
+"""Letters of an identifier that a sentence shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +84,14 @@ def import_run(
 
 def recognised(file: Path) -> str:
     """The form that a file's ending and first line show. Raises UsageError where they show none."""
-    ending = file.suffix.lower()
+    if not file.is_file():
+        raise UsageError(f"There is no file {file}; give a file of predictions.")
+    ending = file.with_suffix("").suffix.lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
     if ending in (".csv", ".tsv"):
         return "csv"
     if ending in (".jsonl", ".json"):
         return "jsonl"
-    try:
-        with file.open(encoding="utf-8") as handle:
-            first = handle.readline()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read ({error}); give a file of predictions.") from None
+    _, first = next(Source(file).lines(), (0, ""))
     if len(first.split()) == 6 and first.split()[1] == "Q0":
         return "trec"
     if first.lstrip().startswith("{"):
@@ -98,56 +100,76 @@ def recognised(file: Path) -> str:
 
 
 def _json_lines(file: Path) -> Iterator[Predicted]:
-    """``{"id", "answer"}``, or KILT's ``{"id", "output": [{"answer", "provenance"}]}``."""
-    if not file.is_file():
-        raise UsageError(f"There is no file {file}.")
-    for line, row in enumerate(read_own_jsonl(file), 1):
-        if not isinstance(row, dict) or "id" not in row:
-            raise BadFileError(f"{file}, line {line} has no 'id'; every line is an object with 'id' and 'answer'.")
+    """``{"id", "answer"}``, or KILT's ``{"id", "output": [{"answer", "provenance"}]}``; plain or gzipped."""
+    _refuse_array(file)
+    for line, row in Source(file).objects():
+        where = f"{file}, line {line}"
+        if "id" not in row:
+            raise BadFileError(f"{where} has no 'id'; every line is an object with 'id' and 'answer'.")
+        if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int)):
+            raise BadFileError(f"{where}: the id is {type(row['id']).__name__}; it must be text or a whole number.")
         output = row.get("output")
         if isinstance(output, list) and output and isinstance(output[0], dict):
-            pages = [str(p["wikipedia_id"]) for p in output[0].get("provenance") or [] if p.get("wikipedia_id")]
+            named = [
+                page.get("wikipedia_id") if isinstance(page, dict) else page
+                for page in _list(output[0].get("provenance"), "provenance", where)
+            ]
+            # An element may name a page by its title only; that is no prediction of ours to score.
+            pages = [page for page in named if page is not None and page != ""]
             answer = output[0].get("answer")
         else:
-            pages = [str(page) for page in row.get("pages") or []]
+            pages = _list(row.get("pages"), "pages", where)
             answer = next((row[key] for key in ANSWERS if row.get(key) is not None), None)
-        if answer is not None and not isinstance(answer, (str, int, float)):
-            raise BadFileError(f"{file}, line {line}: the answer is no text.")
-        yield Predicted(line, str(row["id"]).strip(), None if answer is None else str(answer), _ranked(pages))
+        if not all(isinstance(page, (str, int)) for page in pages):
+            raise BadFileError(f"{where}: a page is no id; pages are a list of texts.")
+        if not isinstance(answer, (str, int, float, type(None))) or answer != answer:
+            raise BadFileError(f"{where}: the answer is no text.")
+        yield Predicted(line, str(row["id"]).strip(), None if answer is None else str(answer), _ranked([*map(str, pages)]))
+
+
+def _refuse_array(file: Path) -> None:
+    """One JSON array over all lines is a common form of such files, and no JSON lines."""
+    _, first = next(((number, text) for number, text in Source(file).lines() if text.strip()), (0, ""))
+    if first.lstrip().startswith("["):
+        raise BadFileError(f"{file} is one JSON array; write one object a line instead (jq -c '.[]' {file.name}).")
+
+
+def _list(value: Any, name: str, where: str) -> list[Any]:
+    if value is not None and not isinstance(value, list):
+        raise BadFileError(f"{where}: {name!r} must be a list, not {type(value).__name__}.")
+    return value or []
 
 
 def _comma_separated(file: Path) -> Iterator[Predicted]:
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as handle:
-            rows = csv.DictReader(handle, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
-            heads = rows.fieldnames or []
-            key = next((head for head in ANSWERS if head in heads), "")
-            if "id" not in heads or not key:
-                raise BadFileError(f"{file} needs a header row with the columns id and answer; it has {', '.join(heads) or 'none'}.")
-            for row in rows:
-                yield Predicted(rows.line_num, str(row["id"] or "").strip(), row[key] or None)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadFileError(f"{file} cannot be read as a table ({error}).") from None
+    rows = Source(file).table()
+    _, heads = next(rows, (0, []))
+    heads = [head.strip() for head in heads]
+    answer = next((head for head in ANSWERS if head in heads), "")
+    if "id" not in heads or not answer:
+        raise BadFileError(f"{file} needs a header row with the columns id and answer; it has {', '.join(heads) or 'none'}.")
+    key, said = heads.index("id"), heads.index(answer)
+    for line, fields in rows:
+        if len(fields) != len(heads):
+            raise BadFileError(f"{file}, line {line} has {len(fields)} columns where its header has {len(heads)}; quote what holds commas.")
+        yield Predicted(line, fields[key].strip(), fields[said] or None)
 
 
 def _trec(file: Path) -> Iterator[Predicted]:
     """``qid Q0 page rank score tag``; ordered by score, as trec_eval does, ties by rank."""
     lists: dict[str, list[tuple[float, int, str]]] = {}
     first: dict[str, int] = {}
-    try:
-        with file.open(encoding="utf-8") as handle:
-            for line, text in enumerate(handle, 1):
-                if not text.strip():
-                    continue
-                fields = text.split()
-                try:
-                    qid, _, page, rank, score = fields[:5]
-                    lists.setdefault(qid, []).append((-float(score), int(rank), page))
-                except ValueError:
-                    raise BadFileError(f"{file}, line {line} is not 'qid Q0 page rank score tag'.") from None
-                first.setdefault(qid, line)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFileError(f"{file} cannot be read ({error}).") from None
+    for line, text in Source(file).lines():
+        if not text.strip():
+            continue
+        try:
+            qid, _, page, rank, score = text.split()[:5]
+            value, place = float(score), int(rank)
+        except ValueError:
+            raise BadFileError(f"{file}, line {line} is not 'qid Q0 page rank score tag'.") from None
+        if not math.isfinite(value):
+            raise BadFileError(f"{file}, line {line} has the score {score}, which orders nothing; give numbers.")
+        lists.setdefault(qid, []).append((-value, place, page))
+        first.setdefault(qid, line)
     for qid, found in lists.items():
         yield Predicted(first[qid], qid, None, tuple((page, -score) for score, _, page in sorted(found)))
 
@@ -174,7 +196,7 @@ def _checked(
         raise UsageError(f"No id of {file} is a question of {dataset}; give the question set that it answers.")
     for bad, what in ((unknown, f"ids that {dataset} does not have"), (twice, "ids that stand there twice")):
         if bad and not skip_bad:
-            named = ", ".join(f"{one.qid!r} in line {one.line}" for one in bad[:NAMED])
+            named = ", ".join(f"{one.qid[:LONGEST]!r} in line {one.line}" for one in bad[:NAMED])
             more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
             raise BadFileError(f"{file} has {what}: {named}{more}; mend them, or leave them out with --skip-bad.")
     return kept

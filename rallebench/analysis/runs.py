@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.many import HEADLINES, scores_of
@@ -13,10 +15,12 @@ from rallebench.analysis.waterfall import Waterfall, waterfall
 from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
 from rallebench.corpora.store import PassageStore
-from rallebench.errors import UsageError
+from rallebench.errors import RalleError, UsageError
 from rallebench.metrics import metric
 from rallebench.types import Retrieve
 from rallebench.workspace import Workspace
+
+MOST_PASSAGES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,11 @@ def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Sh
     return found, common
 
 
-def waterfall_of(run: RunFolder, workspace: Workspace) -> Waterfall:
-    """Where the run lost its questions; the corpora are looked at where their indexes are here."""
+def waterfall_of(run: RunFolder, workspace: Workspace, *, at_most: int | None = None) -> Waterfall:
+    """Where the run lost its questions; the corpora are looked at where their indexes are here.
+
+    ``at_most``: corpora of more passages together are not looked at, because it would take too long.
+    """
     episodes = run.episodes()
     asked = {
         step.request.retriever
@@ -77,21 +84,48 @@ def waterfall_of(run: RunFolder, workspace: Workspace) -> Waterfall:
         for step in episode.steps
         if isinstance(step.request, Retrieve)
     }
-    return waterfall(examples_of(run), episodes.values(), corpus_pages(workspace, asked))
+    return waterfall(examples_of(run), episodes.values(), corpus_pages(workspace, asked, at_most=at_most))
 
 
-def corpus_pages(workspace: Workspace, retrievers: Collection[str]) -> frozenset[str] | None:
-    """All page ids of the indexes; None if one of the retrievers is no index of this workspace."""
-    if not retrievers or any(not (workspace.indexes / name / "manifest.json").is_file() for name in retrievers):
+def lost(run: RunFolder, workspace: Workspace) -> dict[str, float]:
+    """Stage → questions of the waterfall, and ``corpus_known`` as 0 or 1; {} where the run cannot be read.
+
+    For whoever logs a run as it ends: of more than MOST_PASSAGES passages the pages are not read.
+    """
+    try:
+        found = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
+    except RalleError:
+        return {}
+    return {**found.counts(), "corpus_known": float(found.corpus_known)}
+
+
+def corpus_pages(
+    workspace: Workspace, retrievers: Collection[str], *, at_most: int | None = None
+) -> frozenset[str] | None:
+    """All page ids of the indexes that the retrievers are made of.
+
+    None if one of these is no index of this workspace, or if there are more than ``at_most`` passages.
+    """
+    try:
+        indexes = {index for name in retrievers for index in workspace.indexes_of(name)}
+        known = workspace.manifests()
+    except RalleError:
         return None
-    pages: frozenset[str] = frozenset()
-    for name in retrievers:
-        store = PassageStore(workspace.indexes / name)
-        try:
-            pages |= store.page_ids()
-        finally:
-            store.close()
-    return pages
+    if not indexes or not indexes <= known.keys():
+        return None
+    if at_most is not None and sum(known[name].passages for name in indexes) > at_most:
+        return None
+    return frozenset[str]().union(*(_pages(workspace.indexes / name, known[name].fingerprint) for name in indexes))
+
+
+@lru_cache(maxsize=4)
+def _pages(folder: Path, fingerprint: str) -> frozenset[str]:
+    """The page ids of an index; ``fingerprint`` tells another index that has taken its place."""
+    store = PassageStore(folder)
+    try:
+        return store.page_ids()
+    finally:
+        store.close()
 
 
 def as_json(found: Paired, common: Shared, a: str, b: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rallebench.metrics import METRICS
@@ -30,6 +30,20 @@ STAGES = {
     "unanswerable": "the gold accepts no answer",
 }
 """Stage → what it means, in the order in which a question passes them."""
+
+SHORT: Mapping[str, str] = {
+    "failed": "failed",
+    "not_in_corpus": "not in the corpus",
+    "not_retrieved": "not retrieved",
+    "not_in_prompt": "not in the prompt",
+    "not_in_answer": "not in the answer",
+    "lost_by_format": "lost by format",
+    "right_without_support": "right without support",
+    "right": "right",
+    "in_prompt": "in the prompt",
+    "unanswerable": "unanswerable",
+}
+"""Stage → its name."""
 
 LONG_ANSWER = 10
 """Words. Where the usual gold answer is longer, exact match says nothing."""
@@ -72,8 +86,9 @@ def waterfall(
 ) -> Waterfall:
     """Place every episode. ``corpus_pages``: all page ids of the corpora asked, None where they are not known."""
     gold = {example.question.qid: example.gold for example in examples}
+    long = _are_long(examples)
     placed = tuple(
-        _place(episode, gold[episode.qid], corpus_pages, _are_long(examples))
+        _place(episode, gold[episode.qid], corpus_pages, long)
         for episode in episodes
         if episode.qid in gold
     )

@@ -3,10 +3,12 @@
 from rallebench.benchmark.checking import check_chain
 from rallebench.benchmark.overrides import MAX_K, with_overrides
 from rallebench.benchmark.planning import PACKAGES, Plan, fresh_name, prepare, run_spec
+from rallebench.benchmark.reference_lines import LABELS, line_plans, lines, lines_of
 from rallebench.benchmark.running import HEADLINE, Finished, Phase, Stage, execute, finish
 
 __all__ = [
     "HEADLINE",
+    "LABELS",
     "MAX_K",
     "PACKAGES",
     "Finished",
@@ -17,6 +19,9 @@ __all__ = [
     "execute",
     "finish",
     "fresh_name",
+    "line_plans",
+    "lines",
+    "lines_of",
     "prepare",
     "run_spec",
     "with_overrides",

@@ -11,7 +11,7 @@ from typing import Any
 
 from rallebench.analysis.changes import Change, pieces
 from rallebench.analysis.many import Against, Many
-from rallebench.analysis.waterfall import STAGES, Waterfall
+from rallebench.analysis.waterfall import SHORT, STAGES, Waterfall
 from rallebench.bench.statistics import Mean
 from rallebench.chain.chain import prompt_of
 from rallebench.gui.views import badge, empty, note
@@ -31,18 +31,6 @@ STAGE_COLOURS: Mapping[str, str] = {
     "right": "#0d9488",
     "in_prompt": "#8b5cf6",
     "unanswerable": "#94a3b8",
-}
-SHORT: Mapping[str, str] = {
-    "failed": "failed",
-    "not_in_corpus": "not in the corpus",
-    "not_retrieved": "not retrieved",
-    "not_in_prompt": "not in the prompt",
-    "not_in_answer": "not in the answer",
-    "lost_by_format": "lost by format",
-    "right_without_support": "right without support",
-    "right": "right",
-    "in_prompt": "in the prompt",
-    "unanswerable": "unanswerable",
 }
 FLIPPED_COLUMNS = ("question id", "question", "gold answer", "first run", "other run", "change")
 COST_AXES: Mapping[str, str] = {
@@ -156,7 +144,7 @@ def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
     bars = "".join(_bar(name, fall) for name, fall in named)
     there = [stage for stage in STAGES if any(fall.counts()[stage] for _, fall in named)]
     keys = "".join(
-        f'<li><span class="rb-key" style="background:{STAGE_COLOURS[stage]}"></span><b>{SHORT[stage]}</b>: {escape(STAGES[stage])}</li>'
+        f'<li data-stage="{stage}"><span class="rb-key" style="background:{STAGE_COLOURS[stage]}"></span><b>{SHORT[stage]}</b>: {escape(STAGES[stage])}</li>'
         for stage in there
     )
     notes = []
@@ -175,10 +163,18 @@ def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
     return bars + f'<ul class="rb-list rb-keys">{keys}</ul>' + "".join(map(note, notes)) + csv_link("waterfall.csv", rows)
 
 
+def lost(name: str, fall: Waterfall, hint: str) -> str:
+    """One run's waterfall under a heading, with what else can be done; nothing for a run without questions."""
+    if not fall.placed:
+        return ""
+    told = f'<div class="rb-label"><span>{escape(hint)}</span></div>'
+    return f'<div class="rb-section"><h3>Where questions were lost</h3></div>{told}{waterfalls([(name, fall)])}'
+
+
 def _bar(name: str, fall: Waterfall) -> str:
     total = len(fall.placed)
     parts = "".join(
-        f'<div style="width:{100 * count / total:.3f}%;background:{STAGE_COLOURS[stage]}" title="{SHORT[stage]}: {count} of {total}">'
+        f'<div data-stage="{stage}" style="width:{100 * count / total:.3f}%;background:{STAGE_COLOURS[stage]}" title="{SHORT[stage]}: {count} of {total}">'
         f"<span>{count if count / total > 0.04 else ''}</span></div>"
         for stage, count in fall.counts().items()
         if count

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rallebench.analysis.references import CEILING, COLUMNS, Beside
+from rallebench.analysis.waterfall import SHORT, Waterfall
 from rallebench.bench import cost_text
 from rallebench.bench.score import cost_of, examples_of, score_episode
+from rallebench.bench.statistics import Mean
 from rallebench.bench.store import RunFolder
 from rallebench.gui import views_cost
 from rallebench.gui.views import badge, duration, empty, error, note, progress_bar
@@ -54,6 +57,9 @@ FILTERS = (
     "refused or empty",
     "failed",
 )
+STAGE_FILTERS = {f"stage: {name}": stage for stage, name in SHORT.items()}
+"""Filter → the stage of the waterfall whose questions it lists; offered below FILTERS."""
+
 REFUSAL = "can not answer"
 
 _STATES = {
@@ -99,25 +105,55 @@ def live(name: str, state: Mapping[str, Any], phase: str = "", message: str = ""
     )
 
 
-def report_table(report: Mapping[str, Any] | None, cost: Mapping[str, Any] | None = None) -> str:
-    """All metrics with interval, count and definition; then ``cost``, the report's own if none is given."""
+def lines_live(lines: Sequence[tuple[str, Mapping[str, Any], str, str]]) -> str:
+    """Where the reference lines of a run stand: (name, state, phase, error) of each."""
+    return "".join(error(f"{name}: {failed}") if failed else _line_live(name, state, phase) for name, state, phase, failed in lines)
+
+
+def _line_live(name: str, state: Mapping[str, Any], phase: str) -> str:
+    done, total = int(state.get("done", 0)), int(state.get("total", 0))
+    parts = [f"reference line <b>{escape(name)}</b>", state_badge(phase or str(state.get("state", "")))]
+    parts += [f"{done} of {total} questions"] * bool(total)
+    return f'<div class="rb-label">{" ".join(f"<span>{part}</span>" for part in parts)}</div>'
+
+
+def report_table(
+    report: Mapping[str, Any] | None, cost: Mapping[str, Any] | None = None, lines: Beside | None = None
+) -> str:
+    """All metrics with interval, count and definition; then ``cost``, the report's own if none is given.
+
+    ``lines``: the reference lines that stand beside the means.
+    """
     if not report:
         return empty("No report yet: it is written when the run ends or is stopped.")
     cost = cost or report.get("cost")
     over_all = report.get("over_all", {})
-    rows = "".join(_metric_row(name, value, over_all.get(name)) for name, value in report["metrics"].items())
+    rows = "".join(_metric_row(name, value, over_all.get(name), lines) for name, value in report["metrics"].items())
+    beside = "".join(f'<th class="num rb-line">{COLUMNS[column]}</th>' for column in lines.columns) if lines else ""
     table = (
-        '<table class="rb-table"><thead><tr><th>Metric</th><th class="num">Mean</th><th class="num">95 % interval</th>'
-        f'<th class="num">n</th><th>Definition</th></tr></thead><tbody>{rows}</tbody></table>'
+        '<div class="rb-wide"><table class="rb-table"><thead><tr><th>Metric</th><th class="num">Mean</th>'
+        f'<th class="num">95 % interval</th><th class="num">n</th>{beside}<th>Definition</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{_lines_note(lines) if lines else ''}"
     )
     costs = views_cost.report(cost) if cost else ""
     return _summary(report, cost) + table + costs + _errors(report)
 
 
-def whole_report(folder: RunFolder) -> str:
+def whole_report(folder: RunFolder, lines: Beside | None = None) -> str:
     """The report of a run with its cost section, also of a run that was scored by an earlier version."""
     report = folder.report()
-    return report_table(report, cost_of(folder) if report else None)
+    return report_table(report, cost_of(folder) if report else None, lines)
+
+
+def _lines_note(lines: Beside) -> str:
+    """What the columns of the reference lines mean."""
+    about = {
+        "closed-book": "the same chain with no passages", "random": "with passages drawn by chance",
+        "oracle": "with the passages of the gold pages, as many as the chain asks for",
+        CEILING: "no model: the gold answer wherever a retrieved passage of this run holds one",
+    }  # fmt: skip
+    said = "; ".join(f"<b>{COLUMNS[column]}</b>: {about[column]}" for column in lines.columns)
+    return f'<div class="rb-label"><span>{said}. Each on the questions that all of them and this run have scored.</span></div>'
 
 
 def _summary(report: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
@@ -143,7 +179,9 @@ def _spent(total: Mapping[str, Any]) -> list[str]:
     return [cost_text.counted(total), cost_text.speed(total["tokens_per_second"]), views_cost.dollars(total)]
 
 
-def _metric_row(name: str, value: Mapping[str, Any], over_all: float | None = None) -> str:
+def _metric_row(
+    name: str, value: Mapping[str, Any], over_all: float | None = None, lines: Beside | None = None
+) -> str:
     """``over_all``: the figure over all answers at once, which is no mean (corpus BLEU)."""
     about = card(name)
     traps = f" Beware: {about['traps']}" if about.get("traps") else ""
@@ -155,11 +193,25 @@ def _metric_row(name: str, value: Mapping[str, Any], over_all: float | None = No
     )
     if over_all is not None:
         mean += f'<br><span class="rb-basis">over all answers {number(over_all, about.get("unit", ""))}</span>'
+    beside = lines.cells.get(name, {}) if lines else {}
+    if beside and beside["run"].value is not None and beside["run"].n != value["n"]:
+        n = beside["run"].n
+        mean += f'<br><span class="rb-basis">{number(beside["run"].value, about.get("unit", ""))} on the {n} compared</span>'
+    columns = "".join(
+        f'<td class="num rb-line">{_line_cell(beside.get(column), about.get("unit", ""))}</td>' for column in lines.columns
+    ) if lines else ""
     return (
         f'<tr title="{escape(traps.strip(), quote=True)}"><td><b>{escape(about["label"])}</b><br><code>{escape(name)}</code></td>'
-        f'<td class="num">{mean}</td><td class="num">{interval}</td><td class="num">{value["n"]}</td>'
+        f'<td class="num">{mean}</td><td class="num">{interval}</td><td class="num">{value["n"]}</td>{columns}'
         f'<td class="definition">{escape(about["definition"])}</td></tr>'
     )
+
+
+def _line_cell(mean: Mean | None, unit: str) -> str:
+    if mean is None or mean.value is None or mean.low is None or mean.high is None:
+        return "–"
+    told = f"{number(mean.low, unit)} – {number(mean.high, unit)}, n = {mean.n}"
+    return f'<span title="{told}">{number(mean.value, unit)}</span>'
 
 
 _DIGITS = {"seconds": 2, "tokens": 1, "characters": 1, "words": 1, "tokens/s": 1}
@@ -196,16 +248,17 @@ def _run_row(run: RunFolder) -> list[Any]:
     ]  # fmt: skip
 
 
-def question_rows(folder: RunFolder, chosen: str) -> list[list[Any]]:
-    """One row per answered question that fits the filter."""
+def question_rows(folder: RunFolder, chosen: str, fall: Waterfall | None = None) -> list[list[Any]]:
+    """One row per answered question that fits the filter; ``fall`` is needed for those of STAGE_FILTERS."""
     episodes = folder.episodes()
+    fallen = set(fall.questions(STAGE_FILTERS[chosen])) if fall and chosen in STAGE_FILTERS else None
     rows = []
     for number_, example in enumerate(examples_of(folder), 1):
         episode = episodes.get(example.question.qid)
-        if episode is None:
+        if episode is None or (fallen is not None and episode.qid not in fallen):
             continue
         scores = {s.metric: s.value for s in score_episode(episode, example, ("em", "f1", "Rprec"))}
-        if fits(chosen, episode, example, scores):
+        if fallen is not None or fits(chosen, episode, example, scores):
             rows.append(_question_row(number_, example, episode, scores))
     return rows
 

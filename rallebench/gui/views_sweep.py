@@ -65,7 +65,7 @@ def whole(found: Swept) -> str:
             "not scored" if mean.value is None else number(mean.value, unit),
             "" if mean.low is None or mean.high is None else f"{number(mean.low, unit)} – {number(mean.high, unit)}",
             "best" if not i else "" if gap is None else f"{gap:+.4f}",
-            "" if p is None else f"{p:.3f}",
+            "" if p is None else f"{p:.3f}" if p >= 0.0005 else "&lt; 0.001",
             str(mean.n),
         )
         body += f'<tr><td class="name"><b>{escape(found.runs[run])}</b></td>'
@@ -88,7 +88,8 @@ def figure(found: Swept) -> Any:
     shown = sorted((one for one in shown if one[1].value is not None), key=lambda one: _order(one[0]))
     drawn = go.Figure(
         go.Scatter(
-            x=[label for label, _, _ in shown], y=[mean.value for _, mean, _ in shown], mode="markers",
+            # Plotly reads markup in its labels.
+            x=[escape(label, quote=False) for label, _, _ in shown], y=[mean.value for _, mean, _ in shown], mode="markers",
             marker={"size": 11, "color": [COLOURS[0] if is_best else COLOURS[2] for _, _, is_best in shown]},
             error_y={
                 "type": "data", "symmetric": False, "color": INK, "thickness": 1.2,

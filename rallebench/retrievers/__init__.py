@@ -34,6 +34,7 @@ COMBINATIONS: Registry[Callable[..., Any]] = Registry("way of combining retrieve
 
 ``settings`` are checked by its trait ``settings`` (name → Setting); the trait ``parts`` is (fewest, most). A
 trait ``check`` takes (name, number of parts, settings) and raises UsageError for what no single setting shows,
-before anything is loaded; a way with the trait ``llm`` is called with a language model and a prompt too. The
+before anything is loaded; a way with the trait ``llm`` is called with a language model and a prompt too, one
+with the trait ``questions`` with the examples of the question set that its setting ``questions`` names. The
 parts belong to whoever loaded them and are not closed with the combination.
 """

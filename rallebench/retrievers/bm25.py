@@ -110,6 +110,11 @@ class BM25:
             np.add.at(total, self._rows[some], self._scores[some])
         return total
 
+    @property
+    def passages(self) -> PassageStore:
+        """The passages, by row."""
+        return self._store
+
     def page_ids(self) -> frozenset[str]:
         """Every page id of the corpus; reads the store once."""
         if self._pages is None:

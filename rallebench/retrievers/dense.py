@@ -72,6 +72,11 @@ class Dense:
             )
         return found
 
+    @property
+    def passages(self) -> PassageStore:
+        """The passages, by row."""
+        return self._store
+
     def page_ids(self) -> frozenset[str]:
         """Every page id of the corpus; reads the store once."""
         if self._pages is None:

@@ -11,12 +11,13 @@ import gradio as gr
 import pytest
 
 from rallebench import benchmark
+from rallebench.analysis.runs import waterfall_of
 from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
-from rallebench.gui import form
+from rallebench.gui import form, views_runs
 from rallebench.gui.tabs import benchmark as tab
 from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
+from rallebench.workbench import Job, Workbench
 
 CHAIN = Chain("said", (Action("identity", "{question}"),))
 
@@ -99,8 +100,8 @@ def test_a_followed_run_that_is_taken_away_is_said_once(bench: Workbench) -> Non
     shutil.rmtree(bench.workspace.runs / "first")
     followed, shown, progress, *results = tab.on_tick(bench, followed, shown, "all")
     assert "rb-error" in progress and "There is no run &#x27;first&#x27;" in progress
-    assert results == ["", [], ""]
-    assert tab.on_tick(bench, followed, shown, "all") == [gr.skip()] * 6
+    assert results == ["", "", [], ""]
+    assert tab.on_tick(bench, followed, shown, "all") == [gr.skip()] * 7
 
 
 def test_whoever_comes_back_after_the_end_finds_the_run(bench: Workbench) -> None:
@@ -109,9 +110,10 @@ def test_whoever_comes_back_after_the_end_finds_the_run(bench: Workbench) -> Non
     deadline = time.monotonic() + 30
     while not bench.jobs["next"].done and time.monotonic() < deadline:
         time.sleep(0.02)
-    followed, _, progress, report, questions, counted = tab.on_tick(bench, "", "", "all")
+    followed, _, progress, report, falls, questions, counted = tab.on_tick(bench, "", "", "all")
     assert followed == "next" and "3 of 3 questions" in progress
     assert "3 of 3 questions answered" in report and len(questions) == 3 and "3 questions" in counted
+    assert "Where questions were lost" in falls
 
 
 @pytest.mark.parametrize("track", [True, False])
@@ -124,3 +126,81 @@ def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(tmp_path: Path
     while not bench.jobs["first"].done and time.monotonic() < deadline:
         time.sleep(0.02)
     assert bench.logged == (["first"] if track else [])
+
+
+# reference lines and the waterfall
+
+READING = Chain("read", (Action("retrieve", "{question}", target="starter-bm25", k=2), Action("identity", "{response[0]}")))
+
+
+@pytest.fixture
+def reading(tmp_path: Path) -> Workbench:
+    """A workspace with a finished run, ``found``, that retrieves."""
+    made = Workbench(tmp_path)
+    list(made.run(benchmark.prepare(made.workspace, READING, "starter-qa", limit=3, name="found", track=False)))
+    return made
+
+
+def wait(bench: Workbench) -> None:
+    deadline = time.monotonic() + 30
+    while any(not job.done for job in bench.jobs.values()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def test_reference_lines_are_run_beside_the_followed_run_and_stand_in_its_report(reading: Workbench) -> None:
+    assert "closed book" not in tab.on_tick(reading, "found", "", "all")[3]
+    progress = tab.on_references(reading, "found", False)
+    assert "found closed-book" in progress and "waiting" in progress
+    followed = tab.on_tick(reading, "", "", "all")[0]
+    assert followed == "found", "whoever comes back follows the run, not its line"
+    wait(reading)
+    followed, mark, progress, report, *_ = tab.on_tick(reading, "", "", "all")
+    assert followed == "found" and progress.count("3 of 3 questions") == 4
+    for column in ("closed book", "random passage", "oracle passage", "retrieval ceiling"):
+        assert f'rb-line">{column}</th>' in report
+    assert tab.on_tick(reading, followed, mark, "all") == [gr.skip()] * 7
+
+
+def test_lines_that_go_on_are_shown_while_the_report_stays_and_stop_ends_them(reading: Workbench) -> None:
+    job = Job("found oracle", "waiting", of="found")
+    reading.jobs[job.name] = job
+    _, mark, *_ = tab.on_tick(reading, "found", "", "all")
+    again = tab.on_tick(reading, "found", mark, "all")
+    assert "found oracle" in again[2] and again[3:] == [gr.skip()] * 4
+    assert "Stopping the reference lines of found" in tab.on_stop(reading, "found") and job.stop
+    job.done, job.error = True, "The language model 'big' is not loaded."
+    assert "found oracle: The language model &#x27;big&#x27; is not loaded." in tab.on_tick(reading, "found", mark, "all")[2]
+
+
+def test_reference_lines_of_no_run_or_of_one_that_goes_on_are_refused(bench: Workbench) -> None:
+    with pytest.raises(UsageError, match="No run is followed"):
+        tab.on_references(bench, "", False)
+    with pytest.raises(UsageError, match="The chain 'said' retrieves nothing"):
+        tab.on_references(bench, "first", False)
+    bench.open_run("first").set_state("running", done=1, total=2)
+    with pytest.raises(UsageError, match="The run 'first' goes on"):
+        tab.on_references(bench, "first", False)
+
+
+def test_a_click_on_a_stage_lists_its_questions(reading: Workbench) -> None:
+    falls = tab.on_tick(reading, "found", "", "all")[4]
+    stages = waterfall_of(reading.open_run("found"), reading.workspace).counts()
+    clicked = {stage: tab.on_stage(gr.EventData(None, {"stage": stage})) for stage, count in stages.items() if count}
+    assert clicked and sum(stages.values()) == 3
+    for stage, name in clicked.items():
+        assert f'data-stage="{stage}"' in falls and name in views_runs.STAGE_FILTERS
+        rows, said = tab.on_filter(reading, "found", name)
+        assert len(rows) == stages[stage] and f"{len(rows)} question" in said
+    assert tab.on_stage(gr.EventData(None, {"stage": "nonsense"})) == gr.skip()
+
+
+def test_lines_are_compared_on_the_questions_that_all_have_answered_and_the_report_says_so(reading: Workbench) -> None:
+    tab.on_references(reading, "found", False)
+    wait(reading)
+    path = reading.workspace.runs / "found oracle" / "scores.jsonl"
+    kept = path.read_text().replace('"metric": "em", "value": 0.0', '"metric": "em", "value": null', 1)
+    path.write_text(kept)
+    report = tab.on_tick(reading, "found", "", "all")[3]
+    (row,) = [row for row in report.split("<tr") if "<code>em</code>" in row]
+    assert "on the 2 compared" in row and row.count("n = 2") == 4 and '<td class="num">3</td>' in row
+    assert report.count("on the 2 compared") == 1, "the other metrics keep all three"

@@ -152,6 +152,8 @@ def test_the_page_says_which_key_a_server_gets_and_whether_it_is_set(
     assert "OPENAI_API_KEY is not set now, so no key is sent. If" in needs(bench, "openai_compatible")
     assert "on this machine seldom" in needs(bench, "openai_compatible", base_url="http://localhost:1/v1")
     assert "No key is sent" in needs(bench, "openai_compatible", base_url="http://10.0.0.1/v1")
+    untouched = _models_add.on_needs(bench, "openai_compatible", None, None, None, "none", "auto")
+    assert untouched == needs(bench, "openai_compatible"), "a box in which nobody has typed yet is None"
     told = needs(bench, "openai_compatible", base_url="http://10.0.0.1/v1", key="MY_KEY")
     assert "MY_KEY is set now" in told and "secret-abc" not in told
     typed = needs(bench, "openai_compatible", key="sk-a1b2c3d4e5")

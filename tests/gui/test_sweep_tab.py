@@ -66,6 +66,22 @@ def test_a_sweep_goes_on_in_the_background_and_is_opened_when_it_ended(bench: Wo
     assert plot["visible"] and list(plot["value"].data[0].x) == ["llm=echo", "llm=titan"]
 
 
+@pytest.mark.parametrize(("vary", "name"), [("llm=nobody", "s"), ("k=1", "no/name")])
+def test_a_sweep_that_was_refused_does_not_stay_in_the_panel(bench: Workbench, works: Works, vary: str, name: str) -> None:
+    said, panel = started(bench, works, vary, name=name)
+    assert "rb-error" in said and "rb-error" not in panel
+    started(bench, works, "k=1")
+    works.wait(60)
+    assert "nobody" not in tab.panel_of(works)
+
+
+def test_a_name_with_markup_is_text_in_the_table_and_in_the_plot(bench: Workbench, works: Works) -> None:
+    started(bench, works, "system=<i>x</i>,y")
+    works.wait(60)
+    table, plot = tab.on_open(bench, "s", "")
+    assert "<i>" not in table and list(plot["value"].data[0].x) == ["system=&lt;i&gt;x&lt;/i&gt;", "system=y"]
+
+
 def test_a_page_that_opens_later_finds_the_sweep(bench: Workbench, works: Works) -> None:
     started(bench, works, "k=1,2")
     works.wait(60)

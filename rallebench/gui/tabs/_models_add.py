@@ -124,6 +124,8 @@ def draw_add(workbench: Workbench, llms: gr.CheckboxGroup) -> None:
     find.click(partial(guard_stream, on_find, workbench), [base_url, key, model], [found, model], show_progress="hidden")
     written = [llms, editing, *form]
     add.click(partial(guard, on_add, workbench), written, [said, llms, *mode], show_progress="hidden")
+    # It saves, too: what was said of an earlier saving is not of this one.
+    ask.click(lambda: "", None, [said], show_progress="hidden")
     handler = partial(guard_stream, on_ask, workbench)
     ask.click(handler, [question, *written], [answer, llms, *mode], show_progress="hidden")
     draw_own(workbench, panel, [*filled, chosen])
@@ -175,12 +177,12 @@ def on_backend(backend: str) -> list[Any]:
 
 
 def on_needs(
-    workbench: Workbench, backend: str, model: str | None, base_url: str, key: str, quantization: str, dtype: str
+    workbench: Workbench, backend: str, model: str | None, base_url: str | None, key: str | None, quantization: str, dtype: str
 ) -> str:
     """What the model takes, or which key its server is sent."""
     try:
         if backend == "openai_compatible":
-            return views_add.key_line(key_of({"base_url": base_url.strip(), "api_key_env": key.strip()}))
+            return views_add.key_line(key_of(server_of(base_url, key)))
         if backend == "transformers":
             wanted = {"model": model, "quantization": quantization, "dtype": dtype}
             return views_add.needs(workbench.models.needs(wanted))
@@ -189,11 +191,16 @@ def on_needs(
     return ""
 
 
-def on_find(workbench: Workbench, base_url: str, key: str, model: str | None) -> Iterator[list[Any]]:
+def server_of(base_url: str | None, key: str | None) -> dict[str, str]:
+    """Where a server is, as settings. A box in which nothing was typed yet gives None."""
+    return {"base_url": (base_url or "").strip(), "api_key_env": (key or "").strip()}
+
+
+def on_find(workbench: Workbench, base_url: str | None, key: str | None, model: str | None) -> Iterator[list[Any]]:
     """Ask the server for its models and offer them."""
     yield [views.note("Asking the server for its models …"), gr.skip()]
     try:
-        names = workbench.models.served({"base_url": base_url.strip(), "api_key_env": key.strip()})
+        names = workbench.models.served(server_of(base_url, key))
     except RalleError as error:
         yield [views.error(str(error)), gr.skip()]
         return

@@ -10,8 +10,11 @@ from typing import Any
 import gradio as gr
 
 from rallebench import benchmark
+from rallebench.analysis.references import Beside, beside
+from rallebench.analysis.runs import MOST_PASSAGES, waterfall_of
+from rallebench.bench.store import RunFolder
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import form, views, views_runs
+from rallebench.gui import form, views, views_compare, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.metrics import METRICS
@@ -22,6 +25,14 @@ NOTHING = (
     "No run is followed. Press Run benchmark: it benchmarks the chain that stands in Develop. "
     "An earlier run is opened in Runs."
 )
+CLICK_A_STAGE = "Click a stage to list its questions below, or choose it under Questions."
+CLICKED_STAGE = """
+element.addEventListener("click", function (event) {
+    const part = event.target.closest("[data-stage]");
+    if (part) trigger("click", { stage: part.dataset.stage });
+});
+"""
+"""A click on a stage of the waterfall tells which."""
 WIDTHS = ["4%", "20%", "13%", "12%", "5.5%", "5.5%", "6.5%", "6%", "5.5%", "8%", "7.5%", "6.5%"]
 
 
@@ -30,10 +41,10 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     """Benchmark the chain with one click."""
     followed, shown = session.followed, gr.State("")
     dataset, *settings = draw_settings(workbench)
-    run, stop, resume, track = draw_buttons()
+    run, stop, resume, references, track = draw_buttons()
     progress = gr.HTML(views.empty(NOTHING), elem_id="benchmark-progress", elem_classes="rb-flush")
     which, results = draw_results()
-    _, questions, counted = results
+    _, falls, questions, counted = results
 
     gr.Timer(1.0).tick(
         partial(guard, on_tick, workbench),
@@ -49,6 +60,10 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     )
     stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
     resume.click(partial(guard, on_resume, workbench), [followed, track], [shown, progress], show_progress_on=[progress])
+    references.click(
+        partial(guard, on_references, workbench), [followed, track], [progress], show_progress_on=[progress]
+    )
+    falls.click(on_stage, None, [which], show_progress="hidden")
     which.change(
         partial(guard, on_filter, workbench), [followed, which], [questions, counted], show_progress_on=[counted]
     )
@@ -94,12 +109,13 @@ def draw_settings(workbench: Workbench) -> list[Any]:
 
 
 def draw_buttons() -> list[Any]:
-    """Run, stop, resume, and whether MLflow is told."""
+    """Run, stop, resume, reference lines, and whether MLflow is told."""
     with gr.Row(elem_classes="rb-tools"):
         return [
             gr.Button("Run benchmark", variant="primary", elem_id="benchmark-run", scale=2),
             gr.Button("Stop", elem_id="benchmark-stop", scale=1),
             gr.Button("Resume", elem_id="benchmark-resume", scale=1),
+            gr.Button("Reference lines", elem_id="benchmark-references", scale=1),
             gr.Checkbox(
                 True, label="Log to MLflow", elem_id="benchmark-track", scale=1, min_width=150, container=False
             ),
@@ -107,12 +123,14 @@ def draw_buttons() -> list[Any]:
 
 
 def draw_results() -> tuple[Any, list[Any]]:
-    """The filter of questions; report, table of questions and their number, empty as yet."""
+    """The filter of questions; report, waterfall, table of questions and their number, empty as yet."""
     report = gr.HTML(elem_id="benchmark-report", elem_classes="rb-flush")
+    falls = gr.HTML(elem_id="benchmark-waterfall", elem_classes="rb-flush", js_on_load=CLICKED_STAGE)
     with gr.Row(equal_height=True):
         which = gr.Dropdown(
-            list(views_runs.FILTERS), value="all", label="Questions", elem_id="benchmark-filter", scale=2
-        )
+            [*views_runs.FILTERS, *views_runs.STAGE_FILTERS], value="all", label="Questions", elem_id="benchmark-filter",
+            scale=2,
+        )  # fmt: skip
         counted = gr.HTML(elem_id="benchmark-counted")
     questions = gr.Dataframe(
         headers=list(views_runs.QUESTION_COLUMNS),
@@ -123,7 +141,7 @@ def draw_results() -> tuple[Any, list[Any]]:
         max_height=520,
         column_widths=WIDTHS,
     )
-    return which, [report, questions, counted]
+    return which, [report, falls, questions, counted]
 
 
 def on_run(
@@ -144,16 +162,16 @@ def on_run(
         name=name.strip(), metrics=tuple(metrics) or None, track=track,
     )  # fmt: skip
     job = workbench.start_run(plan)
-    return [job.name, "", views_runs.live(job.name, {}, "loading"), "", [], ""]
+    return [job.name, "", views_runs.live(job.name, {}, "loading"), "", "", [], ""]
 
 
 def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list[Any]:
     """Follow the run folder; a fresh page follows what is running, or what ran last while it was away.
 
-    Results are drawn once, when a run ends.
+    Results are drawn once, when a run ends, and again when one of its reference lines does.
     """
-    followed = followed or workbench.running() or newest(workbench)
-    nothing = [gr.skip()] * 3
+    followed = followed or asked_for(workbench, workbench.running() or newest(workbench))
+    nothing = [gr.skip()] * 4
     if not followed:
         return [followed, shown, gr.skip(), *nothing]
     try:
@@ -164,7 +182,7 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
     if not ended:
         return [followed, mark, progress, *nothing]
     if mark == shown:
-        return [gr.skip()] * 3 + nothing
+        return [gr.skip(), gr.skip(), progress if lines_going(workbench, followed) else gr.skip(), *nothing]
     return [followed, mark, progress, *result(workbench, followed, which)]
 
 
@@ -173,7 +191,31 @@ def newest(workbench: Workbench) -> str:
     return next((job.name for job in reversed(list(workbench.jobs.values())) if job.folder is not None), "")
 
 
+def asked_for(workbench: Workbench, name: str) -> str:
+    """The run itself, or the one that it is a reference line of."""
+    job = workbench.jobs.get(name)
+    return job.of or name if job is not None else name
+
+
+def lines_going(workbench: Workbench, name: str) -> list[str]:
+    """The reference lines of a run that are being run, or wait for it."""
+    return [job.name for job in list(workbench.jobs.values()) if job.of == name and not job.done]
+
+
 def now(workbench: Workbench, name: str) -> tuple[str, str]:
+    """(HTML of where the run and its reference lines stand, its version once it has ended or '')."""
+    progress, version = run_now(workbench, name)
+    jobs = [job for job in list(workbench.jobs.values()) if job.of == name]
+    if not version or not jobs:
+        return progress, version
+    phases = ["stopping" if job.stop and not job.done else job.phase.replace("running", "") for job in jobs]
+    lines = [
+        (job.name, job.folder.state() if job.folder else {}, phase, job.error) for job, phase in zip(jobs, phases)
+    ]
+    return progress + views_runs.lines_live(lines), f"{version} {sum(job.done for job in jobs)}"
+
+
+def run_now(workbench: Workbench, name: str) -> tuple[str, str]:
     """(HTML of where the run stands, its version once it has ended or '')."""
     job = workbench.jobs.get(name)
     if job is not None and not job.done and job.folder is None:
@@ -194,19 +236,27 @@ def now(workbench: Workbench, name: str) -> tuple[str, str]:
 
 
 def result(workbench: Workbench, name: str, which: str) -> list[Any]:
-    """Report, question rows and their number."""
+    """Report, waterfall, question rows and their number."""
     try:
         folder = workbench.open_run(name)
-        rows = views_runs.question_rows(folder, which)
-        return [views_runs.whole_report(folder), rows, counted(rows)]
+        fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES)
+        rows = views_runs.question_rows(folder, which, fall)
+        report = views_runs.whole_report(folder, beside_lines(workbench, folder))
+        return [report, views_compare.lost(folder.name, fall, CLICK_A_STAGE), rows, counted(rows)]
     except RalleError:  # the progress line says what is wrong with the run
-        return ["", [], ""]
+        return ["", "", [], ""]
+
+
+def beside_lines(workbench: Workbench, folder: RunFolder) -> Beside | None:
+    """The run beside its reference lines; None where it has none yet."""
+    lines = benchmark.lines_of(workbench.workspace, folder)
+    return beside(folder, lines) if lines else None
 
 
 def counted(rows: list[Any]) -> str:
     """How many questions the table shows, and what a click does."""
     text = (
-        f"{len(rows)} questions. Click one to open it in Develop."
+        f"{len(rows)} question{'s' * (len(rows) != 1)}. Click one to open it in Develop."
         if rows
         else "No question fits this filter."
     )
@@ -217,6 +267,10 @@ def on_stop(workbench: Workbench, followed: str) -> str:
     """Stop after the current batch; what is answered is kept."""
     if not followed:
         raise UsageError("No run is followed, so there is nothing to stop.")
+    if lines := lines_going(workbench, followed):
+        for name in lines:
+            workbench.stop_run(name)
+        return views.note(f"Stopping the reference lines of {followed} after the current batch …")
     if now(workbench, followed)[1]:
         raise UsageError(f"The run {followed!r} has ended, so there is nothing to stop.")
     workbench.stop_run(followed)
@@ -231,9 +285,30 @@ def on_resume(workbench: Workbench, followed: str, track: bool) -> list[Any]:
     return ["", views_runs.live(followed, {}, "loading")]
 
 
+def on_references(workbench: Workbench, followed: str, track: bool) -> str:
+    """Run the missing reference lines of the followed run in the background."""
+    if not followed:
+        raise UsageError("No run is followed; press Run benchmark, or open an earlier run in Runs.")
+    if not now(workbench, followed)[1]:
+        raise UsageError(f"The run {followed!r} goes on; ask for its reference lines when it has ended.")
+    workbench.start_references(followed, track=track)
+    return now(workbench, followed)[0]
+
+
+def on_stage(event: gr.EventData) -> Any:
+    """List the questions of the stage that was clicked. Gradio gives no event to a partial."""
+    chosen = [name for name, stage in views_runs.STAGE_FILTERS.items() if stage == event.stage]
+    return chosen[0] if chosen else gr.skip()
+
+
 def on_filter(workbench: Workbench, followed: str, which: str) -> list[Any]:
     """Show the questions that fit."""
-    return result(workbench, followed, which)[1:] if followed else [[], ""]
+    if not followed:
+        return [[], ""]
+    folder = workbench.open_run(followed)
+    fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES) if which in views_runs.STAGE_FILTERS else None
+    rows = views_runs.question_rows(folder, which, fall)
+    return [rows, counted(rows)]
 
 
 def on_select(followed: str, event: gr.SelectData) -> dict[str, Any]:

@@ -10,10 +10,13 @@ from typing import Any, TypeVar
 
 import gradio as gr
 
+from rallebench.analysis.references import beside
+from rallebench.analysis.runs import MOST_PASSAGES, waterfall_of
 from rallebench.bench.store import RunFolder
+from rallebench.benchmark import lines_of
 from rallebench.catalog import chain_from_json
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import views, views_runs
+from rallebench.gui import views, views_compare, views_runs
 from rallebench.gui.form import KINDS
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
@@ -22,6 +25,7 @@ from rallebench.tracking.connection import tracking_uri_of, without_credentials
 from rallebench.tracking.mlflow import remembered
 from rallebench.types import Action
 from rallebench.workbench import Workbench
+from rallebench.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -184,16 +188,16 @@ def reading(workbench: Workbench, chosen: str) -> list[Any]:
     if not chosen:
         return [views.empty(NOTHING_CHOSEN), *[gr.update(interactive=False)] * 2]
     try:
-        shown, usable = whole(workbench.open_run(chosen), run_view), True
+        shown, usable = whole(workbench.open_run(chosen), partial(run_view, workbench.workspace)), True
     except RalleError as error:
         shown, usable = views.error(str(error)), False
     return [shown, *[gr.update(interactive=usable)] * 2]
 
 
-def run_view(run: RunFolder) -> str:
-    """Everything about a run: facts, warnings, chain, report."""
+def run_view(workspace: Workspace, run: RunFolder) -> str:
+    """Everything about a run: facts, warnings, chain, report, where it lost its questions."""
     made, state = run.spec(), run.state()
-    return facts(run, made, state) + warnings(state) + chain(made["spec"]) + report(run)
+    return facts(run, made, state) + warnings(state) + chain(made["spec"]) + report(workspace, run) + lost(workspace, run)
 
 
 def facts(run: RunFolder, made: Mapping[str, Any], state: Mapping[str, Any]) -> str:
@@ -220,9 +224,18 @@ def warnings(state: Mapping[str, Any]) -> str:
     return shown + views.note(CONTINUE.get(str(state["state"]), ""))
 
 
-def report(run: RunFolder) -> str:
-    """All metrics, the cost, and the errors of questions that failed."""
-    return views_runs.whole_report(run)
+def report(workspace: Workspace, run: RunFolder) -> str:
+    """All metrics, beside the reference lines that there are, the cost, and the errors of questions that failed."""
+    lines = lines_of(workspace, run)
+    return views_runs.whole_report(run, beside(run, lines) if lines else None)
+
+
+def lost(workspace: Workspace, run: RunFolder) -> str:
+    """The waterfall of a run that was scored; its questions are listed in Benchmark."""
+    if not run.report():
+        return ""
+    fall = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
+    return views_compare.lost(run.name, fall, "Open the run in Benchmark to list the questions of a stage.")
 
 
 def chain(spec: Mapping[str, Any]) -> str:
@@ -256,7 +269,7 @@ def opened(workbench: Workbench, chosen: str) -> RunFolder:
     if not chosen:
         raise UsageError("No run is chosen; click one in the table.")
     run = workbench.open_run(chosen)
-    whole(run, run_view)
+    whole(run, partial(run_view, workbench.workspace))
     return run
 
 

@@ -16,7 +16,7 @@ from rallebench.gui import form, views, views_sweep
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.sweeps import WAYS, Cell, cells, factor, run_name
-from rallebench.sweeps.running import Swept, kept, opened, sweep
+from rallebench.sweeps.running import Swept, checked_name, kept, opened, sweep
 from rallebench.types import Chain
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET, parse_settings
@@ -27,7 +27,7 @@ NOTHING = (
 )
 NO_SWEEP = "No sweep is chosen; those that were run are listed here."
 EXAMPLE = "k=1,3,5,10\nretriever=starter-bm25,starter-minilm"
-HELP = "k, retriever, llm, a generation setting (temperature=0,0.7), or N.field of action N (2.template=a.txt,b.txt)"
+HELP = "k, retriever, llm, a generation setting (temperature=0,0.7), or N.field of action N (2.template=a.txt,b.txt). Commas in brackets do not part: retriever=a,(rrf:a,b)"
 
 
 @TABS.register("sweep", order=3.5, label="Sweep")
@@ -116,10 +116,12 @@ def on_start(
     """Run the sweep in the background; the panel follows it."""
     try:
         chain, found = variants(vary, way, values)
-        name = (name or "").strip() or time.strftime("sweep-%Y%m%d-%H%M%S")
+        name = checked_name((name or "").strip() or time.strftime("sweep-%Y%m%d-%H%M%S"))
         asked = sweep(workbench, name, chain, found, dataset, limit=number_of(limit), track=bool(track))
         next(works.follow(name, (repr(chain), tuple(run_name(name, c) for c in found), dataset, limit), lambda: asked), None)  # type: ignore[arg-type,return-value]
     except RalleError as error:
+        if name not in works.going_on():
+            works.forget(name)  # told here, where it was asked for
         return [views.error(str(error)), panel_of(works)]
     return ["", panel_of(works)]
 
