@@ -34,7 +34,7 @@ NO_RUNS = (
     "the run appears here. On the command line: python -m rallebench run --chain starter."
 )
 NOTHING_CHOSEN = "Click a run to see its report, its chain and its warnings."
-WIDTHS = ["11.3%", "6%", "8.2%", "5.6%", "5.5%", "5.5%", "5.5%", "8.2%", "7.4%", "7.5%", "7.5%", "7.3%", "7.3%", "7.2%"]
+WIDTHS = ["9.3%", "8%", "8.2%", "5.6%", "5.5%", "5.5%", "5.5%", "8.2%", "7.4%", "7.5%", "7.5%", "7.3%", "7.3%", "7.2%"]
 CONTINUE = {
     "stopped": "It was stopped; open it in Benchmark and press Resume to go on.",
     "interrupted": "It was interrupted; open it in Benchmark and press Resume to go on.",
