@@ -167,6 +167,8 @@ def test_a_variant_that_fails_is_told_and_the_others_go_on(rallebench: CommandLi
     assert ran.code == 0, ran.err
     assert [row["variant"] for row in ran.json["variants"]] == ["llm=titan"]
     assert "dealy" in ran.json["failed"]["llm=misspelt"]
+    assert ran.json["variants"][0]["metrics"]["em"]["n"] == 8
+    assert ran.json["verdict"] == "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
 
 
 def test_a_variant_that_cannot_work_is_refused_before_the_first_runs(rallebench: CommandLine, workspace: Path) -> None:

@@ -65,7 +65,10 @@ def comparison_page(runs: Sequence[RunFolder], workspace: Workspace, metric: str
     for other, against in zip(runs[1:], found.against):
         yield f"<h2>{escape(runs[0].name)} and {escape(other.name)}</h2>"
         yield views_compare.changed(changes(runs[0].spec()["spec"], other.spec()["spec"]), runs[0].name, other.name)
-        yield from _flipped(found, runs[0], other, against.paired.flipped)
+        if against.paired.n:
+            yield from _flipped(found, runs[0], other, against.paired.flipped)
+        else:
+            yield empty(f"No question is scored by {found.metric} in both.")
     yield _foot()
 
 

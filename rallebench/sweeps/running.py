@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rallebench import benchmark
@@ -49,17 +49,22 @@ class Ended:
 @dataclass(frozen=True, slots=True)
 class Swept:
     """``runs``: run name → variant, best first by ``compared.metric``; ``compared`` is None with fewer than two
-    runs. ``failed``: variant → sentence. ``warning``: why MLflow does not show it as one, '' if it does."""
+    runs. ``failed``: variant → sentence. ``warning``: why MLflow does not show it as one, '' if it does.
+    ``alone``: the metrics of the only variant that ended, as in its report."""
 
     name: str
     runs: Mapping[str, str]
     compared: Many | None
     failed: Mapping[str, str]
     warning: str = ""
+    alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
         """Who wins, in one sentence that claims no more than the numbers show."""
+        if self.compared is None and self.runs:
+            one = next(iter(self.runs.values()))
+            return f"Only {one} ended, so there is nothing to compare it with{_scored(self.alone)}."
         if self.compared is None:
             return "Fewer than two variants ended, so there is nothing to compare."
         names, found = list(self.runs), self.compared
@@ -168,7 +173,14 @@ def swept(
         if again != list(runs):
             runs = {run: labels[run] for run in again}
             compared = compare_many([workbench.open_run(run) for run in runs], compared.metric)
-    return Swept(name, runs, compared, dict(failed))
+    alone: Mapping[str, Any] = {} if compared else next((report["metrics"] for report in reports.values()), {})
+    return Swept(name, runs, compared, dict(failed), alone=alone)
+
+
+def _scored(metrics: Mapping[str, Mapping[str, Any]]) -> str:
+    name = next((name for name in HEADLINES if metrics.get(name, {}).get("value") is not None), "")
+    cell = metrics.get(name, {})
+    return f": {metric(name).traits['label']} {cell['value']:.4f}, n = {cell['n']}" if name else ""
 
 
 def _rank(value: float | None, upward: bool) -> float:
@@ -209,7 +221,7 @@ def opened(workbench: Workbench, name: str, by: str = "") -> Swept:
         raise UsageError(f"There is no sweep {name!r} (sweeps: {', '.join(kept(workbench.workspace)[:10]) or 'none yet'}).")
     value = read_json(path)
     labels = {
-        run: ", ".join(f"{field}={label}" for field, label in changes.items()) or "base"
+        run: ", ".join(f"{varied}={label}" for varied, label in changes.items()) or "base"
         for run, changes in zip(value["runs"], value["variants"])
     }
     ended: dict[str, str] = {}
@@ -249,7 +261,7 @@ def as_json(found: Swept) -> dict[str, Any]:
     names = list(found.runs)
     rows = []
     for i, run in enumerate(names):
-        cells = {m: asdict(row[i]) for m, row in compared.cells.items()} if compared else {}
+        cells = {m: asdict(row[i]) for m, row in compared.cells.items()} if compared else dict(found.alone)
         against = compared.against[i - 1] if compared and i else None
         rows.append(
             {

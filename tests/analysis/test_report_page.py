@@ -41,6 +41,16 @@ def test_a_comparison_shows_the_difference_what_was_changed_and_what_flipped(
     assert "1 question changed its score" in text
 
 
+def test_where_nothing_is_scored_in_both_nothing_is_said_to_be_equal(rallebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "pages.run"
+    file.write_text("q1 Q0 p1 1 2.0 tag\n", encoding="utf-8")
+    asked = ("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "pages")
+    assert rallebench(*asked).code == 0
+    assert rallebench("report", "first", "pages", "--metric", "has_answer", "--out", tmp_path / "report.html").code == 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "No question is scored by has_answer in both." in text and "No question changed its score." not in text
+
+
 def test_the_file_asks_nothing_of_a_network_and_runs_nothing(rallebench: CommandLine, tmp_path: Path) -> None:
     for runs in (("first",), ("first", "second")):
         text = written(rallebench, tmp_path, *runs)
