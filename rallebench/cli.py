@@ -75,11 +75,20 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{message[:1].upper()}{message[1:]}. See: {self.prog} --help\n")
 
 
+class _Help(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        # Verbs stand two places deeper than argparse counts when it makes room for names.
+        self._action_max_length = 14
+
+
 def _parser() -> argparse.ArgumentParser:
     from rallebench.verbs import VERBS
 
     top = _Parser(
-        prog="rallebench", description="Develop, prove, track and chat with retrieval-augmented chains."
+        prog="rallebench",
+        description="Develop, prove, track and chat with retrieval-augmented chains.",
+        formatter_class=_Help,
     )
     top.add_argument("--version", action="version", version=__version__)
     add = top.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)

@@ -253,7 +253,7 @@ def deployment(named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, acro
         size = 12 + 30 * ((cost["tokens_per_question"] or 0) / most) ** 0.5 if most else 16
         drawn.add_trace(
             go.Scatter(
-                x=[cost[across]], y=[value], name=name, mode="markers+text", text=[name], textposition="top center",
+                x=[cost[across]], y=[value], name=escape(name), mode="markers+text", text=[escape(name)], textposition="top center",
                 marker={"size": size, "color": COLOURS[i % len(COLOURS)], "opacity": 0.8},
                 hovertemplate=f"<b>{escape(name)}</b><br>{escape(card(metric)['label'])}: %{{y:.4f}}<br>{COST_AXES[across]}: %{{x:.4g}}<extra></extra>",
             )

@@ -45,8 +45,8 @@ def writing_seconds(step: Step) -> float | None:
     tokens, first = completion_tokens_of(step), step.reply.first_token_seconds
     if not isinstance(step.request, Generate) or not tokens or step.seconds <= 0:
         return None
-    after = step.seconds * step.batch - (first or 0.0)
-    return after / step.batch if after > 0 and tokens / after <= FASTEST else step.seconds
+    own = step.seconds - (first or 0.0) / step.batch
+    return own if own > 0 and tokens / own <= FASTEST else step.seconds
 
 
 def speed(steps: Iterable[Step]) -> float | None:
