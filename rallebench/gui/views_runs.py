@@ -159,7 +159,7 @@ def _lines_note(lines: Beside) -> str:
 def _summary(report: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
     per_question = report["seconds_per_question"]
     facts = [
-        f"{report['n_done']} of {report['n']} questions answered",
+        f"{report['n_done'] - report['n_errors']} of {report['n']} questions answered",
         f"{report['n_errors']} failed",
         f"{per_question:.3f} s per question" if per_question is not None else "",
         f"{report['steps_from_memory']} of {report['steps']} steps from memory",
