@@ -578,7 +578,9 @@ def test_an_interrupt_while_a_model_loads_ends_at_once_and_starts_no_run(workspa
         workspace, signal.SIGINT, *run, after="loading never-ready:x", program=[sys.executable, "-c", code]
     )
     assert ended == 130, err
-    assert err.splitlines()[-1] == "Loading never-ready:x was cancelled."
+    # Whoever waits for the load hears of the interrupt before or after the load itself.
+    ends = ("Loading never-ready:x was cancelled.", "Stopped by you; what was finished is kept.")
+    assert err.splitlines()[-1] in ends
     assert time.monotonic() - started < 30
     assert not (workspace / "runs").exists()
 

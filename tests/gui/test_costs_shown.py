@@ -126,8 +126,8 @@ def test_a_run_of_an_earlier_version_is_shown_everywhere(old: tuple[Workbench, R
     bench, folder = old
     row = dict(zip(views_runs.RUN_COLUMNS, runs.row_of(folder)))
     assert (row["tokens / question"], row["US $"]) == ("", "") and row["state"] == "done"
-    assert "All questions 2 0 0" in words(runs.run_view(folder))
-    report, questions, _ = tab.result(bench, "old", "all")
+    assert "All questions 2 0 0" in words(runs.run_view(bench.workspace, folder))
+    report, *_, questions, _ = tab.result(bench, "old", "all")
     assert "Cost in all" in report and len(questions) == 2
     assert {len(question) for question in questions} == {len(views_runs.QUESTION_COLUMNS)} == {len(tab.WIDTHS)}
     list(bench.run(bench.resume_plan("old")))

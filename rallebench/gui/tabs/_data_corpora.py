@@ -63,7 +63,7 @@ def draw_corpora(workbench: Workbench) -> dict[str, Any]:
     what.change(on_what, [what], [form, paged], show_progress="hidden")
     drop.upload(on_upload, [drop], [path], show_progress="hidden").then(look, source, [rows], show_progress="hidden")
     gr.on([preview.click, path.submit], look, source, [rows], show_progress="minimal")
-    gr.on([preview.click, path.submit], lambda: "", None, [said], show_progress="hidden")  # it was about another file
+    gr.on([preview.click, path.submit], on_another, None, [said], show_progress="hidden")  # it was about another file
     start.click(
         partial(guard, on_import, workbench), [*source, name, bad], [said, panel, rows], show_progress="minimal"
     )
@@ -99,6 +99,11 @@ def map_of(what: str, pages: str) -> Path | None:
     """The page map of a corpus, if one is given."""
     text = whole_path(pages)
     return Path(text).expanduser() if text and what == CORPUS else None
+
+
+def on_another() -> str:
+    """Nothing is said of a file that is looked at anew."""
+    return ""
 
 
 def on_preview(workbench: Workbench, what: str, path: str, form: str, pages: str) -> str:
