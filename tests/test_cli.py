@@ -566,6 +566,7 @@ def test_a_second_interrupt_does_not_wait_for_the_batch(workspace: Path) -> None
     assert json.loads((workspace / "runs" / "x" / "state.json").read_text())["state"] == "stopped"
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_model_loads_ends_at_once_and_starts_no_run(workspace: Path) -> None:
     code = (
         "import time\nfrom rallebench.llms import LLMS\n"
