@@ -19,20 +19,19 @@ def build(
     difference: Mapping[str, Any] | None = None,
     *,
     attention: str = "sdpa",
-    dropout: float = 0.0,
 ) -> Any:
     """A torch module: (ids, types, mask) int64 (n, tokens) → float32 (n, tokens, 2), start and end scores.
 
     ``difference``: name → float32 array that is added to the base model's weight of that name; the head's
-    entries are its weights. Without one the head is zero. ``dropout`` acts on hidden states while training. The embedding table stays mapped from the file of
-    the base model, so processes and models that map it share its 47 MB.
+    entries are its weights. Without one the head is zero. There is no dropout. The embedding table stays mapped from
+    the file of the base model, so processes and models that map it share its 47 MB.
     """
     import torch
     from safetensors.torch import load_file
     from transformers import BertConfig, BertModel
 
     config = BertConfig.from_pretrained(
-        str(folder), local_files_only=True, hidden_dropout_prob=dropout, attention_probs_dropout_prob=0.0
+        str(folder), local_files_only=True, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
     config._attn_implementation = attention
     state = {k: v for k, v in load_file(str(folder / "model.safetensors")).items() if not k.startswith("pooler.")}
@@ -63,3 +62,34 @@ def build(
                 return self.head(hidden.float())
 
     return SpanNetwork()
+
+
+def quickened(model: Any) -> Any:
+    """``model`` with its linear layers computed in float32 by oneDNN, in place; unchanged where torch lacks it.
+
+    On processors that are not Intel's, torch's own choice for float32, MKL, takes twice as long. The results
+    differ behind the sixth decimal. For reading only: it has no gradient.
+    """
+    import torch
+
+    class Linear(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self, layer: Any) -> None:
+            super().__init__()
+            self.weight, self.bias = layer.weight.detach(), layer.bias.detach()
+
+        def forward(self, x: Any) -> Any:
+            return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+
+    try:
+        tried = torch.nn.Linear(8, 8)
+        x = torch.ones(1, 2, 8)
+        with torch.inference_mode():
+            same = torch.allclose(Linear(tried)(x), tried(x), atol=1e-5)
+    except (RuntimeError, AttributeError, TypeError):  # the operator is none of torch's promises
+        return model
+    if same:
+        for module in list(model.modules()):
+            for name, layer in list(module.named_children()):
+                if type(layer) is torch.nn.Linear:
+                    setattr(module, name, Linear(layer))
+    return model

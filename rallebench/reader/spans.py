@@ -135,18 +135,17 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     import torch
     from transformers import AutoTokenizer
 
-    from rallebench.encoders._engine import halved, has_bfloat16
+    from rallebench.encoders.half_precision import halved, has_bfloat16
     from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
     from rallebench.files import sha256_file
-    from rallebench.reader.network import build
+    from rallebench.reader.network import build, quickened
 
     folder = model_folder()
     difference, about = delta.read(weights, WEIGHTS_SHA256)
     network = build(folder, difference).eval()
     if dtype == "auto":
         dtype = "bfloat16" if has_bfloat16(torch.device("cpu")) else "float32"
-    if dtype == "bfloat16":
-        network.bert = halved(network.bert)
+    network.bert = halved(network.bert) if dtype == "bfloat16" else quickened(network.bert)
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     fingerprint = f"extractive-trained/{sha256_file(weights)[:12]}/{dtype}"
     return SpanReader(network, tokenizer, about, fingerprint)

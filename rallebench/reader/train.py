@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from rallebench.encoders.minilm import WEIGHTS_SHA256, MiniLM, model_folder
 from rallebench.errors import RalleError, UsageError
-from rallebench.files import read_json, write_text
+from rallebench.files import read_json, sha256_file, write_text
 from rallebench.reader import delta
 from rallebench.reader.training import calibration, overlap, sources
 from rallebench.reader.training.card import card
@@ -27,7 +27,6 @@ from rallebench.reader.training.loop import Progress, Settings, train
 
 STARTER = Path(__file__).resolve().parents[1] / "starter" / "corpus.tsv"
 UNFITTED = {"confidence": {"one": 0.0, "margin": 1.0}, "refuse_below": {"short": 0.5, "long": 0.5}}
-DROPOUT = 0.1
 LONG_BELOW = 0.04
 """A long answer is whole sentences: it helps where the best span in it is wrong, so it is withheld later."""
 
@@ -52,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, metavar="FOLDER", help="the question sets, NAME.jsonl.gz")
     add("--out", type=Path, required=True, metavar="FILE", help="the weights (.safetensors); the card lies beside it")
+    add("--begin", type=Path, metavar="FILE", help="go on from these weights, and keep the mean of them and what they became")
     add("--work", type=Path, metavar="FOLDER", help="checkpoints (default: FILE.work)")
     add(
         "--exclude",
@@ -59,7 +59,8 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         default=[],
         metavar="CORPUS.tsv",
-        help="corpora whose paragraphs never enter training; the starter corpus is always one",
+        help="corpora that results are reported on: their paragraphs never enter training, but for articles that a "
+        "set of questions trains on (no result may be reported on those)",
     )
     add("--seed", type=int, default=1)
     add("--device", default="cpu", choices=("cpu", "cuda"))
@@ -82,11 +83,12 @@ def _run(flags: argparse.Namespace) -> None:
         raise UsageError("There is no CUDA device here; leave --device out to train on the processor.")
     if flags.threads:
         torch.set_num_threads(flags.threads)
-    parts, described = _contexts(flags.data, [STARTER, *flags.exclude])
+    parts, described = _contexts(flags.data, flags.exclude)
     folder = model_folder()
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    network = build(folder, attention="eager", dropout=DROPOUT)
-    base = {name: values.clone() for name, values in network.state_dict().items()}
+    base = build(folder).state_dict()
+    begun, known = delta.read(flags.begin, WEIGHTS_SHA256) if flags.begin else (None, {})
+    network = build(folder, begun, attention="eager")
     for values in network.parameters():
         values.data = values.data.clone()  # the base model's file stays as it is
     settings = Settings(seed=flags.seed, device=flags.device, bfloat16=flags.bfloat16)
@@ -96,18 +98,26 @@ def _run(flags: argparse.Namespace) -> None:
         last[progress.stage] = progress
         print(_line(progress), flush=True)
     difference = _difference(network, base)
+    if begun:
+        difference = {name: (values + begun[name]) / 2 for name, values in difference.items()}
     about = {
         "seed": flags.seed,
         "command": "python -m rallebench.reader.train --data FOLDER --out FILE"
         + (f" --exclude {' '.join(p.name for p in flags.exclude)}" if flags.exclude else "")
+        + (" --begin EARLIER" if flags.begin else "")
         + (" --bfloat16" if flags.bfloat16 else ""),
+        "begun_from": sha256_file(flags.begin) if flags.begin else "",
         "stages": [
-            {"name": s.name, "steps": last[s.name].steps, "tokens": last[s.name].tokens, "rate": s.rate}
-            for s in settings.stages
+            *known.get("stages", []),
+            *(
+                {"name": s.name, "steps": last[s.name].steps, "tokens": last[s.name].tokens, "rate": s.rate}
+                for s in settings.stages
+            ),
         ],
         "sources": described,
         "test_articles": sorted(sources.TEST_ARTICLES),
         "development_articles": sorted(sources.DEVELOPMENT_ARTICLES),
+        "trained_articles": sorted({sources.plain_title(c) for c in parts["train"] if c.source != "qamr"}),
         "excluded": [path.name for path in flags.exclude],
     }
     delta.write(flags.out, difference, WEIGHTS_SHA256, {**about, **UNFITTED})
@@ -117,29 +127,29 @@ def _run(flags: argparse.Namespace) -> None:
 
 
 def _contexts(
-    folder: Path, excluded: Sequence[Path]
-) -> tuple[Mapping[str, list[sources.Context]], list[dict[str, Any]]]:
-    """(part → contexts, what was read of each set); nothing to train on shares text with ``excluded``."""
-    marks = overlap.excluded_marks(excluded)
-    titles = overlap.titles_of(STARTER)
-    found: dict[str, list[sources.Context]] = {"train": [], "development": []}
+    folder: Path, reported: Sequence[Path]
+) -> tuple[Mapping[sources.Part, list[sources.Context]], list[dict[str, Any]]]:
+    """(part → contexts, what was read of each set). Nothing to train on shares a sentence with an article kept
+    back, with the starter, or with articles of the ``reported`` corpora that no set trains on by its name."""
+    every = [c for source in sources.SOURCES for c in sources.read_source(folder, source)]
+    parts = {**sources.split(every)}
+    named = frozenset(sources.plain_title(c) for c in parts["train"])
+    marks = overlap.excluded_marks([STARTER]) | overlap.excluded_marks(reported, named)
+    marks.update(m for part in ("development", "test") for c in parts[part] for m in overlap.marks(c.text))
+    whole, parts["train"] = parts["train"], overlap.without(parts["train"], marks, overlap.titles_of(STARTER))
+    # Sentences alone are no prompts to fit a confidence on.
+    parts["development"] = [c for c in parts["development"] if c.source != "qamr"]
     described = []
     for source in sources.SOURCES:
-        parts = sources.split(sources.read_source(folder, source))
-        kept = overlap.without(parts["train"], marks, titles)
-        found["train"] += kept
-        # Sentences alone are no prompts to fit a confidence on.
-        found["development"] += parts["development"] if source.name != "qamr" else []
+        kept = [c for c in parts["train"] if c.source == source.name]
         questions = [q for c in kept for q in c.questions]
         described.append({
             "name": source.name, "about": source.about, "licence": source.licence, "url": source.url,
-            "paragraphs": len(kept), "left_out": len(parts["train"]) - len(kept),
+            "paragraphs": len(kept), "left_out": sum(c.source == source.name for c in whole) - len(kept),
             "questions": len(questions), "answered": sum(bool(q.answers) for q in questions),
         })  # fmt: skip
         print("{name}: {paragraphs} paragraphs, {left_out} left out, {questions} questions".format(**described[-1]))
-    if any(overlap.marks(c.text) & marks for c in found["train"]):
-        raise UsageError("Paragraphs to train on overlap with an excluded corpus.")
-    return found, described
+    return parts, described
 
 
 def _difference(network: Any, base: Mapping[str, Any]) -> dict[str, Any]:

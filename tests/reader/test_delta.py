@@ -29,20 +29,20 @@ def written(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_matrix_comes_back_within_a_tenth_of_its_spread_and_the_rest_exactly(written: Path) -> None:
+def test_a_matrix_comes_back_within_a_fifteenth_of_its_spread_and_the_rest_exactly(written: Path) -> None:
     found, about = delta.read(written, BASE)
     given = change()
     assert about == {"seed": 3}
     assert set(found) == set(given)
     off = found["layer.weight"] - given["layer.weight"]
-    assert np.sqrt(np.mean(off**2)) < 0.15 * given["layer.weight"].std()
+    assert np.sqrt(np.mean(off**2)) < 0.067 * given["layer.weight"].std()
     for name in ("layer.bias", "head.weight"):
         assert np.array_equal(found[name], given[name])
 
 
-def test_a_weight_of_a_matrix_takes_four_bits_and_a_group_one_scale(written: Path) -> None:
+def test_a_weight_of_a_matrix_takes_five_bits_and_a_group_one_scale(written: Path) -> None:
     matrix = 128 * 384
-    assert written.stat().st_size < matrix / 2 + matrix / 64 * 2 + 3 * 384 * 4 + 2000
+    assert written.stat().st_size < matrix * 5 / 8 + matrix / 64 * 2 + 3 * 384 * 4 + 2000
 
 
 def test_a_group_of_zeros_stays_zero() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = 300
 PENALTY = 0.3
-KEPT = 0.95
+KEPT = 0.925
 """The share of right answers that declining may not cut into: the threshold keeps at least so many."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.reader.training.sources import DEVELOPMENT_SHARE, TEST_SHARE
+
 _HEAD = """\
 # The built-in reader
 
@@ -16,7 +18,7 @@ The training program (`python -m rallebench.reader.train`) wrote this card; with
 | | |
 |---|---|
 | Base model | all-MiniLM-L6-v2 (Apache-2.0), sha256 `{base}` |
-| What is shipped | the difference to its six layers in 4 bits a weight (groups of {group}), a span head in float32 |
+| What is shipped | the difference to its six layers in 5 bits a weight (groups of {group}), a span head in float32 |
 | Size | {megabytes:.2f} MB; the embedding table is the base model's own |
 | Licence of the difference | CC BY-SA 4.0, with the table of sources as attribution |
 | Seed | {seed} |
@@ -28,8 +30,8 @@ _LIMITS = """\
 
 * English only: the vocabulary serves no other language.
 * It copies. It can not rewrite, summarise, translate, judge, count, compare dates or join facts of two passages.
-* Questions that were written to look answerable and are not fool it often: of the starter's 51 it declined about one in
-  five when it came out.
+* Questions that were written to look answerable and are not fool it often: of the starter's 51 it declined one in three
+  when it came out.
 * Claims (SUPPORTS or REFUTES) and questions for yes or no are not read by this network: rules compare numbers,
   names and negations with the nearest sentence.
 * Sets of the same kind as those above (Wikipedia paragraphs, questions of one sentence) are read best; the
@@ -66,8 +68,10 @@ def _sources(about: Mapping[str, Any]) -> str:
         "",
         "The split is by article. Never seen in training: " + ", ".join(sorted(about["test_articles"])) + ".",
         "For the confidence and for choices only: " + ", ".join(sorted(about["development_articles"])) + ".",
-        f"{left_out} paragraphs were left out because they share a sentence with the starter corpus or with a",
-        "corpus that results are reported on (" + ", ".join(about["excluded"]) + ").",
+        f"Of qed_nq's many articles the hash of the name says which are for testing ({TEST_SHARE:.0%}) and for the",
+        f"confidence ({DEVELOPMENT_SHARE:.0%}); the weights' file names every article it learned from, and the benchmark asks",
+        f"about none of those. {left_out} paragraphs were left out because they share a sentence with an article kept back, with",
+        "the starter corpus or with a corpus that results are reported on (" + ", ".join(about["excluded"]) + ").",
         "",
     ])  # fmt: skip
 
@@ -77,15 +81,29 @@ def _recipe(about: Mapping[str, Any]) -> str:
         "## Recipe",
         "",
         "All layers but the embeddings are tuned, with a linear head for start and end; `[CLS]` stands for no answer.",
-        "A question is read with one window of its paragraph, or beside one or three paragraphs that look like it (BM25)",
-        "under one normalisation; a fifth of these lack the paragraph with the answer. AdamW, rate rising over 6 % of the",
-        "steps and falling in a straight line, gradient norm cut at 1, dropout 0.1 on hidden states, a fifth of the",
-        "questions without their question mark. The same data, seed and machine give the same weights.",
+        "A question is read with one window of its paragraph, with one of another paragraph that looks like it (BM25), or",
+        "with its own beside two others under one normalisation. Of several annotators' answers the original one is",
+        "learned. AdamW, rate rising over 60 steps and falling in straight lines to zero, gradient norm cut at 1, no",
+        "dropout, a fifth of the questions without their question mark. The same data, seed and machine give the same",
+        "weights.",
         "",
         f"Run with: `{about['command']}`",
+        *_begun(about),
         "",
     ]
     return "\n".join(lines)
+
+
+def _begun(about: Mapping[str, Any]) -> list[str]:
+    if not about["begun_from"]:
+        return []
+    return [
+        "",
+        f"EARLIER is the file of weights of an earlier release (sha256 `{about['begun_from']}`), which the stages before the",
+        "last one made from the same articles; none that is kept for testing was among them. The mean of those weights and",
+        "of what they became is kept (Wortsman et al. 2022, arXiv:2109.01903): it reads the development articles better than",
+        "either.",
+    ]
 
 
 def _quality(reports: Sequence[Mapping[str, Any]]) -> str:
@@ -98,7 +116,8 @@ def _quality(reports: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([
         "## Quality",
         "",
-        "Measured with `benchmarks/reader.py`; no paragraph of these sets was trained on. ± is the standard error.",
+        f"Measured with `benchmarks/reader.py` in {reports[0]['settings']['numeric type']}; no article of these questions was trained on.",
+        "± is the standard error.",
         "",
         "| what | n | exact match, % | token F1, % |",
         "|---|---|---|---|",

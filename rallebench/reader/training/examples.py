@@ -8,7 +8,6 @@ nothing, and where no window holds it, saying nothing must win.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,31 +28,34 @@ DEPTH = 8
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A part of the training. ``shares``: set → how often its answerable questions are used (a fraction: that
-    share of them); ``unanswerable``: the same for questions without an answer; ``windows``: how many windows a
-    question gets → weight; ``absent``: the share of those with several whose own paragraph is left out;
-    ``width``: the least and most tokens of a sequence; ``rate``: the learning rate at its height; ``agreed``: learn
-    the answer that most annotators gave, not any of theirs."""
+    share of them); ``unanswerable``: the same for questions without an answer; ``elsewhere``: how often an
+    answerable question is asked once more of one paragraph that does not hold its answer; ``windows``: how many
+    windows a question gets → weight; ``absent``: the share of those with several whose own paragraph is left out;
+    ``width``: the least and most tokens of a sequence; ``rate``: the learning rate at its height; ``falls``: how it
+    falls, see ``loop.rate_at``."""
 
     name: str
     rate: float
     shares: Mapping[str, float]
     unanswerable: float
+    elsewhere: float
     windows: Mapping[int, float]
     absent: float
     width: tuple[int, int]
-    agreed: bool = False
+    falls: tuple[tuple[int, int], ...]
 
 
 STAGES = (
     Stage(
         "mixed",
-        2e-4,
-        {"squad_dev": 2.0, "squadshifts_new_wiki": 1.2, "qamr": 0.3},
-        0.8,
-        {1: 0.75, 2: 0.15, 4: 0.1},
-        0.2,
-        (120, 160),
-        agreed=True,
+        rate=1e-4,
+        shares={"squad_dev": 2.0, "squadshifts_new_wiki": 2.0, "qed_nq": 3.0, "qamr": 0.35},
+        unanswerable=1.2,
+        elsewhere=0.2,
+        windows={1: 0.9, 3: 0.1},
+        absent=0.2,
+        width=(110, 190),
+        falls=((1700, 1530), (950, 573)),
     ),
 )
 
@@ -133,43 +135,43 @@ def groups_of(paragraphs: Paragraphs, stage: Stage, drawn: random.Random) -> lis
     """The groups of one stage, shuffled."""
     picked = list(_picked(paragraphs.contexts, stage, drawn))
     drawn.shuffle(picked)
-    texts = [_worded(question.text, drawn) for _, question in picked]
+    texts = [_worded(question.text, drawn) for _, question, _ in picked]
     asked = paragraphs.question_ids(texts)
-    alike = paragraphs.alike([question.text for _, question in picked])
+    alike = paragraphs.alike([question.text for _, question, _ in picked])
     by_title: dict[str, list[int]] = {}
     for number, context in enumerate(paragraphs.contexts):
         by_title.setdefault(context.title, []).append(number)
     sizes, weights = list(stage.windows), list(stage.windows.values())
     made = []
-    for row, (number, question) in enumerate(picked):
+    for row, (number, question, elsewhere) in enumerate(picked):
         context = paragraphs.contexts[number]
-        size = 1 if context.source == "qamr" else drawn.choices(sizes, weights)[0]
+        size = 1 if elsewhere or context.source == "qamr" else drawn.choices(sizes, weights)[0]
         room = drawn.randint(*stage.width)
-        absent = size > 1 and drawn.random() < stage.absent
+        absent = elsewhere or (size > 1 and drawn.random() < stage.absent)
         others = _others(paragraphs, number, question, alike[row], by_title[context.title], drawn)
-        answers = _agreed(question.answers) if stage.agreed else question.answers
-        group = _group(paragraphs, number, answers, asked[row], size, room, absent, others, drawn)
+        # Of several annotators' answers the first is the original one; the others only check it.
+        group = _group(paragraphs, number, question.answers[:1], asked[row], size, room, absent, others, drawn)
         if group is not None:
             made.append(group)
     return made
 
 
-def _picked(contexts: Sequence[Context], stage: Stage, drawn: random.Random) -> Iterator[tuple[int, Question]]:
+def _picked(
+    contexts: Sequence[Context], stage: Stage, drawn: random.Random
+) -> Iterator[tuple[int, Question, bool]]:
+    """(number of the paragraph, question, whether it is asked of another paragraph)."""
     for number, context in enumerate(contexts):
         for question in context.questions:
             share = stage.shares.get(context.source, 0.0) if question.answers else stage.unanswerable
-            times = int(share) + (drawn.random() < share % 1)
-            for _ in range(times):
-                yield number, question
+            for _ in range(_times(share, drawn)):
+                yield number, question, False
+            if question.answers and context.source != "qamr":
+                for _ in range(_times(stage.elsewhere, drawn)):
+                    yield number, question, True
 
 
-def _agreed(answers: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
-    """The answer that most annotators gave, the earlier one of equals; () where there is none.
-
-    >>> _agreed([("the river", 4), ("river", 8), ("river", 8)])
-    [('river', 8)]
-    """
-    return [answer for answer, _ in Counter(answers).most_common(1)]
+def _times(share: float, drawn: random.Random) -> int:
+    return int(share) + (drawn.random() < share % 1)
 
 
 def _worded(text: str, drawn: random.Random) -> str:
@@ -213,7 +215,7 @@ def _group(
 ) -> Group | None:
     span = None
     if answers:
-        span = paragraphs.place_of(number, *drawn.choice(answers))
+        span = paragraphs.place_of(number, *answers[0])
         if span is None or span[1] - span[0] >= 40:
             return None
     numbers = [] if absent else [number]

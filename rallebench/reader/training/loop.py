@@ -1,4 +1,4 @@
-"""The training loop: AdamW, a rate that rises briefly and falls in a straight line by step, checkpoints."""
+"""The training loop: AdamW, a rate that rises briefly, stays, and falls in a straight line by step; checkpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from rallebench.files import writing
 from rallebench.reader.training.batches import Batch, batches_of
 from rallebench.reader.training.examples import STAGES, Paragraphs, Stage, groups_of
 
-WARM_UP = 0.06
+WARM_UP = 60
+"""Steps in which the rate rises."""
+
 CLIP = 1.0
 DECAY = 0.01
 
@@ -27,10 +29,10 @@ class Settings:
     that are learned stay float32. ``every``: steps between checkpoints."""
 
     seed: int = 1
-    tokens: int = 3600
+    tokens: int = 1800
     device: str = "cpu"
     bfloat16: bool = False
-    every: int = 50
+    every: int = 100
     stages: tuple[Stage, ...] = STAGES
 
 
@@ -47,16 +49,17 @@ class Progress:
     speed: float = 0.0
 
 
-def rate_at(step: int, steps: int, height: float) -> float:
-    """The learning rate of a step (0-based).
+def rate_at(step: int, stage: Stage) -> float:
+    """The learning rate of a step (0-based): it rises, stays, and falls along the lowest of the stage's lines.
 
-    >>> [round(rate_at(s, 100, 1.0), 2) for s in (0, 5, 6, 53, 99)]
-    [0.17, 1.0, 1.0, 0.5, 0.01]
+    A line is (the step at which it meets zero, the steps it takes from full height). The last one may be added
+    while a run goes on, to end it sooner: what was learned so far stays as it is.
+
+    >>> stage = replace(STAGES[0], rate=1.0, falls=((1700, 1530), (1000, 765)))
+    >>> [round(rate_at(s, stage), 2) for s in (0, 29, 59, 170, 299, 650, 999)]
+    [0.02, 0.5, 1.0, 1.0, 0.92, 0.46, 0.0]
     """
-    warm = max(1, round(steps * WARM_UP))
-    if step < warm:
-        return height * (step + 1) / warm
-    return height * (steps - step) / (steps - warm)
+    return stage.rate * min((step + 1) / WARM_UP, 1.0, *((end - step) / over for end, over in stage.falls))
 
 
 def loss_of(scores: Any, batch: Any) -> Any:
@@ -80,12 +83,15 @@ def loss_of(scores: Any, batch: Any) -> Any:
 
 
 def train(network: Any, paragraphs: Paragraphs, settings: Settings, folder: Path) -> Iterator[Progress]:
-    """Train ``network`` in place, stage after stage; a checkpoint in ``folder`` is taken up where it ended."""
+    """Train ``network`` in place, stage after stage; a checkpoint in ``folder`` is taken up where it ended.
+
+    A head of zeros is drawn anew; one that is trained already stays."""
     import torch
 
     torch.manual_seed(settings.seed)
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.nn.init.normal_(network.head.weight, std=0.02)
+    if not network.head.weight.any():
+        torch.nn.init.normal_(network.head.weight, std=0.02)
     network.to(settings.device).train()
     network.bert.embeddings.requires_grad_(False)
     learned = [p for p in network.parameters() if p.requires_grad]
@@ -109,17 +115,17 @@ def _stage(
     import torch
 
     path = folder / f"stage-{number}-{stage.name}.pt"
-    key = json.dumps([len(batches), settings.seed, settings.tokens, settings.bfloat16, repr(stage)])
-    begin = _resumed(path, network, optimizer, key, settings.device)
+    key = json.dumps([len(batches), settings.seed, settings.tokens, settings.bfloat16, repr(replace(stage, falls=()))])
+    batches = batches[: min(end for end, _ in stage.falls)]
+    rates = [rate_at(step, stage) for step in range(len(batches))]
+    begin = _resumed(path, network, optimizer, key, rates, settings.device)
     read = [0, *accumulate(int(batch.mask.sum()) for batch in batches)]
     if begin:
         yield Progress(stage.name, begin, len(batches), read[begin])
     total, since, started = 0.0, 0, time.monotonic()
     for step in range(begin, len(batches)):
         for group in optimizer.param_groups:
-            group["lr"] = rate_at(step, len(batches), stage.rate)
-        # By step, so that a resumed run drops the same states.
-        torch.manual_seed((settings.seed * 100 + number) * 1_000_000 + step)
+            group["lr"] = rates[step]
         batch = _tensors(batches[step], settings.device)
         with torch.autocast(settings.device, torch.bfloat16, enabled=settings.bfloat16):
             scores = network(batch.ids, batch.types, batch.mask)
@@ -131,7 +137,7 @@ def _stage(
         total, since = total + float(loss.detach()), since + 1
         done = step + 1
         if done % settings.every == 0 or done == len(batches):
-            _save(path, network, optimizer, done, key, done == len(batches))
+            _save(path, network, optimizer, rates[:done], done == len(batches), key)
             speed = (read[done] - read[begin]) / (time.monotonic() - started)
             yield Progress(stage.name, done, len(batches), read[done], total / since, speed)
             total, since = 0.0, 0
@@ -149,11 +155,11 @@ def _tensors(batch: Batch, device: str) -> Any:
     )
 
 
-def _save(path: Path, network: Any, optimizer: Any, done: int, key: str, ended: bool) -> None:
+def _save(path: Path, network: Any, optimizer: Any, rates: Sequence[float], ended: bool, key: str) -> None:
     import torch
 
     state = {
-        "done": done,
+        "rates": list(rates),
         "key": key,
         "network": {k: v for k, v in network.state_dict().items() if not k.startswith("bert.embeddings.")},
         "optimizer": {} if ended else optimizer.state_dict(),
@@ -163,18 +169,22 @@ def _save(path: Path, network: Any, optimizer: Any, done: int, key: str, ended: 
         torch.save(state, file)
 
 
-def _resumed(path: Path, network: Any, optimizer: Any, key: str, device: str) -> int:
-    """Load a checkpoint, if there is one; the number of steps that are done."""
+def _resumed(path: Path, network: Any, optimizer: Any, key: str, rates: Sequence[float], device: str) -> int:
+    """Load a checkpoint, if there is one; the number of steps that are done.
+
+    It may be of a run that was to end at another step, if its rates up to here are those of this one.
+    """
     import torch
 
     if not path.is_file():
         return 0
     state = torch.load(path, map_location=device, weights_only=True)
-    if state["key"] != key:
+    done = len(state["rates"])
+    if state["key"] != key or state["rates"] != list(rates[:done]) or (done < len(rates) and not state["optimizer"]):
         raise MismatchError(
-            f"The checkpoint {path} is of another run (other data, seed or settings); give another --work folder."
+            f"The checkpoint {path} is of another run (other data, seed, rates or settings); give another --work folder."
         )
     network.load_state_dict(state["network"], strict=False)
     if state["optimizer"]:
         optimizer.load_state_dict(state["optimizer"])
-    return int(state["done"])
+    return done

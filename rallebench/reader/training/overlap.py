@@ -30,14 +30,15 @@ def marks(text: str) -> set[str]:
     return {hashlib.sha256(bare.encode()).hexdigest()[:16] for bare in found if len(bare) >= LEAST_CHARACTERS}
 
 
-def excluded_marks(corpora: Iterable[Path]) -> set[str]:
-    """The marks of all passages of corpora in TSV form (id, text, title)."""
+def excluded_marks(corpora: Iterable[Path], trained: frozenset[str] = frozenset()) -> set[str]:
+    """The marks of all passages of corpora in TSV form (id, text, title), but for articles named in ``trained``."""
     found: set[str] = set()
     for path in corpora:
         if not path.is_file():
             raise NotFoundError(f"The corpus to keep out of training, {path}, does not exist.")
         for passage in read_corpus(path):
-            found |= marks(passage.text)
+            if (passage.title or "").replace("_", " ") not in trained:
+                found |= marks(passage.text)
     return found
 
 

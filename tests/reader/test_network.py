@@ -1,0 +1,23 @@
+"""The network: what is done for speed changes no score that matters."""
+
+from __future__ import annotations
+
+from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
+from rallebench.reader import delta
+from rallebench.reader.network import build, quickened
+from rallebench.reader.spans import WEIGHTS
+
+
+def test_quickened_layers_score_as_torchs_own() -> None:
+    import torch
+
+    difference, _ = delta.read(WEIGHTS, WEIGHTS_SHA256)
+    network = build(model_folder(), difference).eval()
+    ids = torch.arange(1000, 1120).reshape(2, 60)
+    given = (ids, (ids > 1030).long(), torch.ones_like(ids))
+    with torch.inference_mode():
+        plain = network(*given)
+        network.bert = quickened(network.bert)
+        quick = network(*given)
+    assert torch.allclose(plain, quick, atol=1e-3)
+    assert not torch.allclose(plain, torch.zeros_like(plain), atol=1.0)
