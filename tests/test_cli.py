@@ -516,6 +516,7 @@ def interrupt(
     return running.returncode, seen + err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_exits_130_and_is_continued_as_if_nothing_had_happened(
     signum: int, rallebench: CommandLine, workspace: Path

@@ -106,6 +106,7 @@ def test_a_cancelled_load_ends_for_all_who_follow_it_and_leaves_nothing(loads: L
     assert str(loads.ended()["one"]) == ends[0]
 
 
+@pytest.mark.slow
 def test_a_cancelled_load_can_be_asked_for_again_at_once(loads: Loads) -> None:
     loads.begin("one", "language model")
     loads.cancel("one")
@@ -182,6 +183,7 @@ def test_closing_ends_what_is_being_loaded(loads: Loads) -> None:
     assert loads.loading() == {} and loads.status() == []
 
 
+@pytest.mark.slow
 def test_a_load_tells_which_tensor_it_reads_and_ends_between_two(tmp_path: Path) -> None:
     import tiny_models
 

@@ -42,6 +42,7 @@ def test_a_failure_is_one_sentence(workspace: Path) -> None:
         chain.answer("x")
 
 
+@pytest.mark.slow
 def test_the_program_answers_as_the_chain_does(workspace: Path, tmp_path: Path) -> None:
     file = tmp_path / "chain.py"
     file.write_text(script(CHAIN, workspace, file.name), encoding="utf-8")

@@ -159,6 +159,7 @@ def test_a_workspace_that_takes_no_file_is_refused_before_anything_is_measured(
     assert ran.err.splitlines() == [f"Could not write {place}: Not a directory. Nothing was measured; choose another --workspace."]
 
 
+@pytest.mark.slow
 def test_an_index_that_failed_makes_the_exit_code_1_and_the_others_results_are_printed_and_kept(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -174,6 +175,7 @@ def test_an_index_that_failed_makes_the_exit_code_1_and_the_others_results_are_p
     assert json.loads((made / "tradeoffs" / "mixed.json").read_text()) == ran.json
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_one_document_or_a_table(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = CommandLine(capfd, folder)
     asked = ("tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "-k", "3")
@@ -184,6 +186,7 @@ def test_the_command_line_prints_one_document_or_a_table(folder: Path, capfd: py
     assert "recall@k" in table and "k = 3, n = 8 questions of tiny-qa, 8 with gold pages" in table
 
 
+@pytest.mark.slow
 def test_a_combination_that_is_written_out_is_measured_like_an_index(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,6 +197,7 @@ def test_a_combination_that_is_written_out_is_measured_like_an_index(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_an_exact_index_recall_is_told_from_the_vectors_that_were_kept(tmp_path: Path) -> None:
     made = make_workspace(tmp_path / "workspace")
     bench = Workbench(made)

@@ -43,6 +43,7 @@ def wait_for_text(page: Any, control: str, text: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_executing_the_chain_shows_every_prompt_and_marks_the_gold(develop: Any) -> None:
     develop.click("#develop-execute-chain")
     wait_for_text(develop, "develop-status", "Done: 2 actions")

@@ -182,6 +182,7 @@ def test_in_bfloat16_it_answers_alike_and_says_so_in_its_fingerprint(llm: Extrac
     assert "bfloat16" in other.fingerprint and other.fingerprint != llm.fingerprint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["The town lies on a river. ", "The town lies on a river.\n", "x", "river "])
 def test_a_prompt_of_200000_characters_is_answered_in_time(llm: ExtractiveReader, line: str) -> None:
     body = (line * (200_000 // len(line)))[:200_000] + f"\n\n{PASSAGES[0].text}"

@@ -161,6 +161,7 @@ def test_odd_passages_and_questions_never_fail(reader: SpanReader, kind: str, te
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_characters_are_read_quickly(reader: SpanReader) -> None:
     filler = " ".join(f"The town number {i} lies on the river and has {i * 7} people." for i in range(1600))
     task = ask("Who invented the saxophone?", passages=(Passage("0", filler), *PASSAGES))

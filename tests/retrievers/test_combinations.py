@@ -199,6 +199,7 @@ def test_a_combination_of_combinations_loads_everything_once(workbench: Workbenc
     assert sorted(loaded(workbench)) == ["both", "judged", "tiny", "tiny-graph", "titan"]
 
 
+@pytest.mark.slow
 def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbench) -> None:
     load(workbench, "judged")
     for part, user in (("tiny", "both"), ("both", "judged"), ("titan", "judged")):
@@ -215,6 +216,7 @@ def test_an_index_goes_on_when_the_reference_with_knobs_is_unloaded(workbench: W
     assert workbench.backends.retrievers["tiny-graph"].search(["moon"], 1)[0]
 
 
+@pytest.mark.slow
 def test_a_load_that_fails_leaves_its_parts_loaded_and_free(workbench: Workbench) -> None:
     with pytest.raises(RalleError, match="There is no cross-encoder"):
         load(workbench, "rerank:tiny?model=/no/such/model")

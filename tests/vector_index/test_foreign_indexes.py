@@ -101,6 +101,7 @@ def diskann_folder(folder: Path, vectors: Any, metric: str, scale: float = 1.0) 
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["mips", "l2"])
 @pytest.mark.parametrize("noted", [True, False], ids=["by diskannpy", "by DiskANN's own programs"])
 def test_a_diskann_folder_is_taken_and_its_scores_are_inner_products(
