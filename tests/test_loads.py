@@ -282,7 +282,7 @@ def test_memory_comes_back_after_an_unload_a_failure_and_a_cancelled_load(tmp_pa
         capture_output=True, text=True, check=True, cwd=PROJECT,
     )  # fmt: skip
     found = json.loads(said.stdout.strip().split("\n")[-1])
-    assert found["took"] == pytest.approx(found["expected"], rel=0.15)
+    assert found["took"] == pytest.approx(found["expected"], rel=0.25)
     assert found["held"] == pytest.approx(found["expected"], rel=0.25)
     assert [key.split(":")[0] for key in found["left"]] == ["unloaded", "failed", "Loading wide was cancelled and its memor"]
     assert all(left < 0.15 * found["took"] for left in found["left"].values()), found
