@@ -10,6 +10,7 @@ from rallebench.loading import check_pages
 
 
 def warnings_of(plan: Plan, backends: Backends) -> tuple[str, ...]:
+    """What a user should know before believing the run's numbers, one sentence each: gold pages that no index holds."""
     found = []
     for action in plan.chain.actions:
         if (
@@ -32,6 +33,7 @@ def judgements(plan: Plan, backends: Backends) -> dict[str, tuple[int, int]]:
 def unread(
     before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
 ) -> tuple[str, ...]:
+    """One sentence per re-ranker whose judgements could not all be read in between; both map to (asked, unread)."""
     found = []
     for name, (asked, unread) in after.items():
         asked, unread = asked - before[name][0], unread - before[name][1]
