@@ -45,7 +45,7 @@ class Part:
 
     ``label`` tells the parts of a suite apart and becomes part of the run's name. ``settings``: all that changes
     an answer beside the questions' ids (JSON-able; models and indexes are fingerprinted by the runner).
-    ``llms``, ``retrievers``: what the flow asks. ``metrics``: what ``score`` gives → its definition, in the order of a
+    ``llms``, ``retrievers``, ``tools``: what the flow asks. ``metrics``: what ``score`` gives → its definition, in the order of a
     table.
     """
 
@@ -59,6 +59,7 @@ class Part:
     metrics: Mapping[str, str] = field(default_factory=dict)
     llms: tuple[str, ...] = ()
     retrievers: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +84,39 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table as papers print it. ``rows``: as many cells as ``columns`` each (text, a number, a Mean, or None: not measured), the
+    first the row's name. Shares are 0..1; ``percent`` says that they are shown ×100. ``note``: one sentence below it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    percent: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Lines over a number, or bars over names. ``series``: name → points (x, value), the value a number or a Mean,
+    whose interval is drawn; ``kind``: ``line``, ``bar`` or ``scatter``."""
+
+    title: str
+    x: str
+    y: str
+    series: Mapping[str, tuple[tuple[Any, Any], ...]]
+    kind: str = "line"
+
+
+@dataclass(frozen=True, slots=True)
 class Made:
     """What a suite ends with. ``report``: JSON-able, its own words. ``notes``: sentences that a reader of the
-    numbers must know. ``files``: path below the suite's folder → text."""
+    numbers must know. ``files``: path below the suite's folder → text. ``tables``, ``plots``: as they are to be shown."""
 
     report: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    plots: tuple[Plot, ...] = ()
 
 
 Parts = Generator[Part, Answered, Made]

@@ -234,6 +234,8 @@ def as_json(found: Finished) -> dict[str, Any]:
         "definitions": {metric: said for one in found.parts for metric, said in one.part.metrics.items()},
         **found.made.report,
         "notes": list(found.made.notes),
+        "tables": [asdict(table) for table in found.made.tables],
+        "plots": [asdict(plot) for plot in found.made.plots],
         "files": list(found.files),
         "folder": str(found.folder),
     }
