@@ -230,6 +230,7 @@ def starter_records(count: int, seed: int = SEED) -> list[dict[str, Any]]:
     rows = [
         json.loads(line)
         for path in sorted((starter / "questions").glob("*.jsonl"))
+        if not path.name.startswith("starter-scholar-")  # they ask for no page
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     words = sorted({word for word in starter_words() if word.isalpha() and len(word) > 3})

@@ -17,7 +17,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import Pages
-from rallebench.corpora.store import PassageStore
+from rallebench.corpora.store import PASSAGES, PassageStore, link_store
 from rallebench.disk import DiskError, is_full, unwritten
 from rallebench.embeddings import Building as Building
 from rallebench.embeddings import encode_passages
@@ -53,6 +53,7 @@ class _Order:
     settings: dict[str, Any]
     foreign: Foreign | None
     vectors: Path
+    cut: Path | None = None
     started: float = field(default_factory=time.perf_counter)
     needed: int = 0
 
@@ -76,6 +77,7 @@ def build_index(
     parameters: Mapping[str, Any] | None = None,
     vectors: Path | None = None,
     source: Path | None = None,
+    cut: Path | None = None,
 ) -> Generator[Building | Manifest, None, None]:
     """Yield progress, the Manifest last. Nothing appears under ``indexes/name`` before the build is whole.
 
@@ -88,6 +90,7 @@ def build_index(
     that was interrupted goes on where it was, and other indexes over the same passages share them.
 
     ``source``: vectors or a finished index of another program over this corpus, taken instead of encoding.
+    ``cut``: a folder with the store of the passages that this corpus and chunking give, taken instead of cutting again.
     """
     settings = _checked_request(name, kind, form, dict(parameters or {}))
     foreign = look(source) if source else None
@@ -100,7 +103,7 @@ def build_index(
         raise UsageError(f"{target} exists and is no index; choose another name or move it away.")
     pages = read_page_map(page_map) if page_map else None
     cache = vectors or Path(indexes).parent / "cache" / "vectors"
-    order = _Order(target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache)
+    order = _Order(target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache, cut)
     try:
         with beside(Path(indexes), name) as half:
             yield from _made(half, order, encoder, encoder_name)
@@ -175,6 +178,11 @@ def _unbuilt(order: _Order, error: OSError | RuntimeError | BackendError) -> Bac
 
 def _stored(half: Path, order: _Order) -> Generator[Building, None, tuple[int, str]]:
     """Put the passages into the index's folder; returns their number and the corpus's sha256."""
+    if order.cut is not None:
+        with contextlib.closing(PassageStore(order.cut)) as passages:
+            count = len(passages)
+        link_store(order.cut, half)
+        return count, sha256_file(half / PASSAGES)
     storing = store_corpus(half, order.corpus, order.pages, order.chunking, form=order.form)
     with contextlib.closing(storing):
         while True:

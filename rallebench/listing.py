@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from rallebench.acting import scholar_tables
 from rallebench.corpora.imported import imported_corpora
+from rallebench.datasets.tasks import described
 from rallebench.encoders.references import encoders
+from rallebench.environments import ENVIRONMENTS
 from rallebench.errors import NotFoundError
 from rallebench.indexing import kinds
 from rallebench.llms import LLMS
@@ -15,6 +19,7 @@ from rallebench.metrics import METRICS
 from rallebench.registry import Registry, unknown
 from rallebench.retrievers import COMBINATIONS
 from rallebench.vector_index import VECTOR_INDEXES
+from rallebench.workflows import WORKFLOWS
 from rallebench.workspace import Workspace
 
 Rows = list[dict[str, str]]
@@ -64,13 +69,21 @@ KINDS: dict[str, Callable[[Workspace], Rows]] = {
     "datasets": _datasets,
     "metrics": lambda workspace: _registry(METRICS),
     "chains": _chains,
-    "workflows": lambda workspace: _rows({"chain": "A saved chain: its actions in order."}),
-    "environments": lambda workspace: [],
+    "workflows": lambda workspace: [*_rows({"chain": "A saved chain: its actions in order."}), *_registry(WORKFLOWS)],
+    "environments": lambda workspace: _registry(ENVIRONMENTS),
+    "tasks": lambda workspace: _rows(described(workspace.dataset_paths())),
+    "scholars": lambda workspace: _rows({name: str(path) for name, path in scholar_tables(workspace).items()}),
 }
 
 
-def listing(workspace: Workspace, kind: str | None) -> dict[str, Rows]:
-    """``{kind: [{name, about}]}`` for one kind or all."""
-    if kind is not None and kind not in KINDS:
-        raise NotFoundError(unknown("kind", kind, list(KINDS)))
-    return {name: rows(workspace) for name, rows in KINDS.items() if kind in (None, name)}
+def listing(workspace: Workspace, kind: str | None, more: Mapping[str, Registry[Any]] | None = None) -> dict[str, Rows]:
+    """``{kind: [{name, about}]}`` for one kind or all. ``more``: kinds that lie above this module, by their registries."""
+    known: dict[str, Callable[[Workspace], Rows]] = {**KINDS}
+    known |= {name: partial(_of, registry) for name, registry in (more or {}).items()}
+    if kind is not None and kind not in known:
+        raise NotFoundError(unknown("kind", kind, list(known)))
+    return {name: rows(workspace) for name, rows in known.items() if kind in (None, name)}
+
+
+def _of(registry: Registry[Any], workspace: Workspace) -> Rows:
+    return _registry(registry)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench import benchmark
+from rallebench.agents import Agent, prepare_agent
 from rallebench.background import Works
 from rallebench.bench.cost import prices_of
 from rallebench.bench.memo import Memo
@@ -45,10 +46,12 @@ from rallebench.types import (
     Gold,
     Message,
     Question,
+    Reply,
     Request,
     Retrieve,
     Step,
 )
+from rallebench.workflows.continuing import continued
 from rallebench.workspace import Workspace
 
 BUILD_PATIENCE = 3.0
@@ -98,10 +101,17 @@ class Workbench:
     """See the module. Every verb is safe to call from several sessions at once."""
 
     def __init__(
-        self, workspace: Path, *, base_settings: Path | None = None, tracking_uri: str | None = None
+        self,
+        workspace: Path,
+        *,
+        base_settings: Path | None = None,
+        tracking_uri: str | None = None,
+        allow_python: bool = False,
     ) -> None:
+        """``allow_python``: whether agents may run programs that a model wrote."""
         self.workspace = Workspace(workspace, base_settings)
         self.tracking_uri = tracking_uri
+        self.allow_python = allow_python
         self.jobs: dict[str, Job] = {}
         self._memo: Memo | None = None
         self.builds = Works("build", Manifest)
@@ -202,6 +212,28 @@ class Workbench:
     def ask_model(self, name: str, prompt: str) -> Step:
         """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
         return answer_one(Generate(name, (Message("user", prompt),)), self.backends)
+
+    # agents
+
+    def agent(
+        self, workflow: str, env: str, llm: str, settings: Mapping[str, Any] | None = None, *, seed: int | None = None
+    ) -> Agent:
+        """A workflow with its environment and model, all checked; loads no model. Raises UsageError."""
+        return prepare_agent(
+            self.workspace, workflow, env, llm, settings or {}, seed=seed, allow_python=self.allow_python
+        )
+
+    def run_agent(
+        self, agent: Agent, question: Question, *, stream: bool = False, before: Sequence[Reply] = ()
+    ) -> Iterator[Event]:
+        """One episode, live: events, the Episode last. What it names is loaded, but for a heavy model.
+
+        ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``continued``.
+        The events, and the Episode's steps, are those that come then.
+        """
+        backends = agent.with_tools(self._ready(agent.named_backends()))
+        flow = continued(agent.flows(backends)(question), before)
+        yield from run_one(flow, backends, qid=question.qid, workflow=agent.workflow, memo=self.memo, stream=stream)
 
     # chains
 
@@ -310,9 +342,10 @@ class Workbench:
         """The plan that continues an existing run, from what its folder says."""
         made = RunFolder.open(self.workspace.runs, name).spec()
         spec = made["spec"]
+        agent = self._agent_of(spec)
         return benchmark.prepare(
             self.workspace,
-            _chain_of(made, name),
+            agent.named_backends() if agent else _chain_of(made, name),
             made.get("dataset_file") or spec["dataset"],
             limit=spec["limit"],
             metrics=tuple(made["metrics"]),
@@ -320,7 +353,17 @@ class Workbench:
             batch_size=made["batch_size"],
             seed=spec["seed"],
             resume=True,
+            agent=agent,
         )
+
+    def _agent_of(self, spec: Mapping[str, Any]) -> Agent | None:
+        """The agent of a run's specification, made anew; None for a run of a chain."""
+        made = spec["settings"].get("agent")
+        if made is None:
+            return None
+        env = made.get("environment") or {"name": "", "settings": {}}
+        settings = {**made["settings"], **{f"env.{name}": value for name, value in env["settings"].items()}}
+        return self.agent(made["workflow"], env["name"], made["llm"], settings, seed=spec["seed"])
 
     def running(self) -> str:
         """The name of a benchmark that goes on now, in this process or another; '' if none does."""
@@ -442,9 +485,12 @@ class Workbench:
             name, (source, settings), lambda: import_corpus(self.workspace.corpora, name, source, **settings)
         )
 
-    def import_dataset(self, name: str, source: Path, *, form: str = "", skip_bad: bool = False) -> QuestionSet:
-        """Import a question set under a name; returns what was made of it."""
-        return import_dataset(self.workspace.path / "datasets", name, source, form=form, skip_bad=skip_bad)
+    def import_dataset(
+        self, name: str, source: Path, *, form: str = "", skip_bad: bool = False, sample: int = 0, seed: int = 42
+    ) -> QuestionSet:
+        """Import a question set under a name, all of it or a sample; returns what was made of it."""
+        folder = self.workspace.path / "datasets"
+        return import_dataset(folder, name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed)
 
     def manifest(self, name: str) -> Manifest:
         """What an index says of itself."""

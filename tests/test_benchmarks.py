@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 
 MEASURES = {
+    "agents": {"own time per ReAct step", "mean batch of the model's requests", "a PAL program beyond Python's own start"},
     "big_corpus": {"import", "anonymous memory at most", "a passage by its row", "a row by its id"},
     "bm25_build": {"build", "first query"},
     "bm25_scale": {"build", "queries a second of processor time, in a batch"},
@@ -39,6 +40,8 @@ MEASURES = {
         "gain by sorting mixed lengths, in processor time",
     },
     "scoring": {"BLEU and ROUGE-L over all answers, processor", "BLEU and ROUGE-L, an answer"},
+    "suites": {"RGB at five shares of noise, processor", "a second run that changes one share, processor"},
+    "scholars": {"getPersonBasicInfo", "searchPerson, misspelled", "searchPublication, a common word"},
     "start_up": {"import rallebench", "rallebench list", "app.py until its first answer"},
 }
 """Script → figures that it must print, at the least."""

@@ -866,7 +866,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("score", "--gold", "a", "--guess", "b", "--ks", "1,five"),
         "--ks '1,five' should be whole numbers",
     ),
-    "suite": (("score", "--gold", "a", "--guess", "b", "--suite", "glue"), "invalid choice: 'glue'"),
+    "suite": (("score", "--gold", "a", "--guess", "b", "--suite", "glue"), "There is no form of predictions 'glue'. Known: kilt,"),
     "pick number": (
         ("pick", "--dataset", "tiny-qa", "--index", "tiny", "--number", "0", "--output", "o.jsonl"),
         "--number is 0; it must be at least 1.",

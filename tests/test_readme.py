@@ -13,7 +13,7 @@ from rallebench.verbs import VERBS
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
-EXTENSIONS = ("CORPORA", "RETRIEVERS", "VECTOR_INDEXES", "ENCODERS", "LLMS", "DATASETS", "METRICS", "TABS")
+EXTENSIONS = ("CORPORA", "RETRIEVERS", "VECTOR_INDEXES", "ENCODERS", "LLMS", "DATASETS", "METRICS", "WORKFLOWS", "ENVIRONMENTS", "TABS")
 
 
 def blocks(text: str) -> list[str]:

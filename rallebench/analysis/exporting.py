@@ -12,6 +12,7 @@ from typing import Any
 from rallebench.bench.ralle_files import reduced_row
 from rallebench.bench.score import examples_of, score_episode
 from rallebench.bench.store import RunFolder
+from rallebench.metrics.recorded import IMPORTED
 from rallebench.types import Episode, Example, Hit
 
 TAG = re.compile(r"\s+")
@@ -77,7 +78,7 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
             "answer": episode.answer,
             "error": episode.error,
             "pages": pages,
-            "seconds": round(sum(step.seconds for step in episode.steps), 6),
+            "seconds": None if episode.workflow == IMPORTED else round(sum(step.seconds for step in episode.steps), 6),
             **{s.metric: s.value for s in score_episode(episode, example, metrics) if s.metric != "seconds"},
         }
 

@@ -6,15 +6,19 @@ and their p-values corrected for as many comparisons (Holm 1979).
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from rallebench.analysis.paired import Paired, compare, holm
+from rallebench.analysis.together import Together, together
 from rallebench.bench.score import examples_of
 from rallebench.bench.statistics import Mean, means
 from rallebench.bench.store import SCORES, RunFolder
-from rallebench.errors import UsageError
+from rallebench.errors import BadFileError, UsageError
 from rallebench.files import read_own_jsonl
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
@@ -54,7 +58,7 @@ class Against:
 class Many:
     """``cells``: metric → one mean per run, over the questions that *all* runs have scored; ``best``: metric → the
     numbers of the runs with the best mean. ``against``: the runs after the first, by ``metric``, over the same
-    questions as its means."""
+    questions as its means. ``over_all``: metric → one figure per run over all answers at once, where it has one."""
 
     sides: tuple[Side, ...]
     common: tuple[Example, ...]
@@ -63,6 +67,7 @@ class Many:
     cells: Mapping[str, tuple[Mean, ...]]
     best: Mapping[str, frozenset[int]]
     against: tuple[Against, ...]
+    over_all: Mapping[str, tuple[Together, ...]] = field(default_factory=dict)
 
     @property
     def warnings(self) -> list[str]:
@@ -78,6 +83,9 @@ class Many:
             parts = [f"{side.failed} failed"] * bool(side.failed) + [f"{side.unfinished} are not answered yet"] * bool(side.unfinished)  # fmt: skip
             if parts:
                 found.append(f"{side.name}: {' and '.join(parts)}; these questions are left out for every run.")
+        scored = self.cells[self.metric][0].n
+        if scored < len(self.common) - sum(side.failed + side.unfinished for side in self.sides):
+            found.append(f"Only {scored} of the {len(self.common)} shared questions are scored by {self.metric} in every run.")
         return found
 
 
@@ -94,8 +102,7 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> Many:
     if len({run.name for run in runs}) < len(runs):
         raise UsageError("One run is chosen twice; compare different runs.")
     asked = [examples_of(run) for run in runs]
-    texts = [{e.question.qid: e.question.text for e in examples} for examples in asked]
-    common = [e for e in asked[0] if all(t.get(e.question.qid) == e.question.text for t in texts)]
+    common = shared_by(asked)
     if not common:
         these = ", ".join(run.name for run in runs)
         raise UsageError(f"The runs {these} share no question, so they cannot be compared.")
@@ -103,10 +110,31 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> Many:
     chosen = metric(chosen).name if chosen else next((m for m in HEADLINES if m in names), names[0])
     columns = [scores_of(run, names) for run in runs]
     qids = [e.question.qid for e in common]
-    cells = {name: _row([column[name] for column in columns], qids) for name in names}
+    cells = _rows({name: [column[name] for column in columns] for name in names}, qids)
     sides = tuple(_side(run, examples, set(qids)) for run, examples in zip(runs, asked))
     best = {name: _best(name, row) for name, row in cells.items()}
-    return Many(sides, tuple(common), chosen, names, cells, best, _against(runs, columns, qids, chosen))
+    against = _against(runs, columns, qids, chosen)
+    return Many(sides, tuple(common), chosen, names, cells, best, against, _over_all(runs, columns, common, names))
+
+
+def shared_by(asked: Sequence[Sequence[Example]]) -> list[Example]:
+    """The questions of the first that all have asked, with the same text."""
+    texts = [{e.question.qid: e.question.text for e in examples} for examples in asked]
+    return [e for e in asked[0] if all(t.get(e.question.qid) == e.question.text for t in texts)]
+
+
+def _over_all(
+    runs: Sequence[RunFolder], columns: Sequence[Mapping[str, Scores]], common: Sequence[Example], names: Sequence[str]
+) -> dict[str, tuple[Together, ...]]:
+    """The figures that are no means, over the questions of the means beside them."""
+    asked = [name for name in names if "over_all" in metric(name).traits]
+    if not asked:
+        return {}
+    episodes = [run.episodes() for run in runs]
+    scored = {
+        name: [e for e in common if all(_is_number(column[name].get(e.question.qid)) for column in columns)] for name in asked
+    }
+    return {name: together(name, scored[name], episodes) for name in asked}
 
 
 def _metrics(runs: Sequence[RunFolder], chosen: str) -> tuple[str, ...]:
@@ -123,7 +151,7 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
     """Metric → question id → score; None where it failed or is not scored. Metrics that the run did not keep are
     scored anew from its episodes."""
     found: dict[str, dict[str, float | None]] = {name: {} for name in names}
-    for line in read_own_jsonl(run.path / SCORES):
+    for line in _lines(run.path / SCORES, names):
         if line.get("metric") in found and "qid" in line:
             found[line["metric"]][line["qid"]] = line["value"]
     absent = [name for name in names if not found[name]]
@@ -136,10 +164,32 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
     return found
 
 
-def _row(columns: Sequence[Scores], qids: Sequence[str]) -> tuple[Mean, ...]:
-    both = [qid for qid in qids if all(_is_number(column.get(qid)) for column in columns)]
-    found = means({str(i): [column[qid] for qid in both] for i, column in enumerate(columns)})
-    return tuple(found[str(i)] for i in range(len(columns)))
+def _lines(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The lines of a file of scores; of one metric alone the others, which are most, are not parsed."""
+    if len(names) > 1 or not path.exists():
+        yield from read_own_jsonl(path)
+        return
+    mark = json.dumps(names[0], ensure_ascii=False).encode("utf-8", "surrogatepass") if names else b"\n"
+    with open(path, "rb") as handle:
+        for raw in handle:
+            if mark in raw and raw.endswith(b"\n"):
+                try:
+                    yield json.loads(raw)
+                except ValueError:
+                    raise BadFileError(f"{path} was damaged by another program.") from None
+
+
+def _rows(table: Mapping[str, Sequence[Scores]], qids: Sequence[str]) -> dict[str, tuple[Mean, ...]]:
+    """Metric → a mean per run. Metrics that score the same questions share their resamples, which cost most of the time."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, scored in table.items():
+        both = tuple(qid for qid in qids if all(_is_number(column.get(qid)) for column in scored))
+        alike.setdefault(both, []).append(name)
+    found: dict[str, tuple[Mean, ...]] = {}
+    for both, names in alike.items():
+        drawn = means({f"{name} {i}": [column[qid] for qid in both] for name in names for i, column in enumerate(table[name])})
+        found |= {name: tuple(drawn[f"{name} {i}"] for i in range(len(table[name]))) for name in names}
+    return {name: found[name] for name in table}
 
 
 def _is_number(value: float | None) -> bool:

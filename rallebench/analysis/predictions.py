@@ -21,11 +21,12 @@ from rallebench.datasets.kilt import read_questions
 from rallebench.errors import BadFileError, UsageError
 from rallebench.files import sha256_file
 from rallebench.metrics import metric
+from rallebench.metrics.recorded import IMPORTED
 from rallebench.sources import Source
 from rallebench.types import Episode, Example, Hit, Note, Outcome, Passage, Reply, Retrieve, RunSpec, Step
 from rallebench.workspace import Workspace
 
-WORKFLOW = "imported"
+WORKFLOW = IMPORTED
 ANSWERS = ("answer", "prediction", "predicted", "output", "response")
 COSTS = frozenset({"seconds", "tokens"})
 """Units of metrics that a file of predictions says nothing about."""

@@ -25,22 +25,26 @@ MOST_PASSAGES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What two runs have in common. ``only_a``, ``only_b``: questions that the other one did not ask."""
+    """What two runs have in common. ``only_a``, ``only_b``: questions that the other one did not ask; ``left_out``:
+    sentences about shared ones that failed or are not answered yet."""
 
     qids: tuple[str, ...]
     only_a: int
     only_b: int
     metrics: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def warning(self) -> str:
-        """One sentence if the runs asked different questions, '' otherwise."""
-        if not self.only_a and not self.only_b:
-            return ""
-        return (
-            f"The runs asked different questions; the {len(self.qids)} that they share are compared "
-            f"({self.only_a} are only in the first, {self.only_b} only in the second)."
-        )
+        """What a reader must know: different questions, failed ones, an unfinished run; '' if there is nothing."""
+        found = list(self.left_out)
+        if self.only_a or self.only_b:
+            found.insert(
+                0,
+                f"The runs asked different questions; the {len(self.qids)} that they share are compared "
+                f"({self.only_a} are only in the first, {self.only_b} only in the second).",
+            )
+        return " ".join(found)
 
 
 def shared(a: RunFolder, b: RunFolder) -> Shared:
@@ -50,7 +54,16 @@ def shared(a: RunFolder, b: RunFolder) -> Shared:
     if not common:
         raise UsageError(f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared.")
     names = [name for name in a.spec()["metrics"] if name in b.spec()["metrics"]]
-    return Shared(common, len(left) - len(common), len(right) - len(common), tuple(names))
+    left_out = tuple(filter(None, (_left_out(run, set(common)) for run in (a, b))))
+    return Shared(common, len(left) - len(common), len(right) - len(common), tuple(names), left_out)
+
+
+def _left_out(run: RunFolder, common: set[str]) -> str:
+    """Of how many shared questions a run has no answer, in a sentence."""
+    lines = {qid: line for qid, line in run.lines().items() if qid in common}
+    failed, missing = sum(bool(line.get("error")) for line in lines.values()), len(common) - len(lines)
+    parts = [f"{failed} failed"] * bool(failed) + [f"{missing} are not answered yet"] * bool(missing)
+    return f"{run.name}: {' and '.join(parts)}; these questions are left out." if parts else ""
 
 
 def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Shared]:

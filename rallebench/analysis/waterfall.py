@@ -4,6 +4,8 @@ A question falls into the first stage that applies: its gold pages are not in th
 retrieved → retrieved, but not in any prompt → in the prompt, but the answer does not hold a gold answer →
 the answer holds one, but the exact-match metric does not count it → right, though the gold pages were
 never in a prompt → right with support.
+
+Imported predictions record no prompt, and some no retrieval: of them only what they record is told.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rallebench.metrics import METRICS
+from rallebench.metrics.recorded import IMPORTED, has_pages
 from rallebench.metrics.text import passage_has_answer
 from rallebench.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
 
@@ -28,6 +31,8 @@ STAGES = {
     "right": "right, with the gold pages in the prompt",
     "in_prompt": "in the prompt; the answers are too long to be compared by exact match",
     "unanswerable": "the gold accepts no answer",
+    "retrieved": "imported: the gold pages were retrieved; no prompt is recorded, so what became of them is not known",
+    "not_recorded": "imported: no retrieval is recorded, so where the question was lost is not known",
 }
 """Stage → what it means, in the order in which a question passes them."""
 
@@ -42,6 +47,8 @@ SHORT: Mapping[str, str] = {
     "right": "right",
     "in_prompt": "in the prompt",
     "unanswerable": "unanswerable",
+    "retrieved": "retrieved, prompt unknown",
+    "not_recorded": "no retrieval recorded",
 }
 """Stage → its name."""
 
@@ -65,6 +72,11 @@ class Waterfall:
     placed: tuple[Placed, ...]
     corpus_known: bool
     without_pages: int
+
+    @property
+    def imported(self) -> bool:
+        """Whether the questions are imported predictions, of which no prompt is recorded."""
+        return any(one.stage in ("retrieved", "not_recorded") for one in self.placed)
 
     def counts(self) -> dict[str, int]:
         """Stage → number of questions, all stages in their order."""
@@ -107,6 +119,8 @@ def _place(episode: Episode, gold: Gold, corpus: Collection[str] | None, long: b
         return Placed(episode.qid, "failed", by)
     if not gold.answers and not sets:
         return Placed(episode.qid, "unanswerable", by)
+    if episode.workflow == IMPORTED:
+        return Placed(episode.qid, _of_imported(episode, sets), by)
     supported = _in_prompt(episode, gold, sets)
     if _is_right(episode, gold) and not long:
         return Placed(episode.qid, "right" if supported else "right_without_support", by)
@@ -115,6 +129,14 @@ def _place(episode: Episode, gold: Gold, corpus: Collection[str] | None, long: b
     if sets and corpus is not None and not any(pages <= set(corpus) for pages in sets):
         return Placed(episode.qid, "not_in_corpus", by)
     return Placed(episode.qid, "not_in_prompt" if _retrieved(episode, gold, sets) else "not_retrieved", by)
+
+
+def _of_imported(episode: Episode, sets: Sequence[frozenset[str]]) -> str:
+    """Pages are all that predictions can record of a retrieval: nothing is said of prompts, nor without gold pages."""
+    if not has_pages(episode) or not sets:
+        return "not_recorded"
+    found = {hit.passage.page_id for hit in episode.hits}
+    return "retrieved" if any(pages <= found for pages in sets) else "not_retrieved"
 
 
 def _after_prompt(episode: Episode, gold: Gold, long: bool) -> str:

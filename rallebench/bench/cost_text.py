@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from rallebench.bench.run_cost import recorded
 
 NOT_COUNTED, UNKNOWN = "not counted", "unknown"
 
@@ -152,6 +154,8 @@ def total_line(total: Mapping[str, Any]) -> str:
 
 def lines(cost: Mapping[str, Any]) -> list[str]:
     """A run's cost as the command line prints it: totals, then the distributions per question."""
+    if not recorded(cost):
+        return [f"  cost {UNKNOWN}: imported predictions do not say it"]
     found = ["  cost"]
     for key, label, about in TOTALS:
         total = cost[key]
@@ -170,23 +174,36 @@ def lines(cost: Mapping[str, Any]) -> list[str]:
 
 
 def side_by_side(names: Sequence[str], costs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The costs of runs beside each other, each as when it was really asked: totals, then means per question."""
-    found = [f"{'cost':<24} {_columns(names)}"]
+    """The costs of runs beside each other, each as when it was really asked: totals, then means per question.
+
+    What is known in part has a mark, and a line below that says what is missing.
+    """
+    rows = [("cost", [*names])]
     for key in ("questions", "model_calls", "retrievals"):
-        found.append(f"{key.replace('_', ' '):<24} {_columns([count(cost['total'][key]) for cost in costs])}")
-    found.append(f"{'seconds':<24} {_columns([plain(cost['total']['seconds']) for cost in costs])}")
+        rows.append((key.replace("_", " "), [_total(cost, key, count) for cost in costs]))
+    rows.append(("seconds", [_total(cost, "seconds", plain) for cost in costs]))
     for key in ("prompt_tokens", "completion_tokens"):
-        found.append(f"{SHORT[key]:<24} {_columns([count(cost['total'][key]) for cost in costs])}")
-    found.append(f"{'US dollars':<24} {_columns([price_of(cost['total']) for cost in costs])}")
-    for name, label in SHORT.items():
-        spreads = [cost["per_question"][name] for cost in costs]
-        shown = [f"{cell(name, spread['mean'])} (n = {spread['n']})" for spread in spreads]
-        found.append(f"{label + ', mean':<24} {_columns(shown)}")
-    return found
+        rows.append((SHORT[key], [_total(cost, key, count) for cost in costs]))
+    dollars, notes = [], []
+    for name, cost in zip(names, costs):
+        spent = cost["total"]
+        dollars.append(usd(spent["usd"]) if spent["usd"] is not None else f"{usd(spent['usd_known'] or None)} *")
+        notes += [] if spent["usd"] is not None else [f"* US dollars of {name}: {price_of(spent)}"]
+    rows.append(("US dollars", dollars))
+    for part, label in SHORT.items():
+        spreads = [cost["per_question"][part] for cost in costs]
+        shown = [f"{cell(part, spread['mean'])} (n = {spread['n']})" if spread["n"] else UNKNOWN for spread in spreads]
+        rows.append((f"{label}, mean", shown))
+    wide = [max(24, *(len(cells[i]) for _, cells in rows)) for i in range(len(names))]
+    lines = ("  ".join(f"{text:>{width}}" for text, width in zip(cells, wide)) for _, cells in rows)
+    return [f"{label:<24} {line}" for (label, _), line in zip(rows, lines)] + notes
 
 
-def _columns(cells: Sequence[str]) -> str:
-    return "  ".join(f"{cell:>24}" for cell in cells)
+def _total(cost: Mapping[str, Any], key: str, shown: Callable[[float], str]) -> str:
+    value = cost["total"][key]
+    if value is None:
+        return NOT_COUNTED if recorded(cost) else UNKNOWN
+    return shown(value)
 
 
 def cell(name: str, value: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.bench.cost import Prices, asked_now, total, usd_of, who
@@ -53,6 +53,25 @@ def run_cost(
         "prices": {name: price for name, price in prices.items() if price},
         "not_included": list(not_included),
     }
+
+
+def not_recorded(questions: int) -> dict[str, Any]:
+    """The section ``cost`` of a run that somebody else made: every number is None, ``recorded`` False."""
+    unknown: dict[str, Any] = dict.fromkeys(total((), {}), None)
+    unknown |= {"questions": questions, "calls_not_counted": {}, "usd_unknown_for": {"imported predictions": "not recorded"}}
+    return {
+        "recorded": False,
+        **{part: dict(unknown) for part in ("total", "answered", "failed", "asked")},
+        "per_question": {name: spread([]) for name in (*PER_QUESTION, "usd")},
+        "per_action": [],
+        "prices": {},
+        "not_included": [],
+    }
+
+
+def recorded(cost: Mapping[str, Any]) -> bool:
+    """Whether anything is known of what a run cost."""
+    return bool(cost.get("recorded", True))
 
 
 def _asked_anything(episode: Episode) -> bool:

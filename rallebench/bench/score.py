@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.bench.cost import question_to_json, recorded_prices
-from rallebench.bench.run_cost import run_cost
+from rallebench.bench.run_cost import not_recorded, run_cost
 from rallebench.bench.statistics import means
 from rallebench.bench.store import COSTS, REPORT, SCORES, RunFolder
 from rallebench.datasets.kilt import read_gold, record_id
@@ -17,6 +17,7 @@ from rallebench.errors import UsageError
 from rallebench.files import write_json, write_text
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
+from rallebench.metrics.recorded import IMPORTED, unrecorded
 from rallebench.types import Episode, Example, Question, Score
 
 DEFAULT_METRICS = (
@@ -64,8 +65,11 @@ def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> l
         return [Score(episode.qid, name, None, episode.error) for name in names]
     scores = []
     for name in names:
-        value = metric(name).value(episode, example.gold)
-        scores.append(Score(episode.qid, name, value, _lacking(name, example)))
+        entry = metric(name)
+        if said := unrecorded(episode, entry):
+            scores.append(Score(episode.qid, name, None, said))
+        else:
+            scores.append(Score(episode.qid, name, entry.value(episode, example.gold), _lacking(name, example)))
     return scores
 
 
@@ -117,12 +121,19 @@ def report_of(
         "completion_tokens": sum(step.reply.completion_tokens for step in steps),
         "metrics": {name: asdict(mean) for name, mean in found.items()},
         "over_all": {name: column.over_all for name, column in scored.items() if column.over_all is not None},
-        "cost": run_cost(
-            list(episodes.values()), folder.earlier(), recorded_prices(spec), spec.get("asks_models") or ()
-        ),
+        "cost": _cost(folder, episodes),
         "errors": dict(failed.most_common(20)),
     }
+    if spec["spec"]["workflow"] == IMPORTED:
+        report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
     return report, scores
+
+
+def _cost(folder: RunFolder, episodes: Mapping[str, Episode]) -> dict[str, Any]:
+    spec = folder.spec()
+    if spec["spec"]["workflow"] == IMPORTED:
+        return not_recorded(len(episodes))
+    return run_cost(list(episodes.values()), folder.earlier(), recorded_prices(spec), spec.get("asks_models") or ())
 
 
 def score_run(folder: RunFolder, names: Sequence[str]) -> dict[str, Any]:
@@ -133,7 +144,8 @@ def score_run(folder: RunFolder, names: Sequence[str]) -> dict[str, Any]:
     write_text(
         folder.path / SCORES, _lines({k: v for k, v in asdict(s).items() if v != ""} for s in scores)
     )
-    write_text(folder.path / COSTS, _lines(question_to_json(e, prices) for e in episodes.values()))
+    known = (e for e in episodes.values() if e.workflow != IMPORTED)
+    write_text(folder.path / COSTS, _lines(question_to_json(e, prices) for e in known))
     write_json(folder.path / REPORT, report)
     return report
 
@@ -148,9 +160,7 @@ def cost_of(folder: RunFolder) -> dict[str, Any]:
     Raises BadFileError for a damaged run.
     """
     found = (folder.report() or {}).get("cost")
-    if isinstance(found, dict) and found.get("total"):
+    whole = isinstance(found, dict) and found.get("total")
+    if isinstance(found, dict) and whole and folder.spec()["spec"]["workflow"] != IMPORTED:
         return found
-    spec = folder.spec()
-    return run_cost(
-        list(folder.episodes().values()), folder.earlier(), recorded_prices(spec), spec.get("asks_models") or ()
-    )
+    return _cost(folder, folder.episodes())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench import __version__
+from rallebench.agents import Agent
 from rallebench.bench.cost import prices_of
 from rallebench.bench.perform import Backends
 from rallebench.bench.score import choose_metrics
@@ -38,7 +39,8 @@ PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A checked benchmark: nothing in it needs to be looked up again."""
+    """A checked benchmark: nothing in it needs to be looked up again. With an ``agent``, which then answers, ``chain``
+    only names what must be loaded."""
 
     chain: Chain
     dataset: str
@@ -53,6 +55,7 @@ class Plan:
     max_errors: int | None = None
     resume: bool = False
     track: bool = True
+    agent: Agent | None = None
 
 
 def prepare(
@@ -68,6 +71,7 @@ def prepare(
     max_errors: int | None = None,
     resume: bool = False,
     track: bool = True,
+    agent: Agent | None = None,
 ) -> Plan:
     """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing."""
     if limit == 0:
@@ -99,6 +103,7 @@ def prepare(
         max_errors,
         resume,
         track,
+        agent,
     )
     exists = (workspace.runs / name).exists()
     if exists and not resume:
@@ -129,11 +134,13 @@ def run_spec(plan: Plan, backends: Backends) -> dict[str, Any]:
     named = {a.target for a in plan.chain.actions if a.template and a.kind != "identity"}
     fingerprints = {f"retriever {n}": r.fingerprint for n, r in backends.retrievers.items() if n in named}
     fingerprints |= {f"llm {n}": m.fingerprint for n, m in backends.llms.items() if n in named}
-    chain = {key: value for key, value in chain_to_json(plan.chain).items() if key != "about"}
+    asked = {"agent": plan.agent.as_json()} if plan.agent else {
+        "chain": {key: value for key, value in chain_to_json(plan.chain).items() if key != "about"}
+    }
     spec = RunSpec(
         plan.dataset,
-        "chain",
-        {"chain": chain, "backends": fingerprints, "dataset_sha256": plan.dataset_sha256},
+        plan.agent.workflow if plan.agent else "chain",
+        {**asked, "backends": fingerprints, "dataset_sha256": plan.dataset_sha256},
         plan.metrics,
         plan.limit,
         plan.seed,

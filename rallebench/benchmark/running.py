@@ -65,6 +65,8 @@ def execute(
             backends = piece
         else:
             yield Phase("loading", piece)
+    if plan.agent:
+        backends = plan.agent.with_tools(backends)
     spec = run_spec(plan, backends)
     if plan.resume:
         folder = RunFolder.open(workspace.runs, plan.name)
@@ -81,9 +83,10 @@ def execute(
         yield Phase("running", " ".join(warnings))
         yield from work(
             folder,
-            lambda question: as_flow(plan.chain, question),
+            plan.agent.flows(backends) if plan.agent else lambda question: as_flow(plan.chain, question),
             [example.question for example in plan.examples],
             backends,
+            workflow=spec["spec"]["workflow"],
             memo=remembered,
             batch_size=plan.batch_size,
             max_errors=plan.max_errors,
@@ -120,10 +123,13 @@ def finish(folder: RunFolder, metrics: tuple[str, ...]) -> dict[str, Any]:
     """Score what is there and write RaLLe's files."""
     report = score_run(folder, metrics)
     spec = folder.spec()
-    chain = chain_from_json(spec["spec"]["settings"]["chain"])
-    config = experiment_to_json(
-        chain, spec["spec"]["dataset"], spec["spec"]["limit"] or -1, spec["batch_size"]
-    )
+    made = spec["spec"]["settings"].get("chain")
+    chain = chain_from_json(made) if made else None
+    config = None
+    if chain is not None:
+        config = experiment_to_json(
+            chain, spec["spec"]["dataset"], spec["spec"]["limit"] or -1, spec["batch_size"]
+        )
     write_ralle_files(folder.path, folder.records(), folder.episodes(), report, chain, config)
     return report
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rallebench.datasets import DATASETS
 from rallebench.datasets._examples import examples
+from rallebench.datasets.tasks import SEED, sampled
 from rallebench.errors import BadFileError, UsageError
 from rallebench.files import disk_error
 from rallebench.folders import beside, check_name
@@ -30,10 +31,13 @@ class QuestionSet:
     problems: tuple[Problem, ...]
 
 
-def import_dataset(datasets: Path, name: str, source: Path, *, form: str = "", skip_bad: bool = False) -> QuestionSet:
+def import_dataset(
+    datasets: Path, name: str, source: Path, *, form: str = "", skip_bad: bool = False, sample: int = 0, seed: int = SEED
+) -> QuestionSet:
     """Copy a question set into ``datasets/<name>.jsonl``, whole or not at all; an equal one is left as it is.
 
-    ``form``: a name of DATASETS; '' recognises BEIR and CSV, anything else is KILT's JSON lines. Raises
+    ``form``: a name of DATASETS; '' recognises BEIR, CSV and R-Eval, anything else is KILT's JSON lines. ``sample``: so
+    many questions drawn with ``seed``, as R-Eval draws them; 0 keeps all. Raises
     BadFileError for the first bad row unless ``skip_bad``, and for a set without a question; UsageError if the
     name is taken by another set; BackendError if the disk is full.
     """
@@ -48,7 +52,8 @@ def import_dataset(datasets: Path, name: str, source: Path, *, form: str = "", s
     read = Source(source, Problems(skip=skip_bad, offered=True))
     try:
         with beside(datasets, name) as half:
-            count = _write(half / target.name, examples(read, records(read)))
+            rows = examples(read, records(read))
+            count = _write(half / target.name, iter(sampled(list(rows), sample, seed)) if sample > 0 else rows)
             if not count:
                 raise BadFileError(f"{source} holds no question.")
             _move_in(half / target.name, target)

@@ -29,9 +29,9 @@ def build_app(workbench: Workbench) -> gr.Blocks:
             f'retrieval-augmented chains</span><span class="rb-version">{__version__}</span></header>'
         )
         # A State inside gr.Tabs would be counted as a tab.
-        opened, followed = gr.State(None), gr.State("")
+        opened, followed, compared = gr.State(None), gr.State(""), gr.State(None)
         with gr.Tabs(elem_id="tabs") as tabs:
-            session = Session(tabs=tabs, open_in_develop=opened, followed=followed)
+            session = Session(tabs=tabs, open_in_develop=opened, followed=followed, compare_runs=compared)
             entries = sorted((TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"])
             for entry in entries:
                 with gr.Tab(entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}") as tab:

@@ -12,14 +12,16 @@ from rallebench import __version__
 from rallebench.analysis.changes import changes
 from rallebench.analysis.exporting import answered
 from rallebench.analysis.many import Many, compare_many
+from rallebench.analysis.radar import axes_of, over, over_datasets, share_nothing
 from rallebench.analysis.runs import waterfall_of
 from rallebench.bench.ralle_files import prompts_text
 from rallebench.bench.score import score_episode
 from rallebench.bench.store import RunFolder
 from rallebench.catalog import chain_from_json
 from rallebench.chain.chain import prompt_of
-from rallebench.gui import views_compare
-from rallebench.gui.views import empty
+from rallebench.gui import views_compare, views_plots
+from rallebench.gui.drawings import ALLOWED
+from rallebench.gui.views import empty, note
 from rallebench.gui.views_runs import whole_report
 from rallebench.types import Episode, Example
 from rallebench.workspace import Workspace
@@ -27,7 +29,7 @@ from rallebench.workspace import Workspace
 STYLE = Path(__file__).with_name("style.css")
 LONGEST = 1500
 """Characters of a prompt or response that a report shows; the run folder has the whole."""
-FLIPPED_AT_MOST = 200
+FLIPPED_AT_MOST, RADARS_AT_MOST = 200, 3
 
 COLOURS = """
 :root { --border-color-primary: #dbe1e8; --background-fill-primary: #fff; --background-fill-secondary: #f7f9fb;
@@ -55,13 +57,23 @@ def run_page(run: RunFolder, workspace: Workspace) -> Iterator[str]:
 
 
 def comparison_page(runs: Sequence[RunFolder], workspace: Workspace, metric: str = "") -> Iterator[str]:
-    """Several runs: every metric, the differences, where each lost its questions, what was changed, what flipped."""
+    """Several runs: every metric, the differences, where each lost its questions, what was changed, what flipped; of
+    runs that share no question their means over question sets."""
+    if share_nothing(runs):
+        yield from _over_sets(runs, metric)
+        return
     found = compare_many(runs, metric)
     qids = {example.question.qid for example in found.common}
     yield _head(f"Comparison of {', '.join(run.name for run in runs)}")
     yield f"<h2>Every metric</h2>{views_compare.table(found)}<h2>Differences</h2>{views_compare.differences(found)}"
     falls = [(run.name, waterfall_of(run, workspace).within(qids)) for run in runs]
     yield f"<h2>Where questions were lost</h2>{views_compare.waterfalls(falls)}"
+    named = [(run.name, run.report() or {}) for run in runs]
+    for across, label in views_plots.COST_AXES.items():
+        if drawn := views_plots.deployment_drawing(named, found.metric, across):
+            yield f"<h2>Quality against {escape(label)}</h2>{drawn}"
+    for by in axes_of(runs, found.common)[:RADARS_AT_MOST]:
+        yield f"<h2>By {escape(by)}</h2>{views_plots.radar_drawing(over(runs, found.common, found.metric, by))}"
     for other, against in zip(runs[1:], found.against):
         yield f"<h2>{escape(runs[0].name)} and {escape(other.name)}</h2>"
         yield views_compare.changed(changes(runs[0].spec()["spec"], other.spec()["spec"]), runs[0].name, other.name)
@@ -70,6 +82,13 @@ def comparison_page(runs: Sequence[RunFolder], workspace: Workspace, metric: str
         else:
             yield empty(f"No question is scored by {found.metric} in both.")
     yield _foot()
+
+
+def _over_sets(runs: Sequence[RunFolder], metric: str) -> Iterator[str]:
+    found = over_datasets(runs, metric)
+    yield _head(f"Comparison of {', '.join(run.name for run in runs)}")
+    yield note("The runs share no question, so no difference between two of them can be tested; these are their means.")
+    yield views_plots.radar_drawing(found) + _foot()
 
 
 def _flipped(found: Many, first: RunFolder, other: RunFolder, qids: Sequence[str]) -> Iterator[str]:
@@ -123,7 +142,8 @@ def _head(title: str) -> str:
     style = STYLE.read_text(encoding="utf-8")
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'; '
+        f"img-src data:; script-src {ALLOWED}\">"
         f"<style>{COLOURS}{style}</style></head><body><h1>{escape(title)}</h1>"
     )
 

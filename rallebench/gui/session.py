@@ -21,7 +21,8 @@ class Session:
     ``form`` is the flat list of the chain form's inputs (see ``gui.form``), ``groups`` the boxes of its
     actions; ``executed`` is what Develop shows of them (see ``gui.executed``): whoever fills the form with
     another chain blanks it. ``open_in_develop`` is a State that another tab sets to
-    ``{"run": …, "position": …, "at": …}`` to open a question of a run there.
+    ``{"run": …, "position": …, "at": …}`` to open a question of a run there; ``compare_runs`` likewise one of
+    ``{"runs": […], "at": …}``, runs to compare.
     """
 
     tabs: gr.Tabs
@@ -30,6 +31,7 @@ class Session:
     executed: list[Any] = field(default_factory=list)
     dataset: Any = None
     open_in_develop: Any = None
+    compare_runs: Any = None
     followed: Any = None
 
 

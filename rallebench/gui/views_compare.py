@@ -11,12 +11,13 @@ from typing import Any
 
 from rallebench.analysis.changes import Change, pieces
 from rallebench.analysis.many import Against, Many
+from rallebench.analysis.together import Together
 from rallebench.analysis.waterfall import SHORT, STAGES, Waterfall
 from rallebench.bench.statistics import Mean
 from rallebench.chain.chain import prompt_of
+from rallebench.gui.drawings import falls, save_links
 from rallebench.gui.views import badge, empty, note
 from rallebench.gui.views_runs import number
-from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 from rallebench.metrics import card
 from rallebench.types import Episode, Example
 
@@ -31,14 +32,10 @@ STAGE_COLOURS: Mapping[str, str] = {
     "right": "#0d9488",
     "in_prompt": "#8b5cf6",
     "unanswerable": "#94a3b8",
+    "retrieved": "#c4b5fd",
+    "not_recorded": "#cbd5e1",
 }
 FLIPPED_COLUMNS = ("question id", "question", "gold answer", "first run", "other run", "change")
-COST_AXES: Mapping[str, str] = {
-    "seconds_per_question": "seconds a question",
-    "tokens_per_question": "tokens a question",
-    "completion_tokens_per_question": "written tokens a question",
-}
-"""Key → what the deployment plot shows across."""
 
 
 # the table of every metric
@@ -47,7 +44,9 @@ COST_AXES: Mapping[str, str] = {
 def table(found: Many) -> str:
     """Metric by run, mean and interval; the best of a row is bold."""
     heads = "".join(f'<th class="num">{escape(side.name)}</th>' for side in found.sides)
-    body = "".join(_row(name, found.cells[name], found.best[name]) for name in found.metrics)
+    body = "".join(
+        _row(name, found.cells[name], found.best[name]) + _over_all_row(name, found.over_all.get(name, ())) for name in found.metrics
+    )
     counted = f"{len(found.common)} questions that all runs share. "
     told = "Mean, 95 % bootstrap interval, n = questions that every run has scored; bold: the best mean of the row."
     warnings = "".join(map(note, found.warnings))
@@ -61,13 +60,33 @@ def table(found: Many) -> str:
 def _row(name: str, row: Sequence[Mean], best: frozenset[int]) -> str:
     about = card(name)
     told = escape(" ".join(filter(None, (about["definition"], about.get("traps", "")))), quote=True)
-    cells = "".join(f'<td class="num">{_mean(mean, about.get("unit", ""), i in best)}</td>' for i, mean in enumerate(row))
+    cells = "".join(f'<td class="num">{mean_cell(mean, about.get("unit", ""), i in best)}</td>' for i, mean in enumerate(row))
     less = " ↓" if about.get("higher_is_better", True) is False else ""
     label = f'{escape(about["label"])}{less}'
     return f'<tr><td title="{told}">{label}</td>{cells}<td class="num">{row[0].n}</td></tr>'
 
 
-def _mean(mean: Mean, unit: str, best: bool) -> str:
+def _over_all_row(name: str, row: Sequence[Together]) -> str:
+    """The figure over all answers at once below the mean, with its difference from the first run."""
+    if not row:
+        return ""
+    about = card(name)
+    cells = "".join(f'<td class="num">{_together(one, about.get("unit", ""))}</td>' for one in row)
+    told = escape(f"{about['over_all']} The intervals resample questions, the same ones for every run.", quote=True)
+    return f'<tr><td title="{told}">{escape(about["label"])}, over all answers</td>{cells}<td class="num">{row[0].n}</td></tr>'
+
+
+def _together(one: Together, unit: str) -> str:
+    if one.value is None:
+        return '<span class="rb-empty">not scored</span>'
+    parts = [number(one.value, unit), "no interval" if one.low is None or one.high is None else f"{number(one.low, unit)} – {number(one.high, unit)}"]
+    if one.difference is not None:
+        between = "no interval" if one.difference_low is None else f"{one.difference_low:+.4f} – {one.difference_high:+.4f}"
+        parts.append(f"{one.difference:+.4f} to the first ({between})")
+    return "<br>".join([parts[0], *(f'<span class="rb-basis">{part}</span>' for part in parts[1:])])
+
+
+def mean_cell(mean: Mean, unit: str, best: bool) -> str:
     if mean.value is None or mean.low is None or mean.high is None:
         return '<span class="rb-empty">not scored</span>'
     value = number(mean.value, unit)
@@ -86,6 +105,10 @@ def table_rows(found: Many) -> list[list[Any]]:
         for mean in found.cells[name]:
             row += [mean.value, mean.low, mean.high]
         rows.append(row)
+        for one in found.over_all.get(name, ())[:1]:
+            rows.append([f"{name} over all answers", one.n])
+        for one in found.over_all.get(name, ()):
+            rows[-1] += [one.value, one.low, one.high]
     return rows
 
 
@@ -148,7 +171,9 @@ def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
         for stage in there
     )
     notes = []
-    unknown = [name for name, fall in named if not fall.corpus_known]
+    unknown = [name for name, fall in named if not fall.corpus_known and not fall.imported]
+    for name in (name for name, fall in named if fall.imported):
+        notes.append(f"{name}: imported predictions; no prompt is recorded, and where no page is, no retrieval either.")
     if unknown:
         notes.append(
             f"{', '.join(unknown)}: the corpus could not be looked at (its index is not in this workspace), so “not retrieved” "
@@ -160,7 +185,8 @@ def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
                 f"{name}: {fall.without_pages} questions name no gold pages; there a passage that holds an answer counts as support."
             )
     rows: list[list[Any]] = [["run", *STAGES], *[[name, *fall.counts().values()] for name, fall in named]]
-    return bars + f'<ul class="rb-list rb-keys">{keys}</ul>' + "".join(map(note, notes)) + csv_link("waterfall.csv", rows)
+    drawn = save_links(falls([(name, fall.counts()) for name, fall in named], SHORT, STAGE_COLOURS), "waterfall")
+    return bars + f'<ul class="rb-list rb-keys">{keys}</ul>' + "".join(map(note, notes)) + drawn + csv_link("waterfall.csv", rows)
 
 
 def lost(name: str, fall: Waterfall, hint: str) -> str:
@@ -191,7 +217,8 @@ def changed(found: Sequence[Change], first: str, other: str) -> str:
         return empty(f"{first} and {other} were made alike: one chain, one question set, the same settings.")
     body = "".join(_change(one) for one in found)
     heads = f"<th>What</th><th>{escape(first)}</th><th>{escape(other)}</th>"
-    return f'<table class="rb-table rb-sides"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    rows = [["what", first, other], *([one.where, one.a, one.b] for one in found)]
+    return f'<table class="rb-table rb-sides"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{csv_link("changes.csv", rows)}'
 
 
 def _change(one: Change) -> str:
@@ -201,6 +228,13 @@ def _change(one: Change) -> str:
 
 def _cut(found: Sequence[tuple[str, bool]]) -> str:
     return "".join(f"<mark>{escape(text)}</mark>" if is_new else escape(text) for text, is_new in found)
+
+
+def flipped_below(rows: Sequence[Sequence[Any]], n: int, metric: str) -> str:
+    """What stands below the questions that flipped: how many both runs have scored, and the table as a file."""
+    label = card(metric)["label"]
+    said = f'<div class="rb-label"><span>{len(rows)} of the {n} questions that these two runs have both scored by {escape(label)}.</span></div>'
+    return said + (csv_link("flipped.csv", [FLIPPED_COLUMNS, *rows]) if rows else "")
 
 
 # one question
@@ -219,7 +253,8 @@ def question(example: Example, sides: Sequence[tuple[str, Episode | None]]) -> s
         rows += [(f"{number_ + 1}. prompt", mine[0], theirs[0]), (f"{number_ + 1}. response", mine[1], theirs[1])]
     body = "".join(_change(Change(where, x, y)) for where, x, y in rows)
     heads = f"<th>Step</th><th>{escape(first)}</th><th>{escape(other)}</th>"
-    return f'{head}<table class="rb-table rb-sides"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    table = f'<table class="rb-table rb-sides"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return f'{head}{table}{csv_link("question.csv", [["step", first, other], *map(list, rows)])}'
 
 
 def _answer(episode: Episode | None) -> str:
@@ -232,50 +267,7 @@ def _steps(episode: Episode | None) -> list[tuple[str, str]]:
     return [(prompt_of(step.request), step.reply.text) for step in episode.steps] if episode else []
 
 
-# plots
-
-
-def deployment(named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, across: str) -> Any:
-    """A plotly figure: quality up, cost across, one bubble per run, its area the tokens of a question."""
-    import plotly.graph_objects as go
-
-    known = []
-    for name, report in named:
-        value = report.get("metrics", {}).get(metric, {}).get("value")
-        cost = costs(report)
-        if value is not None and cost[across] is not None:
-            known.append((name, value, cost))
-    most = max((cost["tokens_per_question"] or 0 for _, _, cost in known), default=0)
-    drawn = go.Figure()
-    if not known:
-        drawn.add_annotation(text="No run has both the metric and this cost.", showarrow=False, font={"size": 14})
-    for i, (name, value, cost) in enumerate(known):
-        size = 12 + 30 * ((cost["tokens_per_question"] or 0) / most) ** 0.5 if most else 16
-        drawn.add_trace(
-            go.Scatter(
-                x=[cost[across]], y=[value], name=escape(name), mode="markers+text", text=[escape(name)], textposition="top center",
-                marker={"size": size, "color": COLOURS[i % len(COLOURS)], "opacity": 0.8},
-                hovertemplate=f"<b>{escape(name)}</b><br>{escape(card(metric)['label'])}: %{{y:.4f}}<br>{COST_AXES[across]}: %{{x:.4g}}<extra></extra>",
-            )
-        )  # fmt: skip
-    axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "automargin": True}
-    drawn.update_layout(
-        xaxis={**axis, "title": COST_AXES[across], "rangemode": "tozero"}, yaxis={**axis, "title": card(metric)["label"]},
-        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": INK, "size": 13}, height=420,
-        margin={"l": 60, "r": 20, "t": 30, "b": 55}, showlegend=False,
-    )  # fmt: skip
-    return drawn
-
-
-def costs(report: Mapping[str, Any]) -> dict[str, float | None]:
-    """What a question cost on average when it was really asked, not what memory saved; None where it is not known."""
-    mean = {name: value["value"] for name, value in report.get("metrics", {}).items()}
-    read, written = mean.get("prompt_tokens"), mean.get("completion_tokens")
-    return {
-        "seconds_per_question": mean.get("seconds"),
-        "tokens_per_question": None if read is None or written is None else read + written,
-        "completion_tokens_per_question": written,
-    }
+# files
 
 
 def csv_link(name: str, rows: Sequence[Sequence[Any]]) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 
 from rallebench.bench import cost_text as text
 from rallebench.bench.cost import Prices, total
+from rallebench.bench.run_cost import recorded
 from rallebench.gui.views import note
 from rallebench.metrics import card
+from rallebench.metrics.recorded import IMPORTED
 from rallebench.types import Episode, Generate, Step
 
 MONEY = "US dollars: prompt and completion tokens times the model's prices per million tokens, as recorded with the run."
@@ -96,6 +98,8 @@ def run_cells(cost: Mapping[str, Any] | None) -> list[str]:
     """Tokens per question and dollars in all; '' where a report is of an earlier version."""
     if not cost:
         return ["", ""]
+    if not recorded(cost):
+        return [text.UNKNOWN, text.UNKNOWN]
     if not cost["total"]["model_calls"]:
         return ["–", "–"]
     read, written = (cost["per_question"][name]["mean"] for name in ("prompt_tokens", "completion_tokens"))
@@ -104,6 +108,8 @@ def run_cells(cost: Mapping[str, Any] | None) -> list[str]:
 
 def question_cells(episode: Episode) -> list[str]:
     """Seconds and tokens of a question, as when it was really asked."""
+    if episode.workflow == IMPORTED:
+        return [text.UNKNOWN, text.UNKNOWN]
     spent = total(episode.steps, {}, failed_seconds=episode.failed_seconds)
     if not spent["model_calls"]:
         return [text.plain(spent["seconds"]), "–"]
@@ -124,6 +130,8 @@ def report(cost: Mapping[str, Any]) -> str:
     """The cost section of a run's report: in all, per question, per action, and what is not known."""
     if not cost["total"]["questions"]:
         return ""
+    if not recorded(cost):
+        return _heading("Cost: unknown") + note("The predictions were imported; they do not say what they cost.")
     return (
         _heading("Cost in all")
         + _totals(cost)

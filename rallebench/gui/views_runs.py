@@ -10,6 +10,7 @@ from typing import Any
 from rallebench.analysis.references import CEILING, COLUMNS, Beside
 from rallebench.analysis.waterfall import SHORT, Waterfall
 from rallebench.bench import cost_text
+from rallebench.bench.run_cost import recorded
 from rallebench.bench.score import cost_of, examples_of, score_episode
 from rallebench.bench.statistics import Mean
 from rallebench.bench.store import RunFolder
@@ -162,8 +163,8 @@ def _summary(report: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
         f"{report['n_done'] - report['n_errors']} of {report['n']} questions answered",
         f"{report['n_errors']} failed",
         f"{per_question:.3f} s per question" if per_question is not None else "",
-        f"{report['steps_from_memory']} of {report['steps']} steps from memory",
-        *(_spent(cost["total"]) if cost else ()),
+        f"{report['steps_from_memory']} of {report['steps']} steps from memory" if not cost or recorded(cost) else "",
+        *(_spent(cost["total"]) if cost and recorded(cost) else ["cost unknown"] if cost else ()),
     ]
     badges = "".join(
         badge(fact, "bad" if fact.endswith("failed") and not fact.startswith("0") else "")
@@ -244,7 +245,7 @@ def _run_row(run: RunFolder) -> list[Any]:
     return [
         run.name, state["state"], f"{state['done']} / {state['total']}", state["errors"],
         shown("em"), shown("f1"), shown("KILT-em"), shown("Rprec"), shown("recall@5"),
-        "" if seconds is None else f"{seconds:.3f}", *views_cost.run_cells(report.get("cost")), run.spec()["spec"]["dataset"], made,
+        ("unknown" if report else "") if seconds is None else f"{seconds:.3f}", *views_cost.run_cells(report.get("cost")), run.spec()["spec"]["dataset"], made,
     ]  # fmt: skip
 
 

@@ -12,14 +12,25 @@ from rallebench.gui.views_compare import csv_link
 from rallebench.gui.views_runs import number
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 from rallebench.metrics import card
-from rallebench.sweeps.running import Ended, Swept, Working
+from rallebench.prepared import Costs
+from rallebench.sweeps import Cell
+from rallebench.sweeps.results import Swept
+from rallebench.sweeps.running import Counted, Ended, Working
+
+
+def plan(found: Sequence[Cell], costs: Any) -> str:
+    """What a sweep would run; ``costs``: what its indexes take, None where none is varied."""
+    names = ", ".join(cell.label for cell in found)
+    said = f" {costs.sentence}" if isinstance(costs, Costs) else ""
+    return note(f"{len(found)} variant{'s' * (len(found) != 1)}, in this order: {names}.{said}", "good")
 
 
 def going_on(name: str, said: Sequence[Any], stopping: bool) -> str:
     """How far a sweep is: what ended, and the variant that runs now."""
     ended = [piece for piece in said if isinstance(piece, Ended)]
     now = next((piece for piece in reversed(said) if isinstance(piece, Working)), None)
-    lines = "".join(_ended(piece) for piece in ended)
+    counted = "".join(note(piece.costs.sentence) for piece in said if isinstance(piece, Counted))
+    lines = counted + "".join(_ended(piece) for piece in ended)
     if now is None:
         return f'<div class="rb-label"><b>{escape(name)}</b> {badge("starting", "page")}</div>{lines}'
     share = (len(ended) + (now.done / now.questions if now.questions else 0.0)) / now.total

@@ -36,6 +36,7 @@ class LLM(Protocol):
     * ``handover: int | None`` (None): how many requests it is best handed at once;
     * ``prices`` (None): US dollars for a million tokens, ``{"prompt": …, "completion": …}``;
     * ``close()``: give memory and connections back; called once, nothing is asked afterwards;
+    * ``calls_tools: bool`` (False): whether it can be offered tools, and calls them;
     * ``about: str`` (""): one line for people, which may change while it works.
     """
 

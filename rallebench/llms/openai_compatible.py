@@ -37,6 +37,8 @@ class OpenAICompatible:
     room. ``prices``: US dollars per million tokens of ``prompt`` and ``completion``, None if not set.
     """
 
+    calls_tools = True
+
     def __init__(self, name: str, settings: Settings, key: str) -> None:
         self.name = name
         self.settings = settings

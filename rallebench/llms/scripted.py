@@ -53,6 +53,7 @@ class Scripted:
     """
 
     temperature = 0.0
+    calls_tools = True
 
     def __init__(
         self,

@@ -67,6 +67,7 @@ class TransformersLLM:
         self._encoder_decoder = bool(self._model.config.is_encoder_decoder)
         self._prompter: Prompter | None = Prompter(name, settings, self._tokenizer, self._model.config)
         self.context_window = self._prompter.window
+        self.calls_tools = self._prompter.calls_tools
         self._pad, self._ends = set_token_rules(self._model, self._tokenizer)
         self._lock = threading.Lock()
         self._closed = threading.Event()

@@ -27,6 +27,16 @@ def bleu_corpus(pairs: Pairs, option: str = "") -> float | None:
     return _corpus(_bleu(), rows)
 
 
+def bleu_counts(pairs: Pairs, option: str = "") -> tuple[list[list[int]], Callable[[list[int]], float]]:
+    """What corpus BLEU counts in each answer, and the figure of a sum of such counts: for resampling questions."""
+    return _counts(_bleu(), [_tokenized(answer_of(episode), gold.answers, option) for episode, gold in pairs])
+
+
+def chrf_counts(pairs: Pairs, option: str = "") -> tuple[list[list[int]], Callable[[list[int]], float]]:
+    """What corpus chrF counts in each answer, and the figure of a sum of such counts: for resampling questions."""
+    return _counts(_chrf(), [(answer_of(episode), list(gold.answers)) for episode, gold in pairs])
+
+
 def chrf_corpus(pairs: Pairs, option: str = "") -> float | None:
     """Corpus chrF of all answers, each against all its accepted answers; None without a pair that has one."""
     rows = [(answer_of(episode), list(gold.answers)) for episode, gold in pairs if gold.answers]
@@ -42,6 +52,7 @@ def chrf_corpus(pairs: Pairs, option: str = "") -> float | None:
     range=(0, 1),
     check=check_tokenizer,
     over_all=bleu_corpus,
+    over_all_counts=bleu_counts,
 )
 def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """Sentence BLEU of the answer against all accepted answers at once: 1- to 4-grams with brevity penalty.
@@ -72,6 +83,7 @@ def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
     unit="fraction",
     range=(0, 1),
     over_all=chrf_corpus,
+    over_all_counts=chrf_counts,
 )
 def chrf(episode: Episode, gold: Gold) -> float | None:
     """F-score of the 1- to 6-grams of characters with the best-fitting accepted answer, recall weighing double.
@@ -98,9 +110,20 @@ def _fraction(score: Any) -> float:
 def _corpus(measure: Any, rows: Sequence[tuple[str, list[str]]]) -> float | None:
     if not rows:
         return None
+    return _fraction(measure.corpus_score([said for said, _ in rows], _streams(rows)))
+
+
+def _counts(
+    measure: Any, rows: Sequence[tuple[str, list[str]]]
+) -> tuple[list[list[int]], Callable[[list[int]], float]]:
+    # As sacrebleu's own significance tests do it: its counts of one text add up over texts.
+    counts = measure._extract_corpus_statistics([said for said, _ in rows], _streams(rows))
+    return counts, lambda total: _fraction(measure._compute_score_from_stats(total))
+
+
+def _streams(rows: Sequence[tuple[str, list[str]]]) -> list[list[str | None]]:
     width = max(len(wanted) for _, wanted in rows)
-    streams = [[wanted[i] if i < len(wanted) else None for _, wanted in rows] for i in range(width)]
-    return _fraction(measure.corpus_score([said for said, _ in rows], streams))
+    return [[wanted[i] if i < len(wanted) else None for _, wanted in rows] for i in range(width)]
 
 
 def _tokenized(said: str, wanted: Sequence[str], option: str) -> tuple[str, list[str]]:

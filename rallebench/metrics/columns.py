@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.metrics import OpenEncoder, Pairs, metric, read_card
+from rallebench.metrics.recorded import unrecorded
 from rallebench.registry import Entry
 from rallebench.types import Episode, Gold
 
@@ -37,7 +38,10 @@ def columns(
     entries = list({entry.name: entry for entry in map(metric, names)}.values())
     singly = [entry for entry in entries if "batch" not in entry.traits]
     # Question by question: the metrics of one answer share what they make of its text.
-    rows = [[None if episode.error else e.value(episode, gold) for e in singly] for episode, gold in pairs]
+    rows = [
+        [None if episode.error or unrecorded(episode, e) else e.value(episode, gold) for e in singly]
+        for episode, gold in pairs
+    ]
     values: dict[str, list[float | None]] = {e.name: [row[i] for row in rows] for i, e in enumerate(singly)}
     for entry in entries:
         if "batch" in entry.traits:
@@ -49,13 +53,15 @@ def why_not_scored(name: str, episode: Episode, gold: Gold) -> str:
     """Why a question has no value under a metric: it failed, its gold lacks something, or the card's reason."""
     if episode.error:
         return episode.error
+    if said := unrecorded(episode, metric(name)):
+        return said
     card = read_card(name)
     missing = [part for part in card.needs.split("+") if part and not getattr(gold, part)]
     return f"no gold {' or '.join(missing)}" if missing else f"not scored: {card.not_scored}"
 
 
 def _batch(entry: Entry[Any], pairs: Pairs, encoders: OpenEncoder | None) -> list[float | None]:
-    asked = [number for number, (episode, _) in enumerate(pairs) if not episode.error]
+    asked = [number for number, (episode, _) in enumerate(pairs) if not (episode.error or unrecorded(episode, entry))]
     found: list[float | None] = [None] * len(pairs)
     scored = entry.traits["batch"]([pairs[n] for n in asked], entry.traits.get("chosen", ""), encoders)
     if len(scored) != len(asked):

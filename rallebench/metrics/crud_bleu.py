@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from rallebench.metrics import METRICS
@@ -25,10 +26,19 @@ def ngram_precision(said: str, wanted: str, order: int) -> float:
     return sum((left & right).values()) / total if total else 0.0
 
 
+def precisions(said: str, wanted: str) -> tuple[float, ...]:
+    """The precisions of all orders, 1 to 4."""
+    return tuple(ngram_precision(said, wanted, order) for order in range(1, ORDERS + 1))
+
+
+def unpenalised(found: Sequence[float]) -> float:
+    """The geometric mean of precisions; 0.0 if one of them is 0."""
+    return math.exp(sum(map(math.log, found)) / len(found)) if min(found) > 0 else 0.0
+
+
 def bleu_average(said: str, wanted: str) -> float:
     """The geometric mean of the four precisions; 0.0 if one of them is 0."""
-    found = [ngram_precision(said, wanted, order) for order in range(1, ORDERS + 1)]
-    return math.exp(sum(map(math.log, found)) / ORDERS) if min(found) > 0 else 0.0
+    return unpenalised(precisions(said, wanted))
 
 
 def _ngrams(tokens: tuple[str, ...], order: int) -> Counter[tuple[str, ...]]:

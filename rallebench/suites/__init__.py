@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rallebench.bench.statistics import Mean
 from rallebench.parameters import Setting, checked
+from rallebench.prepared import Described
 from rallebench.registry import Registry
 from rallebench.types import Episode, Example, Flow, Question
 from rallebench.workspace import Workspace
@@ -47,6 +49,12 @@ class Part:
     an answer beside the questions' ids (JSON-able; models and indexes are fingerprinted by the runner).
     ``llms``, ``retrievers``, ``tools``: what the flow asks. ``metrics``: what ``score`` gives → its definition, in the order of a
     table.
+
+    A chain's part has the chain in ``settings["chain"]``, as it is saved, and ``settings["dataset_sha256"]``; its ``workflow`` is
+    ``chain``. With ``scored_by``, the metrics by which its run is scored besides, and the ``dataset_file`` it is then a run
+    as a benchmark makes one: its waterfall, its reference lines and its questions can be opened.
+
+    ``keep``: called when the run has ended, before the suite goes on; writes what other suites of the workspace shall find.
     """
 
     label: str
@@ -60,13 +68,16 @@ class Part:
     llms: tuple[str, ...] = ()
     retrievers: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    scored_by: tuple[str, ...] = ()
+    dataset_file: str = ""
+    keep: Callable[[Answered], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A part whose run has ended. ``episodes``: those that did not fail, by question id, in the order asked;
     ``values``: metric → question id → value, over them. ``n`` questions were asked, ``n_errors`` failed.
-    ``warning``: a sentence on what went wrong besides, '' if nothing did."""
+    ``warning``: a sentence on what went wrong besides, '' if nothing did. ``memory``: model or index → bytes it took to load."""
 
     part: Part
     run: str
@@ -77,6 +88,7 @@ class Answered:
     n_errors: int
     seconds: float = 0.0
     warning: str = ""
+    memory: Mapping[str, int] = field(default_factory=dict)
 
     def mean(self, metric: str) -> float | None:
         """A metric's mean over the questions that it scores; None where it scores none."""
@@ -110,20 +122,56 @@ class Plot:
 @dataclass(frozen=True, slots=True)
 class Made:
     """What a suite ends with. ``report``: JSON-able, its own words. ``notes``: sentences that a reader of the
-    numbers must know. ``files``: path below the suite's folder → text. ``tables``, ``plots``: as they are to be shown."""
+    numbers must know. ``files``: path below the suite's folder → text. ``to_fill_in``: the same for files that a person edits;
+    they are written only where there is none. ``tables``, ``plots``: as they are to be shown."""
 
     report: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    to_fill_in: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Yielded by a suite whose later parts search an index of a certain making: it is found or built, and the suite is sent
+    an ``Indexed``. ``label``: what it is, for the reader."""
+
+    label: str
+    wanted: Described
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The workspace's index ``name`` is what was wanted. ``built``: for this; ``encoded``: passages encoded for it."""
+
+    name: str
+    built: bool = False
+    encoded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Yielded by a suite that asks these models and retrievers no more: what it had loaded of them is let go. It is sent None."""
+
+    names: tuple[str, ...]
+
+
 Parts = Generator[Part, Answered, Made]
-Suite = Callable[[Asked], Parts]
+Suite = Callable[[Asked], Generator["Part | Index | Release", Any, Made]]
+"""What fails while a piece is performed is thrown into the suite where it was yielded: one that catches it goes on without."""
 
 SUITES: Registry[Suite] = Registry("suite", "rallebench.suites")
-"""Traits: ``settings``, name → Setting; ``needs_llm``, whether it cannot do without a model (default true)."""
+"""Traits: ``settings``, name → Setting; ``needs_llm``, whether it cannot do without a model (default true);
+``named_by``, settings that stand in the default name of its runs."""
+
+
+Scorer = Callable[[Path, "Path | None"], "dict[str, Any]"]
+"""(file of predictions, file of gold or None) → JSON-able. Raises UsageError, BadFileError."""
+
+SCORERS: Registry[Scorer] = Registry("form of predictions", "rallebench.suites")
+"""``score --suite NAME``: predictions of another program, in the form in which the benchmark's own code writes them."""
 
 
 def settings_of(name: str, given: Mapping[str, str]) -> dict[str, Any]:

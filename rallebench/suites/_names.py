@@ -1,10 +1,15 @@
-"""How a suite and its runs are called if nobody says."""
+"""How a suite, its runs and what they load are called."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench.suites import SUITES, Part
+from rallebench.types import Action, Chain
 
 LONGEST_NAME, LONGEST_RUN = 60, 90
 
@@ -26,6 +31,27 @@ def default_name(suite: str, words: Sequence[str], limit: int | None) -> str:
     """
     many = [] if limit is None else [f"first {limit}"]
     return _folder_name(" ".join(filter(None, [suite, *words, *many])), LONGEST_NAME)
+
+
+def name_of(suite: str, llm: str, settings: Mapping[str, Any], limit: int | None) -> str:
+    """The default name of a request, from the model, those settings that most suites have, and those of the suite's
+    trait ``named_by``.
+
+    >>> name_of("rgb-noise", "my-llm", {"data": "/data/rgb", "language": "auto", "set": "en_fact"}, None)
+    'rgb-noise en_fact my-llm'
+    """
+    named = str(settings.get("set") or Path(str(settings.get("data", ""))).name.split(".json")[0])
+    language = str(settings.get("language", "")).replace("auto", "")
+    own = SUITES.entry(suite).traits.get("named_by", ())
+    told = [re.sub(r"[^,=]*[/\\]|\.jsonl?(\.gz)?\b", "", str(settings[key])) for key in own if settings.get(key)]
+    return default_name(suite, [language, named, *told, llm], limit)
+
+
+def named_backends(part: Part) -> Chain:
+    """What a part is to have loaded, in the form in which a workbench is asked to load."""
+    llms = (Action("generate", "-", target=llm) for llm in dict.fromkeys(part.llms))
+    retrievers = (Action("retrieve", "-", target=name) for name in dict.fromkeys(part.retrievers))
+    return Chain(part.workflow, (*llms, *retrievers))
 
 
 def _folder_name(whole: str, most: int) -> str:

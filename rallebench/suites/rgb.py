@@ -6,22 +6,22 @@ as RGB's script does where that differs from its paper or from good sense; RGB's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rallebench.errors import UsageError
 from rallebench.parameters import Setting
-from rallebench.suites import SUITES, Answered, Asked, Made, Parts
-from rallebench.suites._rgb import documents
+from rallebench.suites import SUITES, Answered, Asked, Made, Parts, Plot, Table
+from rallebench.suites._rgb import documents, tables
 from rallebench.suites._rgb.definitions import named
 from rallebench.suites._rgb.documents import Documents
 from rallebench.suites._rgb.judged import judge_of, judged_part, said_of, unparsed
+from rallebench.suites._rgb.labels import FILE, counted, read_labels, to_fill_in, wrong_answers
 from rallebench.suites._rgb.notes import notes_of
 from rallebench.suites._rgb.records import Record
+from rallebench.suites._rgb.tables import KNOWS
 from rallebench.suites._rgb.testing import Request, Test, files_of, make_test, part_of, request_of
-
-KNOWS = 0.7
-"""Error detection is reported for models that know more than this share of the answers without documents."""
 
 SETTINGS = {
     "data": Setting(str, "", about="folder of RGB's files, or one of them"),
@@ -37,25 +37,28 @@ SETTINGS = {
     "reuse": Setting(str, "", about="folder with RGB's result-en, result-zh: answers there are not asked again"),
 }
 JUDGE = {"judge": Setting(str, "", about="a language model that judges the answers as well")}
+LABELS = {"labels": Setting(str, "", about="errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part")}
 BASE = ("{language}_refine", "{language}", "{language}_fact")
 FACT = ("{language}_fact",)
 
 
-@SUITES.register("rgb-noise", settings={**SETTINGS, "noise": Setting(str, "0,0.2,0.4,0.6,0.8", about="shares of noise")})
+@SUITES.register(
+    "rgb-noise", settings={**SETTINGS, **LABELS, "noise": Setting(str, "0,0.2,0.4,0.6,0.8", about="shares of noise")}
+)
 def noise(asked: Asked) -> Parts:
     """RGB, noise robustness: right answers while ever more documents are beside the point."""
     request = request_of(asked, BASE, _base)
     _refuse_groups(request)
-    return (yield from _over_noise(request))
+    return (yield from _over_noise(request, "noise"))
 
 
-@SUITES.register("rgb-integration", settings={**SETTINGS, "noise": Setting(str, "0,0.2,0.4", about="shares of noise")})
+@SUITES.register("rgb-integration", settings={**SETTINGS, **LABELS, "noise": Setting(str, "0,0.2,0.4", about="shares of noise")})
 def integration(asked: Asked) -> Parts:
     """RGB, information integration: answers whose parts stand in different documents."""
     request = request_of(asked, ("{language}_int",), _integration)
     if not any(record.grouped for record in request.records.records):
         raise UsageError(f"{request.records.path} does not group its positives by parts of the question; rgb-noise takes it.")
-    return (yield from _over_noise(request))
+    return (yield from _over_noise(request, "integration"))
 
 
 @SUITES.register("rgb-rejection", settings={**SETTINGS, **JUDGE})
@@ -69,12 +72,13 @@ def rejection(asked: Asked) -> Parts:
     answered = yield part_of(test, "noise=1")
     headline = "all_rate" if request.original else "rejection_rate"
     report: dict[str, Any] = {"headline": headline}
-    notes = notes_of([test], [answered])
+    notes, judged = notes_of([test], [answered]), None
     if judge is not None and answered.episodes:
         judged = yield judged_part(test, answered, judge)
         report |= unparsed(judged)
         notes += said_of(judged, request)
-    return _made(report, notes, {"noise=1": (test, answered)})
+    table, plot = tables.rejection(test, answered, judged)
+    return _made(report, notes, {"noise=1": (test, answered)}, [table], [plot])
 
 
 @SUITES.register(
@@ -106,11 +110,13 @@ def counterfactual(asked: Asked) -> Parts:
     notes = notes_of([alone, shown], [without, answered])
     if not reported:
         notes += (f"RGB reports this test only for models that answer more than {KNOWS:.0%} without documents; here it is {known or 0:.1%}.",)  # fmt: skip
+    judged = None
     if judge is not None and answered.episodes:
         judged = yield judged_part(shown, answered, judge)
         report |= unparsed(judged)
         notes += said_of(judged, request)
-    return _made(report, notes, {"without documents": (alone, without), label: (shown, answered)})
+    table, plot = tables.counterfactual(without, shown, answered, judged)
+    return _made(report, notes, {"without documents": (alone, without), label: (shown, answered)}, [table], [plot])
 
 
 def _base(record: Record, number: int, noise: float, correct: float, original: bool) -> Documents:
@@ -125,15 +131,25 @@ def _counterfactual(record: Record, number: int, noise: float, correct: float, o
     return documents.counterfactual(record, number, noise, correct, original=original)
 
 
-def _over_noise(request: Request) -> Parts:
+def _over_noise(request: Request, test_name: str) -> Parts:
     ratios = _ratios(request.asked.settings["noise"])
+    given = request.asked.settings["labels"]
+    labels = read_labels(Path(given).expanduser()) if given else {}
     tests = {f"noise={ratio:g}": make_test(request, ratio) for ratio in ratios}
     done: dict[str, tuple[Test, Answered]] = {}
     for label, test in tests.items():
         answered = yield part_of(test, label)
         done[label] = (test, answered)
     notes = notes_of(list(tests.values()), [answered for _, answered in done.values()])
-    return _made({"headline": "all_rate"}, notes, done)
+    table, plot = tables.over_noise(done, test_name)
+    shown, wrong = [table], wrong_answers(done)
+    if given:
+        errors, said = counted(test_name, labels, wrong)
+        shown.append(errors)
+        notes += (said,) * bool(said)
+    elif wrong:
+        notes += (f"To tell errors apart by hand, fill in the column category of {FILE} and give it with --set labels=FILE.",)
+    return _made({"headline": "all_rate", "wrong": len(wrong)}, notes, done, shown, [plot], to_fill_in(wrong))
 
 
 def _ratios(text: str) -> list[float]:
@@ -156,7 +172,14 @@ def _refuse_groups(request: Request) -> None:
         raise UsageError(f"{request.records.path} groups its positives by parts of the question; rgb-integration takes it.")
 
 
-def _made(report: Mapping[str, Any], notes: tuple[str, ...], done: Mapping[str, tuple[Test, Answered]]) -> Made:
+def _made(
+    report: Mapping[str, Any],
+    notes: tuple[str, ...],
+    done: Mapping[str, tuple[Test, Answered]],
+    shown: Sequence[Table],
+    plots: Sequence[Plot],
+    to_fill: Mapping[str, str] | None = None,
+) -> Made:
     request = next(iter(done.values()))[0].request
     written: dict[str, str] = {}
     for test, answered in done.values():
@@ -172,4 +195,4 @@ def _made(report: Mapping[str, Any], notes: tuple[str, ...], done: Mapping[str, 
             for label, (test, _) in done.items()
         },
     }
-    return Made({**about, **report}, notes, written)
+    return Made({**about, **report}, notes, written, to_fill or {}, tuple(shown), tuple(plots))

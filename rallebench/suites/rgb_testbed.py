@@ -1,6 +1,7 @@
 """A testbed of one's own: RGB's records from a question set and an index (section 2.2 of arXiv:2309.01431).
 
-The index's passages are the documents; RGB cut its pages into at most 300 tokens and kept the 30 best.
+The index's passages are the documents; RGB cut its pages into at most 300 tokens and kept the 30 best. The questions are
+those of a set, or a language model writes one from each of some articles, as RGB had them written from the news.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rallebench.errors import UsageError
 from rallebench.parameters import Setting
 from rallebench.sources import Source
 from rallebench.suites import SUITES, Asked, Made, Part, Parts, Values
-from rallebench.suites._rgb import scoring, testbed
+from rallebench.suites._rgb import scoring, testbed, writing
 from rallebench.suites._rgb.records import Required, read_records, required_of
 from rallebench.suites._rgb.testbed import Row, Sorted
 from rallebench.types import Episode, Example, Flow, Gold, Outcome, Question, Retrieve
@@ -31,10 +32,15 @@ METRICS = {
 @SUITES.register(
     "rgb-testbed",
     needs_llm=False,
+    named_by=("articles",),
     settings={
         "data": Setting(str, "", about="question set: a name, a file in KILT's form, or in RGB's"),
+        "articles": Setting(str, "", about="instead: a corpus, of whose articles --llm writes a question each"),
+        "parts": Setting(int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"),
+        "prompts": Setting(str, "", about="with articles: a folder with prompts of your own, named as in prompts/suites/rgb"),
         "index": Setting(str, "", about="the retriever whose passages become documents"),
         "k": Setting(int, 30, 1, 1000, about="passages per question"),
+        "positives": Setting(int, 1, 1, 1000, about="fewest positives of a record; with fewer than documents, shares of noise mean little"),
         "language": Setting(str, "en", choices=("en", "zh"), about="how the files are named"),
         "known": Setting(str, "", about="run 'without documents': false copies only of what it answered right"),
     },
@@ -42,16 +48,22 @@ METRICS = {
 def testbed_of_ones_own(asked: Asked) -> Parts:
     """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
     s = asked.settings
-    if not s["data"] or not s["index"]:
-        raise UsageError("A testbed needs a question set and an index: --set data=FILE --set index=NAME.")
-    name, path = asked.workspace.dataset(s["data"])
-    found_there = _questions(path)
-    answerable = [question for question in found_there if question.required]
-    unanswered, questions = len(found_there) - len(answerable), answerable[: asked.limit]
-    if not questions:
-        raise UsageError(f"No question of {path} has an answer, so no document can be told from another.")
+    if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
+        raise UsageError("A testbed needs a question set and an index: --set data=FILE (or articles=CORPUS) --set index=NAME.")
     if s["index"] not in asked.workspace.retrievers():
         asked.workspace.retriever(s["index"])  # a combination written out, or the sentence that says it is none
+    written: dict[str, str] = {}
+    counted: dict[str, int] = {}
+    if s["articles"]:
+        made_up = yield from writing.questions_of(asked)
+        name, questions, written, counted, unanswered = made_up.name, made_up.questions, made_up.files, made_up.counts, 0
+    else:
+        name, path = asked.workspace.dataset(s["data"])
+        found_there = _questions(path)
+        answerable = [question for question in found_there if question.required]
+        unanswered, questions = len(found_there) - len(answerable), answerable[: asked.limit]
+        if not questions:
+            raise UsageError(f"No question of {path} has an answer, so no document can be told from another.")
     known = _known(asked, questions)
     examples = tuple(_example(question) for question in questions)
     required = {question.id: question.required for question in questions}
@@ -70,14 +82,15 @@ def testbed_of_ones_own(asked: Asked) -> Parts:
     )  # fmt: skip
     fakes = testbed.fakes_of(questions)
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
-    counts = dict.fromkeys(("without_positives", "without_negatives", "without_false_answer", "not_known"), 0)
+    counts = dict.fromkeys(("without_positives", "too_few_positives", "without_negatives", "without_false_answer", "not_known"), 0)
     for question in questions:
         if question.id not in answered.episodes:
             continue
         found = _sorted(question.required, answered.episodes[question.id])
         counts["without_negatives"] += not found.negative
-        if not found.complete:
-            counts["without_positives"] += 1
+        enough = sum(map(len, found.groups)) >= s["positives"]
+        if not found.complete or not enough:
+            counts["too_few_positives" if found.complete else "without_positives"] += 1
             continue
         several = len(question.required) > 1
         sets["_int" if several else ""].append(testbed.row_of(question, found))
@@ -89,9 +102,10 @@ def testbed_of_ones_own(asked: Asked) -> Parts:
             sets["_fact"].append(testbed.false_row(question, found, fakes[question.id]))
         else:
             counts["without_false_answer"] += 1
-    written = {f"{s['language']}{kind}.jsonl": _lines(rows) for kind, rows in sets.items() if rows}
+    written |= {f"{s['language']}{kind}.jsonl": _lines(rows) for kind, rows in sets.items() if rows}
     made = {f"{s['language']}{kind}": len(rows) for kind, rows in sets.items()}
-    return Made({"questions": len(questions), "unanswered": unanswered, "records": made, **counts}, _notes(counts, unanswered), written)
+    notes = (*writing.notes_of(counted), *_notes(counts, unanswered))
+    return Made({"questions": len(questions), "unanswered": unanswered, "records": made, **counted, **counts}, notes, written)
 
 
 def _questions(path: Path) -> Sequence[testbed.Asked]:
@@ -142,6 +156,7 @@ def _lines(rows: Sequence[Row]) -> str:
 SENTENCES: Mapping[str, str] = {
     "unanswered": "have no answer and were left out",
     "without_positives": "have no document for an answer and were left out",
+    "too_few_positives": "have fewer positives than were asked for and were left out",
     "without_negatives": "have no document without the answer",
     "without_false_answer": "have no false copies: no other answer looks like theirs",
     "not_known": "have no false copies: the model does not know them",

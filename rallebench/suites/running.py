@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,19 @@ from rallebench.bench.ralle_files import write_ralle_files
 from rallebench.bench.runner import work
 from rallebench.bench.score import score_run
 from rallebench.bench.statistics import means
-from rallebench.bench.store import REPORT, SCORES, RunFolder, checked_run_name
+from rallebench.bench.store import REPORT, SCORES, RunFolder
 from rallebench.benchmark import PACKAGES
-from rallebench.errors import StoppedError, UsageError
+from rallebench.catalog import chain_from_json
+from rallebench.chain.ralle import experiment_to_json
+from rallebench.errors import MismatchError, RalleError, StoppedError, UsageError
 from rallebench.files import write_json, write_text
 from rallebench.indexing import versions
-from rallebench.suites import SUITES, Answered, Asked, Made, Part, Values
-from rallebench.suites._names import run_name
-from rallebench.types import Action, Chain, Episode, RunSpec
+from rallebench.prepared import Prepared, prepare
+from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Made, Part, Release, Values, kept, tracked
+from rallebench.suites._names import named_backends, run_name
+from rallebench.suites._rehearsing import fixed
+from rallebench.suites.planning import checked
+from rallebench.types import Episode, RunSpec
 from rallebench.workbench import Workbench
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
@@ -52,7 +57,8 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The whole suite. ``folder`` holds its report and the files it made."""
+    """The whole suite. ``folder`` holds its report and the files it made. ``warning``: why MLflow does not show it as one,
+    '' if it does."""
 
     suite: str
     name: str
@@ -60,6 +66,7 @@ class Finished:
     parts: tuple[Answered, ...]
     made: Made
     files: tuple[str, ...]
+    warning: str = ""
 
 
 def run_suite(
@@ -77,24 +84,41 @@ def run_suite(
     Parts that a run of the same name and settings has completed are not asked again. Raises RalleError;
     UsageError comes before anything is written, unless a run of that name was made with other settings.
     """
-    if SUITES.entry(suite).traits.get("needs_llm", True) and not asked.llm:
-        raise UsageError(f"The suite {suite!r} needs a language model; name one with --llm.")
     if batch_size < 1:
         raise UsageError(f"--batch-size is {batch_size}; it must be at least 1.")
-    name = checked_run_name(name)
+    name = checked(suite, asked, name)
+    kept.refuse_another(workbench.workspace, suite, name)
     parts = SUITES[suite](asked)
     ended: list[Answered] = []
+    begun = False
+    before = {line.name for line in workbench.status()}
     try:
         part = next(parts)
         while True:
-            answered = None
-            for stage in _perform(workbench, part, asked, name, batch_size, max_errors, track):
-                if isinstance(stage, Ended):
-                    answered = stage.answered
-                yield stage
-            assert answered is not None
-            ended.append(answered)
-            part = parts.send(answered)
+            reply: Answered | Indexed | None = None
+            try:
+                if isinstance(part, Release):
+                    _release(workbench, [one for one in part.names if one not in before])
+                elif isinstance(part, Index):
+                    reply = yield from _indexed(workbench, part)
+                else:
+                    for stage in _perform(workbench, part, asked, name, batch_size, max_errors, track):
+                        if not begun and (isinstance(stage, Ended) or stage.total):
+                            begun = True
+                            kept.note(workbench.workspace, suite, name, asked)
+                        if isinstance(stage, Ended):
+                            reply = stage.answered
+                        yield stage
+                    assert isinstance(reply, Answered)
+                    ended.append(reply)
+                    if part.keep is not None:
+                        part.keep(reply)
+            except (StoppedError, MismatchError):
+                raise
+            except RalleError as error:
+                part = parts.throw(error)
+                continue
+            part = parts.send(reply)
     except StopIteration as end:
         made: Made = end.value
     finally:
@@ -102,9 +126,33 @@ def run_suite(
     folder = workbench.workspace.path / "suites" / name
     for path, text in made.files.items():
         write_text(folder / path, text)
-    finished = Finished(suite, name, folder, tuple(ended), made, tuple(str(folder / path) for path in made.files))
-    write_json(folder / "report.json", as_json(finished))
-    yield finished
+    for path, text in made.to_fill_in.items():
+        if not (folder / path).exists():
+            write_text(folder / path, text)
+    written = tuple(str(folder / path) for path in (*made.files, *made.to_fill_in))
+    finished = Finished(suite, name, folder, tuple(ended), made, written)
+    report = {**as_json(finished), "asked": kept.asked_json(asked), "made": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+    write_json(folder / kept.REPORT, report)
+    yield replace(finished, warning=tracked.track(workbench, report)) if track else finished
+
+
+def _indexed(workbench: Workbench, index: Index) -> Generator[Working, None, Indexed]:
+    """Find or build an index."""
+    with closing(prepare(workbench.workspace, index.wanted, workbench.loads.encoders)) as preparing:
+        for piece in preparing:
+            if isinstance(piece, Prepared):
+                return Indexed(piece.name, piece.built, piece.encoded)
+            far = f" {piece.done:,} of {piece.total:,}" if piece.total else ""
+            yield Working(index.label, said=f"{piece.stage}{far}")
+    raise AssertionError("prepare ends with the index")
+
+
+def _release(workbench: Workbench, names: list[str]) -> None:
+    """Let go of what nobody else uses; what cannot be let go now stays."""
+    for one in names:
+        if workbench.is_loaded(one):
+            with suppress(RalleError):
+                workbench.unload(one, told=False)
 
 
 def _perform(
@@ -117,7 +165,7 @@ def _perform(
     track: bool,
 ) -> Iterator[Working | Ended]:
     backends = Backends()
-    for piece in workbench.load_for(_names(part)):
+    for piece in workbench.load_for(named_backends(part)):
         if isinstance(piece, Backends):
             backends = piece
         else:
@@ -132,6 +180,7 @@ def _perform(
     lock = folder.lock()
     try:
         folder.forget_stop()
+        yield Working(part.label, total=len(part.examples))
         before = _complete(folder, part)
         if not before:
             questions = [example.question for example in part.examples]
@@ -148,13 +197,6 @@ def _perform(
         lock.release()
 
 
-def _names(part: Part) -> Chain:
-    """What is to be loaded, in the form in which a workbench is asked to load."""
-    llms = (Action("generate", "-", target=llm) for llm in dict.fromkeys(part.llms))
-    retrievers = (Action("retrieve", "-", target=name) for name in dict.fromkeys(part.retrievers))
-    return Chain(part.workflow, (*llms, *retrievers))
-
-
 def _complete(folder: RunFolder, part: Part) -> bool:
     lines = folder.lines()
     qids = (example.question.qid for example in part.examples)
@@ -166,15 +208,12 @@ def _spec(part: Part, asked: Asked, backends: Backends, batch_size: int) -> dict
     llms = {name: backends.llms[name] for name in part.llms}
     fingerprints = {f"llm {name}": llm.fingerprint for name, llm in llms.items()}
     fingerprints |= {f"retriever {name}": backends.retrievers[name].fingerprint for name in part.retrievers}
-    records = hashlib.sha256()
-    for example in part.examples:
-        records.update(json.dumps(example.record, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    settings = {**part.settings, "backends": fingerprints, "records_sha256": records.hexdigest()}
+    settings = {**fixed(part), "backends": fingerprints}
     spec = RunSpec(part.dataset, part.workflow, settings, COSTS, asked.limit, asked.seed)
     return {
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "fingerprint": spec.fingerprint(),
-        "dataset_file": "",
+        "dataset_file": part.dataset_file,
         "spec": {
             "dataset": spec.dataset,
             "workflow": spec.workflow,
@@ -182,7 +221,7 @@ def _spec(part: Part, asked: Asked, backends: Backends, batch_size: int) -> dict
             "limit": spec.limit,
             "seed": spec.seed,
         },
-        "metrics": list(COSTS),
+        "metrics": list(_scored_by(part)),
         "batch_size": batch_size,
         "prices": prices_of(llms),
         "asks_models": [],
@@ -191,23 +230,34 @@ def _spec(part: Part, asked: Asked, backends: Backends, batch_size: int) -> dict
     }
 
 
+def _scored_by(part: Part) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*part.scored_by, *COSTS)))
+
+
 def _scored(
     folder: RunFolder, part: Part, episodes: Mapping[str, Episode], workbench: Workbench, track: bool
 ) -> Answered:
     """Score what was answered; the suite's own means stand in the report under ``suite``."""
-    report = score_run(folder, COSTS)
+    report = score_run(folder, _scored_by(part))
     good = {e.question.qid: episodes[e.question.qid] for e in part.examples if not episodes[e.question.qid].error}
     rows = {e.question.qid: part.score(e, good[e.question.qid]) for e in part.examples if e.question.qid in good}
     values: dict[str, Values] = {metric: {q: row.get(metric) for q, row in rows.items()} for metric in part.metrics}
     found = means({metric: list(column.values()) for metric, column in values.items()})
-    write_text(folder.path / SCORES, (folder.path / SCORES).read_text(encoding="utf-8") + _score_lines(values))
+    own = {metric: column for metric, column in values.items() if metric not in part.scored_by}
+    write_text(folder.path / SCORES, (folder.path / SCORES).read_text(encoding="utf-8") + _score_lines(own))
     write_json(folder.path / REPORT, {**report, "suite": {name: asdict(mean) for name, mean in found.items()}})
-    write_ralle_files(folder.path, folder.records(), episodes, report, None, None)
+    chain = chain_from_json(part.settings["chain"]) if "chain" in part.settings else None
+    config = experiment_to_json(chain, part.dataset, folder.spec()["spec"]["limit"]) if chain else None
+    write_ralle_files(folder.path, folder.records(), episodes, report, chain, config)
     warning = workbench.track_run(folder) if track else ""
+    named = {*part.llms, *part.retrievers}
+    memory = {line.name: line.ram + line.vram for line in workbench.status() if line.name in named}
     folder.set_state(
         "done", done=report["n_done"], total=report["n"], errors=report["n_errors"], seconds=report["seconds"], message=warning
     )  # fmt: skip
-    return Answered(part, folder.name, good, values, found, report["n"], report["n_errors"], report["seconds"], warning)
+    return Answered(
+        part, folder.name, good, values, found, report["n"], report["n_errors"], report["seconds"], warning, memory
+    )  # fmt: skip
 
 
 def _score_lines(values: Mapping[str, Values]) -> str:

@@ -5,26 +5,37 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rallebench.benchmark import with_overrides
 from rallebench.chain.ralle import override
 from rallebench.errors import UsageError
+from rallebench.registry import unknown
 from rallebench.sweeps._labels import label_of
 from rallebench.types import Chain
 
 MOST_CELLS = 64
 WAYS = ("one-factor", "grid")
+INDEX = "index."
+"""How the fields of the index begin that a chain searches."""
+OF_AN_ACTION = ("k", "template", "dialect", "target")
+GENERATION = (
+    "max_tokens", "temperature", "seed", "stop", "system", "top_p", "top_k", "min_p", "repetition_penalty",
+    "frequency_penalty", "presence_penalty", "logit_bias", "response_format", "logprobs", "top_logprobs",
+    "chat_template_kwargs",
+)  # fmt: skip
+"""The generation settings that language models are known to have; a name that none has would change nothing."""
 _FILE = re.compile(r"[^\s{}]*\.[a-z]{1,5}", re.IGNORECASE)
 """What a template never looks like, and the path of one does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A field of the chain and the values that it takes: ``k``, ``retriever``, ``llm``, a generation setting, or
-    ``N.field`` for action N, counted from 1. ``labels``: how each value is called in names and plots."""
+    """A field of the chain and the values that it takes: ``k``, ``retriever``, ``llm``, a generation setting,
+    ``N.field`` for action N, counted from 1, or ``index.field`` of the index that is searched. ``labels``: how each
+    value is called in names and plots."""
 
     field: str
     values: tuple[Any, ...]
@@ -33,15 +44,18 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One variant: ``changes``, field → label of its value ({} = the chain as it is), and the chain itself."""
+    """One variant: ``changes``, field → label of its value ({} = the chain as it is), and the chain itself.
+
+    ``index``: what is changed of the index that the chain searches, see ``sweeps.indexing``; {} = nothing."""
 
     changes: Mapping[str, str]
     chain: Chain
+    index: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """What it is called: ``k=5, retriever=mine``."""
-        return ", ".join(f"{field}={label}" for field, label in self.changes.items()) or "base"
+        return ", ".join(f"{name}={label}" for name, label in self.changes.items()) or "base"
 
 
 def factor(text: str, read: Any) -> Factor:
@@ -50,30 +64,30 @@ def factor(text: str, read: Any) -> Factor:
     A comma inside brackets belongs to its value: ``retriever=mine,(rrf:mine,other)``. A value of a template that is
     the path of a file stands for the file's text. Raises UsageError.
     """
-    field, equals, rest = text.partition("=")
-    field = field.strip()
+    name, equals, rest = text.partition("=")
+    name = name.strip()
     parts = [part for part in map(_unwrapped, _split(rest)) if part]
-    if not equals or not field or not parts:
+    if not equals or not name or not parts:
         raise UsageError(f"{text!r} names no field with values; write it as in k=2,4,6.")
     values, labels = [], []
     for part in parts:
         file = Path(part).expanduser()
-        if field.endswith("template") and file.is_file():
+        if name.endswith("template") and file.is_file():
             try:
                 values.append(file.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError) as error:
                 raise UsageError(f"The template {file} cannot be read ({error}).") from None
             labels.append(file.stem)
-        elif field.endswith("template") and _FILE.fullmatch(part):
+        elif name.endswith("template") and _FILE.fullmatch(part):
             raise UsageError(f"There is no template file {part!r} (looked for in {Path.cwd()}); give its whole path.")
         else:
-            values.append(read([f"{field}={part}"])[field])
+            values.append(read([f"{name}={part}"])[name])
             labels.append(part)
     if len(set(parts)) == len(parts) > len(set(labels)):
         labels = parts  # two folders hold a file of the same name
     if len(set(labels)) < len(labels):
-        raise UsageError(f"{field} takes a value twice: {', '.join(labels)}; give each once.")
-    return Factor(field, tuple(values), tuple(labels))
+        raise UsageError(f"{name} takes a value twice: {', '.join(labels)}; give each once.")
+    return Factor(name, tuple(values), tuple(labels))
 
 
 def _split(text: str) -> list[str]:
@@ -114,12 +128,15 @@ def cells(chain: Chain, factors: Sequence[Factor], way: str = "one-factor") -> l
         raise UsageError("A field is varied twice; put all its values into one list.")
     found: list[Cell] = []
     for choice in _choices(factors, way):
-        changed = chain
+        changed, index = chain, {}
         for one, number in choice:
-            changed = changed_by(changed, one.field, one.values[number])
-        if any(cell.chain == changed for cell in found):
+            if one.field.startswith(INDEX):
+                index[one.field.removeprefix(INDEX)] = one.values[number]
+            else:
+                changed = changed_by(changed, one.field, one.values[number])
+        if any((cell.chain, cell.index) == (changed, index) for cell in found):
             continue
-        found.append(Cell({one.field: one.labels[number] for one, number in choice}, changed))
+        found.append(Cell({one.field: one.labels[number] for one, number in choice}, changed, index))
         if len(found) > MOST_CELLS:
             raise UsageError(f"That is more than {MOST_CELLS} variants; vary fewer fields or values.")
     return sorted(found, key=lambda cell: -max((a.k for a in cell.chain.actions if a.kind == "retrieve"), default=0))
@@ -140,6 +157,13 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
         return override(chain, retriever=str(value))
     if field == "llm":
         return override(chain, llm=str(value))
+    name = field.rpartition(".")[2]
+    asked = {setting for action in chain.actions for setting in action.generation}
+    if name not in (*OF_AN_ACTION, *GENERATION, *asked):
+        raise UsageError(
+            f"{field}: " + unknown("field to vary", name, ["retriever", "llm", *OF_AN_ACTION, *GENERATION, f"{INDEX}chunk_size"])
+            + " A setting that only your server knows can be varied once the chain sets it."
+        )
     try:
         return with_overrides(chain, {field: value})
     except UsageError as error:

@@ -13,7 +13,7 @@ from rallebench.workbench import Workbench
 def track(workbench: Workbench, told: Mapping[str, Any], kind: str = "sweep") -> str:
     """Put the runs of a sweep below one MLflow run; '' or one sentence saying why that did not work.
 
-    ``told``: the JSON document of ``running.as_json``, the best variant first.
+    ``told``: the JSON document of ``results.as_json``, the best variant first.
     """
     if not told["variants"]:
         return ""

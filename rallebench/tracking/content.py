@@ -112,7 +112,7 @@ def metrics(report: Mapping[str, Any]) -> dict[str, float]:
     found |= {f"total_{key}": report.get(key) for key in _TOTALS}
     found["sec per query"] = report.get("seconds_per_question")
     found |= cost_metrics(report.get("cost") or {})
-    for name, mean in report.get("metrics", {}).items():
+    for name, mean in {**report.get("metrics", {}), **report.get("suite", {})}.items():
         key = safe_key(name)
         found |= {
             key: mean.get("value"),

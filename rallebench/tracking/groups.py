@@ -23,7 +23,8 @@ _PARENT, _GROUP = "mlflow.parentRunId", "rallebench.group"
 class Group:
     """What a parent run shows. ``best``: the run whose metrics it has, '' = none.
 
-    ``rows``: one per variant, the same keys in each, a table of MLflow's page. ``kind``: ``sweep`` or ``batch``.
+    ``rows``: one per variant, the same keys in each, a table of MLflow's page. ``kind``: ``sweep``, ``batch`` or
+    ``suite``. ``files``: what else is logged with it.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Group:
     best: str = ""
     verdict: str = ""
     rows: Sequence[Mapping[str, Any]] = ()
+    files: Sequence[Path] = ()
 
 
 def log_group(
@@ -97,6 +99,8 @@ def _fill(client: Any, parent: str, group: Group, values: Mapping[str, float]) -
     }
     marks = [RunTag(key, content.cut(content.clean(value), TABLE)) for key, value in tags.items() if value]
     client.log_batch(parent, metrics=metrics, tags=marks)
+    for path in group.files:
+        client.log_artifact(parent, str(path))
     if group.rows:
         columns = list(group.rows[0])
         shown = {"columns": columns, "data": [[row.get(name) for name in columns] for row in group.rows]}

@@ -23,7 +23,10 @@ VERBS: Registry[Callable[[argparse.Namespace], Any]] = Registry("verb", "rallebe
 def workbench_of(args: argparse.Namespace) -> Workbench:
     """The workbench of this call; ``args.ending`` closes it when the verb has ended."""
     tracking_uri = getattr(args, "tracking_uri", None)
-    workbench = Workbench(args.workspace, base_settings=args.base_settings, tracking_uri=tracking_uri)
+    workbench = Workbench(
+        args.workspace, base_settings=args.base_settings, tracking_uri=tracking_uri,
+        allow_python=getattr(args, "allow_python", False),
+    )  # fmt: skip
     args.ending.callback(workbench.close)
     return workbench
 

@@ -17,9 +17,11 @@ from rallebench.chain.ralle import override
 from rallebench.chain.template import render as render_template
 from rallebench.errors import BackendError, BadFileError
 from rallebench.files import read_json
-from rallebench.types import Chain, Episode, Generate, Question, Retrieve, Step
+from rallebench.types import Chain, Episode, Generate, Question, Retrieve, Step, UseTool
 from rallebench.verbs import VERBS, say, settings_flag, workbench_of
+from rallebench.verbs.acting import agent_flags, agent_of
 from rallebench.workbench import Workbench
+from rallebench.workflows import REASONS
 from rallebench.workspace import parse_settings
 
 
@@ -72,15 +74,17 @@ def overridden(chain: Chain, args: argparse.Namespace, *, all_fit: bool = True) 
 
 
 def _ask_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--chain", required=True, metavar="FILE|NAME")
+    parser.add_argument("--chain", metavar="FILE|NAME")
     parser.add_argument("--question", required=True, metavar="Q")
     override_flags(parser)
+    agent_flags(parser)
 
 
 def _ask_plain(value: Mapping[str, Any]) -> str:
     steps = [_step_lines(n, step) for n, step in enumerate(value["steps"], 1)]
     cost = f"Cost: {cost_text.total_line(value['cost'])}"
-    return "\n\n".join([*steps, f"Answer: {value['answer']}", cost])
+    ended = [f"Ended: {value['stop_reason']} ({REASONS.get(value['stop_reason'], '')})"] if "stop_reason" in value else []
+    return "\n\n".join([*steps, f"Answer: {value['answer']}", *ended, cost])
 
 
 def _step_lines(number: int, step: Mapping[str, Any]) -> str:
@@ -90,20 +94,22 @@ def _step_lines(number: int, step: Mapping[str, Any]) -> str:
 
 @VERBS.register(
     "ask",
-    about="run one chain once",
+    about="run one chain or agent once",
     example='rallebench ask --chain starter --question "Who discovered Titan?"',
     order=5,
     flags=_ask_flags,
     plain=_ask_plain,
 )
 def ask(args: argparse.Namespace) -> dict[str, Any]:
-    """Run one chain once."""
+    """Run one chain or agent once."""
     workbench = workbench_of(args)
-    chain = overridden(workbench.workspace.chain(args.chain), args)
+    agent = agent_of(workbench, args)
+    chain = agent.named_backends() if agent else overridden(workbench.workspace.chain(args.chain), args)
     benchmark.check_chain(workbench.workspace, chain)
     _load(workbench, chain)
+    question = Question("ask", args.question)
     episode = None
-    for event in workbench.execute_chain(chain, Question("ask", args.question)):
+    for event in workbench.run_agent(agent, question) if agent else workbench.execute_chain(chain, question):
         if isinstance(event, Episode):
             episode = event
     assert episode is not None
@@ -111,7 +117,8 @@ def ask(args: argparse.Namespace) -> dict[str, Any]:
         raise BackendError(episode.error)
     prices = prices_of(workbench.backends.llms)
     steps = [step_json(step, prices) for step in episode.steps]
-    return {"answer": episode.answer, "steps": steps, "cost": total(episode.steps, prices)}
+    value = {"answer": episode.answer, "steps": steps, "cost": total(episode.steps, prices)}
+    return {**value, "stop_reason": episode.outcome.stop_reason} if agent and episode.outcome else value
 
 
 def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
@@ -128,6 +135,8 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
         if isinstance(request, Retrieve)
         else request.llm
         if isinstance(request, Generate)
+        else request.tool
+        if isinstance(request, UseTool)
         else ""
     )
     value: dict[str, Any] = {

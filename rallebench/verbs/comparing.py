@@ -13,6 +13,7 @@ from rallebench.analysis.waterfall import STAGES
 from rallebench.bench import cost_text
 from rallebench.bench.score import cost_of
 from rallebench.bench.store import RunFolder
+from rallebench.metrics import metric
 from rallebench.verbs import VERBS, say, workbench_of
 
 
@@ -34,10 +35,20 @@ def _plain(value: Mapping[str, Any]) -> str:
             f"difference {value['difference']:+.4f}  [{value['low']:+.4f}, {value['high']:+.4f}]  p = {value['p']:.4f}",
             f"{b} wins {value['wins']}, ties {value['ties']}, loses {value['losses']}",
             f"questions needed to see this difference: {value['needed'] or 'there is none'}",
+            *_over_all(value),
             *([f"flipped: {flipped}"] if flipped else []),
             *cost_text.side_by_side(value["runs"], value["cost"]),
         ]
     )
+
+
+def _over_all(value: Mapping[str, Any]) -> list[str]:
+    """The figures over all answers at once, which are no means, where the metric has such."""
+    if not value["over_all"]:
+        return []
+    a, b = value["over_all"]
+    between = "no interval" if b["difference_low"] is None else f"[{b['difference_low']:+.4f}, {b['difference_high']:+.4f}]"
+    return [f"over all {a['n']} answers at once: {a['value']:.4f} and {b['value']:.4f}, difference {b['difference']:+.4f}  {between}"]
 
 
 def _table(value: Mapping[str, Any]) -> str:
@@ -47,6 +58,10 @@ def _table(value: Mapping[str, Any]) -> str:
     for name, row in value["metrics"].items():
         shown = ("not scored" if cell["value"] is None else f"{cell['value']:.4f}" for cell in row)
         lines.append(f"{name:24}" + "".join(f"{text:>{wide + 2}}" for text in shown) + f"{row[0]['n']:>8}")
+        if name in value["over_all"]:
+            figures = value["over_all"][name]
+            shown = ("not scored" if one["value"] is None else f"{one['value']:.4f}" for one in figures)
+            lines.append(f"{f'{name}, over all':24}" + "".join(f"{text:>{wide + 2}}" for text in shown) + f"{figures[0]['n']:>8}")
     lines.append(f"{value['metric']} against {value['runs'][0]}; p corrected for {len(value['against'])} comparisons (Holm):")
     for one in value["against"]:
         if one["difference"] is None:
@@ -71,7 +86,8 @@ def _several(runs: list[RunFolder], name: str) -> dict[str, Any]:
         "runs": [side.name for side in found.sides],
         "n": len(found.common),
         "metric": found.metric,
-        "metrics": {metric: [asdict(cell) for cell in row] for metric, row in found.cells.items()},
+        "metrics": {name: [asdict(cell) for cell in row] for name, row in found.cells.items()},
+        "over_all": {name: [asdict(one) for one in row] for name, row in found.over_all.items()},
         "against": against,
         "warnings": found.warnings,
     }
@@ -96,7 +112,11 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     found, common = compare_runs(a, b, args.metric)
     if common.warning:
         say(f"Warning: {common.warning}")
-    return {**as_json(found, common, a.name, b.name), "cost": [cost_of(a), cost_of(b)]}
+    if found.n < len(common.qids) and not common.left_out:
+        say(f"Warning: only {found.n} of the {len(common.qids)} shared questions are scored by {found.metric} in both.")
+    over_all = compare_many([a, b], found.metric).over_all.get(found.metric, ()) if "over_all" in metric(found.metric).traits else ()
+    told = {"over_all": [asdict(one) for one in over_all], "cost": [cost_of(a), cost_of(b)]}
+    return {**as_json(found, common, a.name, b.name), **told}
 
 
 def _analyse_flags(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +129,7 @@ def _analyse_plain(value: Mapping[str, Any]) -> str:
 
 def _waterfall_lines(one: Mapping[str, Any]) -> str:
     rows = [f"  {count:>6}  {STAGES[stage]}" for stage, count in one["waterfall"].items() if count]
-    notes = [] if one["corpus_known"] else ["  the corpus could not be looked at: its index is not in this workspace"]
+    notes = [] if one["corpus_known"] or one["imported"] else ["  the corpus could not be looked at: its index is not in this workspace"]
     if one["without_pages"]:
         notes.append(f"  {one['without_pages']} questions name no gold pages: a passage that holds an answer counts as support")
     return "\n".join([f"{one['run']}: {one['n']} questions", *rows, *notes])
@@ -136,6 +156,7 @@ def analyse(args: argparse.Namespace) -> dict[str, Any]:
                 "waterfall": result.counts(),
                 "questions": {stage: result.questions(stage) for stage in STAGES if result.questions(stage)},
                 "corpus_known": result.corpus_known,
+                "imported": result.imported,
                 "without_pages": result.without_pages,
             }
         )

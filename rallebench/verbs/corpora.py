@@ -1,4 +1,4 @@
-"""``import``: bring a corpus, a question set or another program's predictions into the workspace."""
+"""``import``: bring a corpus, a question set, scholars or another program's predictions into the workspace."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rallebench.acting import import_scholars
 from rallebench.analysis.predictions import READERS, import_run
 from rallebench.corpora import CORPORA
 from rallebench.corpora.imported import Corpus, Importing
 from rallebench.datasets import DATASETS
+from rallebench.datasets.r_eval import ids_that_hold
+from rallebench.datasets.tasks import SEED
 from rallebench.errors import UsageError
 from rallebench.verbs import VERBS, say, workbench_of
 from rallebench.workbench import Workbench
@@ -21,8 +24,8 @@ PACE = 2.0
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", type=Path, metavar="FILE", help="a file, or a folder of documents")
-    parser.add_argument("--kind", choices=("corpus", "dataset", "predictions"), required=True)
+    parser.add_argument("source", type=Path, metavar="FILE", help="a file, or a folder of documents or tables")
+    parser.add_argument("--kind", choices=("corpus", "dataset", "predictions", "scholars"), required=True)
     parser.add_argument("--name", required=True, metavar="N")
     parser.add_argument(
         "--format",
@@ -35,6 +38,8 @@ def _flags(parser: argparse.ArgumentParser) -> None:
         "--page-map", type=Path, metavar="FILE", help="passage id → page id: JSON, JSON lines or TSV"
     )
     parser.add_argument("--skip-bad", action="store_true", help="leave bad rows out and count them")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="dataset: so many questions drawn at random (default: all)")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"of --sample (default: {SEED}, as R-Eval)")
     parser.add_argument("--dataset", default="", metavar="D", help="predictions: the question set that they answer")
 
 
@@ -54,11 +59,20 @@ def _plain(value: dict[str, Any]) -> str:
 def import_(args: argparse.Namespace) -> dict[str, Any]:
     """Name, rows and skipped rows of what was imported."""
     workbench = workbench_of(args)
+    if args.sample < 0 or (args.sample and args.kind != "dataset"):
+        raise UsageError("--sample takes a number of questions, at least 1, and belongs to --kind dataset.")
+    if args.kind == "scholars":
+        return _scholars(args, workbench)
     if args.kind == "dataset":
         if args.page_map:
             raise UsageError("A question set has no --page-map; its records name their pages.")
-        made = workbench.import_dataset(args.name, args.source, form=args.format, skip_bad=args.skip_bad)
+        made = workbench.import_dataset(
+            args.name, args.source, form=args.format, skip_bad=args.skip_bad, sample=args.sample, seed=args.seed
+        )
         problems = [problem._asdict() for problem in made.problems]
+        if made.form.startswith("r-eval"):
+            held, rows = ids_that_hold(args.source)
+            say(f"The _id of {held} of {rows} records is the sha256 that R-Eval gives them.")
         return {"name": made.name, "rows": made.questions, "skipped": made.skipped, "problems": problems}
     if args.kind == "predictions":
         return _predictions(args, workbench)
@@ -70,6 +84,16 @@ def import_(args: argparse.Namespace) -> dict[str, Any]:
         say(f"Warning: {corpus.passages_without_page} of {corpus.passages} passages have no page.")
     bad = [problem.model_dump() for problem in corpus.problems]
     return {"name": corpus.name, "rows": corpus.passages, "skipped": corpus.skipped, "problems": bad}
+
+
+def _scholars(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
+    """A scholar table of that name; ``rows`` counts scholars, publications and coauthor relations."""
+    if args.page_map or args.format or args.dataset:
+        raise UsageError("A scholar table has no --page-map, --format or --dataset; its columns say what it holds.")
+    made = import_scholars(workbench.workspace, args.name, args.source, skip_bad=args.skip_bad)
+    counts = {"scholars": made.scholars, "publications": made.publications, "coauthors": made.coauthors}
+    problems = [problem._asdict() for problem in made.problems]
+    return {"name": made.name, "rows": sum(counts.values()), **counts, "skipped": made.skipped, "problems": problems}
 
 
 def _predictions(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from rallebench.errors import UsageError
 from rallebench.listing import listing
 from rallebench.metrics import card, read_card
+from rallebench.suites import SUITES
 from rallebench.verbs import VERBS, workbench_of
 
 
@@ -43,4 +44,4 @@ def list_names(args: argparse.Namespace) -> dict[str, Any]:
         if args.kind != "metrics":
             raise UsageError(f"Only metrics have a card; write: rallebench list metrics {' '.join(args.names)}")
         return {"metrics": [card(name) for name in args.names]}
-    return listing(workbench_of(args).workspace, args.kind)
+    return listing(workbench_of(args).workspace, args.kind, {"suites": SUITES})

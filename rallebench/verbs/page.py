@@ -12,6 +12,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=7860)
     parser.add_argument("--auth", metavar="USER:PASSWORD")
     parser.add_argument("--no-browser", action="store_true")
+    parser.add_argument("--allow-python", action="store_true", help="let agents run programs that a model writes")
 
 
 @VERBS.register("ui", about="open the page", example="rallebench ui --port 7860", order=99, flags=_flags)

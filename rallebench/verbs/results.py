@@ -7,20 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.bench.store import RUN
-from rallebench.errors import UsageError
+from rallebench.errors import NotFoundError, UsageError
 from rallebench.modelling import log_chain
-from rallebench.sweeps.running import as_json, kept, opened
+from rallebench.registry import unknown
+from rallebench.suites import kept as suites_kept
+from rallebench.suites.tracked import group_of as suite_group
+from rallebench.sweeps.kept import kept, opened
+from rallebench.sweeps.results import as_json
 from rallebench.sweeps.tracked import group_of
 from rallebench.verbs import VERBS, workbench_of
 from rallebench.workbench import Workbench
 
+KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
+
 
 def _score_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--gold", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--gold", type=Path, metavar="FILE", help="the questions with their answers; rgb's rows have them, too")
     parser.add_argument("--guess", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--suite", choices=("kilt",), default="kilt")
-    parser.add_argument("--rank-keys", default="wikipedia_id", metavar="KEY,…")
-    parser.add_argument("--ks", default="1,5,10,20", metavar="K,…")
+    parser.add_argument("--suite", default=KILT, metavar="NAME", help=f"whose form the predictions have: {KILT} (default), rgb …")
+    parser.add_argument("--rank-keys", default=RANK_KEYS, metavar="KEY,…", help=f"of {KILT}")
+    parser.add_argument("--ks", default=KS, metavar="K,…", help=f"of {KILT}")
 
 
 @VERBS.register(
@@ -32,8 +38,12 @@ def _score_flags(parser: argparse.ArgumentParser) -> None:
 )
 def score(args: argparse.Namespace) -> dict[str, Any]:
     """Score a file of predictions."""
+    if args.suite != KILT:
+        return _score_form(args)
     from rallebench.kilt_score import score_files
 
+    if args.gold is None:
+        raise UsageError("The questions with their answers are missing; name their file with --gold.")
     try:
         ks = tuple(int(k) for k in args.ks.split(","))
     except ValueError:
@@ -41,15 +51,27 @@ def score(args: argparse.Namespace) -> dict[str, Any]:
     return score_files(args.gold, args.guess, ks=ks, rank_keys=tuple(args.rank_keys.split(",")))
 
 
+def _score_form(args: argparse.Namespace) -> dict[str, Any]:
+    """Predictions in the form of another benchmark."""
+    from rallebench.suites import SCORERS
+
+    if args.suite not in SCORERS:
+        raise NotFoundError(unknown(SCORERS.kind, args.suite, (KILT, *SCORERS.names())))
+    for flag, value, default in (("--rank-keys", args.rank_keys, RANK_KEYS), ("--ks", args.ks, KS)):
+        if value != default:
+            raise UsageError(f"{flag} goes with --suite {KILT}; {args.suite} does not rank.")
+    return SCORERS[args.suite](args.guess, args.gold)
+
+
 def _track_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run, or a sweep: its runs and the run above them")
+    parser.add_argument("run", metavar="RUN", help="a run, or a sweep or a suite: its runs and the run above them")
     parser.add_argument("--model", action="store_true", help="log the run's chain as a model, too")
     parser.add_argument("--tracking-uri", metavar="URI")
 
 
 @VERBS.register(
     "track",
-    about="send a finished run, or a sweep, to MLflow",
+    about="send a finished run, a sweep or a suite to MLflow",
     example="rallebench track my-run",
     order=9,
     flags=_track_flags,
@@ -59,11 +81,23 @@ def track(args: argparse.Namespace) -> dict[str, Any]:
     workbench = workbench_of(args)
     if not (workbench.workspace.runs / args.run / RUN).exists() and args.run in kept(workbench.workspace):
         return _track_sweep(workbench, args)
+    if not (workbench.workspace.runs / args.run / RUN).exists() and args.run in suites_kept.names(workbench.workspace):
+        return _track_suite(workbench, args)
     folder = workbench.open_run(args.run)
     value = {"run": args.run, "mlflow_run_id": workbench.log_run(folder)}
     if args.model:
         value["mlflow_model"] = log_chain(workbench, folder, value["mlflow_run_id"])
     return value
+
+
+def _track_suite(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+    if args.model:
+        raise UsageError(f"{args.run!r} is a suite; give --model with one of its runs.")
+    report = suites_kept.opened(workbench.workspace, args.run).report
+    if not report or not report["parts"]:
+        raise UsageError(f"The suite run {args.run!r} has not ended yet; run it again under its name, then send it.")
+    runs = {part["run"]: workbench.log_run(workbench.open_run(part["run"])) for part in report["parts"]}
+    return {"suite": args.run, "mlflow_run_id": workbench.log_group(suite_group(workbench, report)), "runs": runs}
 
 
 def _track_sweep(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""``run``: benchmark a chain, or each chain of a folder."""
+"""``run``: benchmark a chain, each chain of a folder, or an agent."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,20 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from rallebench import benchmark
+from rallebench.agents import Agent, told
 from rallebench.bench import cost_text
 from rallebench.bench.runner import Progress
+from rallebench.chain.ralle import Experiment
 from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
-from rallebench.sweeps.running import Swept, as_json, swept
+from rallebench.sweeps.results import Swept, as_json, swept
 from rallebench.sweeps.tracked import track
+from rallebench.types import Chain
 from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.verbs.acting import agent_flags, agent_of
 from rallebench.verbs.chains import overridden, override_flags
+from rallebench.verbs.stopping import Stoppable
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET
 
 
 def _run_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--chain", required=True, metavar="FILE|NAME", help="a chain, or a folder of chains to run each"
+        "--chain", metavar="FILE|NAME", help="a chain, or a folder of chains to run each"
     )
     parser.add_argument(
         "--dataset", metavar="FILE|NAME", help="default: what RaLLe's file names, else starter-qa"
@@ -40,6 +44,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-mlflow", action="store_true")
     parser.add_argument("--tracking-uri", metavar="URI")
     override_flags(parser)
+    agent_flags(parser)
 
 
 def _plain(value: Any) -> str:
@@ -59,22 +64,34 @@ def _run_lines(result: Mapping[str, Any]) -> str:
             else f"{m['value']:.4f}  [{m['low']:.4f}, {m['high']:.4f}]  n = {m['n']}"
         )
         lines.append(f"  {name:<22} {shown}")
-    return "\n".join(lines + cost_text.lines(result["cost"]))
+    return "\n".join([*lines, *_agent_lines(result), *cost_text.lines(result["cost"])])
+
+
+def _agent_lines(result: Mapping[str, Any]) -> list[str]:
+    """How the episodes of an agent ended, and how full the batches of its requests were."""
+    agent = result.get("agent")
+    if not agent:
+        return []
+    ended = ", ".join(f"{reason} {count}" for reason, count in agent["stop_reasons"].items())
+    return [f"  ended: {ended}", f"  requests to the model: {agent['turns']} a question, in batches of {agent['batch']} on average"]
 
 
 @VERBS.register(
     "run",
-    about="benchmark a chain, or a folder of chains",
+    about="benchmark a chain, a folder of chains, or an agent",
     example="rallebench run --chain starter --dataset starter-qa --limit 50",
     order=6,
     flags=_run_flags,
     plain=_plain,
 )
 def run(args: argparse.Namespace) -> Any:
-    """Benchmark a chain, or each chain of a folder."""
+    """Benchmark a chain, each chain of a folder, or an agent."""
     workbench = workbench_of(args)
     if args.resume and not args.name:
         raise UsageError("--resume needs --name RUN, the run to continue.")
+    agent = agent_of(workbench, args)
+    if agent is not None:
+        return _run_one(workbench, _plan(workbench, agent.named_backends(), args, args.name, args.resume, agent=agent))
     files = workbench.workspace.chain_folder(args.chain)
     if files is None:
         return _run_one(workbench, _prepare(workbench, args.chain, args, args.name, args.resume))
@@ -128,15 +145,30 @@ def _prepare(
 ) -> benchmark.Plan:
     """The plan of one chain, checked; ``name`` is that of a chain in a folder of chains."""
     chain = workbench.workspace.chain(reference)
-    dataset, limit, batch_size = args.dataset, args.limit, args.batch_size
     experiment = workbench.workspace.experiment(reference)
+    changed = overridden(replace(chain, name=name or chain.name), args, all_fit=not name)
+    return _plan(workbench, changed, args, run, resume, experiment=experiment)
+
+
+def _plan(
+    workbench: Workbench,
+    chain: Chain,
+    args: argparse.Namespace,
+    run: str,
+    resume: bool,
+    *,
+    experiment: Experiment | None = None,
+    agent: Agent | None = None,
+) -> benchmark.Plan:
+    """The plan of what the flags ask for; what they leave open is as an ``experiment`` of RaLLe's says."""
+    dataset, limit, batch_size = args.dataset, args.limit, args.batch_size
     if experiment is not None:
         dataset = dataset or experiment.dataset_name
         limit = limit if limit is not None else experiment.num_evaluate
         batch_size = batch_size if batch_size is not None else experiment.batch_size
     return benchmark.prepare(
         workbench.workspace,
-        overridden(replace(chain, name=name or chain.name), args, all_fit=not name),
+        chain,
         dataset or DEFAULT_DATASET,
         limit=limit,
         metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip()) if args.metrics else None,
@@ -146,11 +178,12 @@ def _prepare(
         max_errors=args.max_errors,
         resume=resume,
         track=not args.no_mlflow,
+        agent=agent,
     )
 
 
 def _run_one(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
-    with _stoppable(workbench, plan.name) as stoppable, contextlib.closing(workbench.run(plan)) as stages:
+    with Stoppable(workbench, plan.name) as stoppable, contextlib.closing(workbench.run(plan)) as stages:
         finished = _follow(stages, stoppable)
     report = finished.report
     for warning in finished.warnings:
@@ -168,6 +201,7 @@ def _run_one(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
         "seconds": report["seconds"],
         "metrics": {**report["metrics"], **_ralle_keys(report["metrics"])},
         "cost": report["cost"],
+        **({"agent": told(finished.folder.episodes().values())} if plan.agent else {}),
     }
 
 
@@ -175,7 +209,7 @@ def _ralle_keys(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("@", "_at_"): value for name, value in metrics.items() if "@" in name}
 
 
-def _follow(stages: Iterator[Any], stoppable: _stoppable) -> Any:
+def _follow(stages: Iterator[Any], stoppable: Stoppable) -> Any:
     """Show the stages on stderr; return the last."""
     stage, told = None, 0.0
     for stage in stages:
@@ -189,29 +223,3 @@ def _follow(stages: Iterator[Any], stoppable: _stoppable) -> Any:
             errors = f", {stage.errors} failed" if stage.errors else ""
             say(f"{stage.done}/{stage.total}{errors} ({stage.seconds:.0f} s)")
     return stage
-
-
-class _stoppable:
-    """The first Ctrl-C or SIGTERM stops after the current batch, the second at once; while nothing is
-    being answered (``running`` is false) the first one stops at once."""
-
-    def __init__(self, workbench: Workbench, name: str) -> None:
-        self.workbench, self.name, self.running = workbench, name, False
-
-    def _stop(self, signum: int, frame: Any) -> None:
-        if not self.running:
-            raise KeyboardInterrupt
-        signal.signal(signum, signal.default_int_handler)
-        say("Stopping after the current batch; press Ctrl-C again to stop at once.")
-        self.workbench.stop_run(self.name)
-
-    def __enter__(self) -> _stoppable:
-        self._before = {}
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError):  # not in the main thread
-                self._before[number] = signal.signal(number, self._stop)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

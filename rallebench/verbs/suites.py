@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rallebench.errors import UsageError
-from rallebench.suites import SUITES, Asked, settings_of
-from rallebench.suites._names import default_name
+from rallebench.suites import SUITES, Asked, planning, probing, settings_of
+from rallebench.suites._names import name_of, run_name
 from rallebench.suites.running import Ended, Finished, Working, as_json, run_suite
+from rallebench.suites.shown import plan_text, table_text
 from rallebench.verbs import VERBS, say, settings_flag, workbench_of
+from rallebench.verbs.stopping import Stoppable
+from rallebench.workbench import Workbench
 
 PACE = 2.0
 """Seconds between two lines of progress."""
@@ -25,6 +27,10 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--llm", default="", metavar="L")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N questions")
     parser.add_argument("--name", default="", metavar="RUN", help="the same name again continues, and runs only what is missing")
+    parser.add_argument("--plan", action="store_true", help="say what it would run and cost; runs nothing but the probe")
+    parser.add_argument(
+        "--probe", type=int, metavar="N", help=f"with --plan: questions a part that are really answered, to see what it costs (default {probing.QUESTIONS}; 0: none)"
+    )  # fmt: skip
     parser.add_argument("--batch-size", type=int, default=20, metavar="B")
     parser.add_argument("--max-errors", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
@@ -36,11 +42,14 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 def _plain(value: Mapping[str, Any]) -> str:
     if "suites" in value:
         return "\n\n".join(_about(one) for one in value["suites"])
+    if "plan" in value:
+        return "\n".join(plan_text(value))
     lines = [f"{value['suite']}: {value['name']}"]
     for metrics in dict.fromkeys(tuple(part["metrics"]) for part in value["parts"]):
         lines += _table(metrics, [part for part in value["parts"] if tuple(part["metrics"]) == metrics])
     said = [f"{key} {_scalar(one)}" for key, one in value.items() if key not in OWN and not isinstance(one, (dict, list))]
     lines += [", ".join(said), *(f"{metric}: {text}" for metric, text in value["definitions"].items())]
+    lines += [line for table in value["tables"] for line in ("", *table_text(table))]
     lines += [f"Note: {note}" for note in value["notes"]]
     written = [f"{len(value['files'])} files in {value['folder']}"] if value["files"] else []
     return "\n".join([*lines, *written])
@@ -73,14 +82,14 @@ def _about(one: Mapping[str, Any]) -> str:
 
 @VERBS.register(
     "suite",
-    about="run a named benchmark: RGB's four tests, and testbeds of your own",
+    about="run a named benchmark: KILT, RGB, CRUD-RAG, BARAG",
     example="rallebench suite rgb-noise --set data=rgb --llm my-llm --set noise=0,0.4",
     order=6.4,
     flags=_flags,
     plain=_plain,
 )
 def suite(args: argparse.Namespace) -> dict[str, Any]:
-    """The suite's report: a table over its parts, what to know of the records, the files that it made."""
+    """The suite's report: a table over its parts, what to know of the records, the files that it made; or its plan."""
     if not args.suite:
         return {"suites": [_described(name) for name in SUITES.names()]}
     settings = settings_of(args.suite, _written(args.set))
@@ -88,14 +97,20 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"--limit is {args.limit}; give at least 1, or leave it out for all.")
     workbench = workbench_of(args)
     asked = Asked(workbench.workspace, args.llm, settings, args.limit, args.seed)
-    named = settings.get("set") or Path(str(settings.get("data", ""))).name.split(".json")[0]
-    language = str(settings.get("language", "")).replace("auto", "")
-    name = args.name or default_name(args.suite, [language, named, args.llm], args.limit)
+    name = args.name or name_of(args.suite, args.llm, settings, args.limit)
+    if args.plan:
+        return _planned(workbench, args, asked, name)
+    if args.probe is not None:
+        raise UsageError("--probe goes with --plan; without it the suite is run.")
     found, told = None, 0.0
+    stoppable = args.ending.enter_context(Stoppable(workbench))
     for piece in run_suite(
         workbench, args.suite, asked, name, batch_size=args.batch_size, max_errors=args.max_errors,
         track=not args.no_mlflow,
     ):  # fmt: skip
+        stoppable.running = isinstance(piece, Working) and bool(piece.done)
+        if isinstance(piece, Working):
+            stoppable.name = run_name(name, piece.label)
         if isinstance(piece, Finished):
             found = piece
         elif isinstance(piece, Ended):
@@ -106,7 +121,28 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
             told = time.monotonic()
             say(f"{piece.label}: {f'{piece.done}/{piece.total}' if piece.total else piece.said}")
     assert found is not None
+    if found.warning:
+        say(f"Warning: {found.warning}")
     return as_json(found)
+
+
+def _planned(workbench: Workbench, args: argparse.Namespace, asked: Asked, name: str) -> dict[str, Any]:
+    """What would be run; and what it would cost, told from a few questions that are really answered."""
+    count = probing.QUESTIONS if args.probe is None else args.probe
+    if count < 0:
+        raise UsageError(f"--probe is {count}; it must be 0 for none, or a number of questions.")
+    plan = planning.plan(args.suite, asked, name)
+    value: dict[str, Any] = {**planning.as_json(plan), "probe": None}
+    if not count:
+        return value
+    told = 0.0
+    for piece in probing.probe(workbench, plan, asked, questions=count, batch_size=args.batch_size):
+        if isinstance(piece, probing.Estimate):
+            value["probe"] = probing.as_json(piece)
+        elif time.monotonic() - told > PACE:
+            told = time.monotonic()
+            say(f"{piece.label}: {piece.said}")
+    return value
 
 
 def _written(pairs: list[str]) -> dict[str, str]:

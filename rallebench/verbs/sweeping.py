@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.benchmark import check_chain
 from rallebench.errors import BackendError, UsageError
-from rallebench.sweeps import WAYS, cells, factor
-from rallebench.sweeps.running import Ended, Swept, Working, as_json, opened, sweep
+from rallebench.prepared import Costs
+from rallebench.sweeps import WAYS, Cell, cells, factor, indexing, run_name
+from rallebench.sweeps.kept import opened
+from rallebench.sweeps.results import Swept, as_json
+from rallebench.sweeps.running import Counted, Ended, sweep
 from rallebench.verbs import VERBS, say, workbench_of
 from rallebench.verbs.chains import overridden, override_flags
+from rallebench.verbs.stopping import Stoppable
+from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET, parse_settings
 
 PACE = 2.0
@@ -20,7 +26,8 @@ PACE = 2.0
 
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chain", metavar="FILE|NAME", help="without it the sweep --name is only shown")
-    parser.add_argument("--vary", action="append", default=[], metavar="FIELD=V,V,…", help="k=2,4,6  retriever=a,b  llm=a,b  retriever=a,(rrf:a,b)  2.template=a.txt,b.txt  temperature=0,0.7")  # fmt: skip
+    parser.add_argument("--vary", "--factor", action="append", default=[], metavar="FIELD=V,V,…", help="k=2,4,6  retriever=a,b  llm=a,b  retriever=a,(rrf:a,b)  2.template=a.txt,b.txt  temperature=0,0.7  index.chunk_size=64,128  index.encoder=a,b  index.kind=bm25,flat")  # fmt: skip
+    parser.add_argument("--plan", action="store_true", help="only say which runs, index builds and encodings it would take")
     parser.add_argument("--way", choices=WAYS, default=WAYS[0], help="one-factor: one field at a time (default); grid: all combinations")
     parser.add_argument("--name", default="", metavar="SWEEP", help="the same name again continues a sweep that was stopped")
     parser.add_argument("--dataset", metavar="FILE|NAME")
@@ -36,12 +43,14 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _plain(value: Mapping[str, Any]) -> str:
-    lines = [value["verdict"]]
+    if "index_builds" in value:
+        return str(value["verdict"])
+    lines, wide = [value["verdict"]], max((len(row["variant"]) for row in value["variants"]), default=0)
     for row in value["variants"]:
         cell = row["metrics"].get(value["metric"])
         score = "" if not cell or cell["value"] is None else f"{cell['value']:.4f}  [{cell['low']:.4f}, {cell['high']:.4f}]  n = {cell['n']}"
         p = "" if row["p_corrected"] is None else f"  {row['difference']:+.4f} to the best, p = {row['p_corrected']:.4f}"
-        lines.append(f"  {row['variant']:<32} {score}{p}")
+        lines.append(f"  {row['variant']:<{wide}}  {score}{p}")
     lines += [f"  {label}: not ended. {sentence}" for label, sentence in value["failed"].items()]
     return "\n".join(lines)
 
@@ -65,11 +74,12 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
         return as_json(opened(workbench, args.name, args.metric))
     chain = overridden(workbench.workspace.chain(args.chain), args)
     variants = cells(chain, [factor(text, parse_settings) for text in args.vary], args.way)
-    found = None
-    told = 0.0
-    for piece in sweep(
+    if args.plan:
+        return _planned(workbench, variants)
+    name, found, told = args.name or time.strftime("sweep-%Y%m%d-%H%M%S"), None, 0.0
+    going = sweep(
         workbench,
-        args.name or time.strftime("sweep-%Y%m%d-%H%M%S"),
+        name,
         chain,
         variants,
         args.dataset or DEFAULT_DATASET,
@@ -80,19 +90,45 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
         seed=args.seed,
         max_errors=args.max_errors,
         track=not args.no_mlflow,
-    ):
-        if isinstance(piece, Swept):
-            found = piece
-        elif isinstance(piece, Ended):
-            how = f"failed: {piece.error}" if piece.error else "had ended before" if piece.before else "done"
-            say(f"{piece.cell.label}: {how}")
-        elif isinstance(piece, Working) and time.monotonic() - told > PACE:
-            told = time.monotonic()
-            where = f"{piece.done}/{piece.questions}" if piece.done else piece.said
-            say(f"{piece.number}/{piece.total} {piece.cell.label}: {where}")
+    )
+    with Stoppable(workbench) as stoppable:
+        for piece in going:
+            if isinstance(piece, Swept):
+                found = piece
+            elif isinstance(piece, Counted):
+                say(piece.costs.sentence)
+            elif isinstance(piece, Ended):
+                stoppable.running = False
+                how = f"failed: {piece.error}" if piece.error else "had ended before" if piece.before else "done"
+                say(f"{piece.cell.label}: {how}")
+            else:
+                stoppable.name, stoppable.running = run_name(name, piece.cell), bool(piece.done) or piece.said == "running"
+                if time.monotonic() - told > PACE:
+                    told = time.monotonic()
+                    where = f"{piece.done}/{piece.questions}" if piece.done else piece.said
+                    say(f"{piece.number}/{piece.total} {piece.cell.label}: {where}")
     assert found is not None
     if found.warning:
         say(f"Warning: {found.warning}")
     if found.failed and not found.runs:
         raise BackendError(f"Every variant failed. {next(iter(found.failed.values()))}")
     return as_json(found)
+
+
+def _planned(workbench: Workbench, variants: Sequence[Cell]) -> dict[str, Any]:
+    """What a sweep would take. Raises UsageError for a variant that could not run."""
+    for cell in variants:
+        check_chain(workbench.workspace, cell.chain)
+    *_, last = [None, *indexing.counting(workbench.workspace, variants)]
+    costs = last if isinstance(last, Costs) else Costs((), 0, 0, {})
+    labels = [cell.label for cell in variants]
+    indexed = any(cell.index for cell in variants)
+    encodings = {name: {"to_encode": new, "texts": total} for name, (new, total) in costs.encodings.items()}
+    return {
+        "variants": labels,
+        "indexes_there": list(costs.there),
+        "index_builds": costs.builds,
+        "passages": costs.passages,
+        "encodings": encodings,
+        "verdict": f"{len(labels)} runs: {', '.join(labels)}." + (f" {costs.sentence}" if indexed else ""),
+    }

@@ -111,3 +111,23 @@ def test_the_command_line_prints_the_table_for_more_than_two_runs(rallebench: Co
     plain = rallebench("compare", "titan", "echo", "short")
     assert "em against titan; p corrected for 2 comparisons (Holm):" in plain.out
     assert "Warning: The runs asked different questions" in plain.err
+
+
+def test_two_runs_say_what_failed_in_one_of_them_and_is_left_out(runs: Path, rallebench: CommandLine) -> None:
+    ran = rallebench("compare", "titan", "picky")
+    assert ran.code == 0 and "Warning: picky: " in ran.err and "failed; these questions are left out." in ran.err
+
+
+def test_a_score_that_is_no_number_is_left_out_and_that_is_said(runs: Path, compared: Compared) -> None:
+    scores = runs / "echo" / "scores.jsonl"
+    before = scores.read_text()
+    lines = before.splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if '"metric": "em"' in line)
+    lines[at] = lines[at].replace('"value": 0.0', '"value": NaN')
+    scores.write_text("".join(lines))
+    try:
+        found = compared("titan", "echo")
+    finally:
+        scores.write_text(before)
+    assert found.cells["em"][0].n == found.against[0].paired.n == 7
+    assert found.warnings == ["Only 7 of the 8 shared questions are scored by em in every run."]

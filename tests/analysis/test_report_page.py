@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 from small_workspace import CommandLine, make_workspace
+
+from rallebench.gui.drawings import ALLOWED, AS_PNG
 
 
 @pytest.fixture
@@ -39,6 +42,7 @@ def test_a_comparison_shows_the_difference_what_was_changed_and_what_flipped(
     text = written(rallebench, tmp_path, "first", "second")
     assert "action 2: target" in text and "paired permutation" in text
     assert "1 question changed its score" in text
+    assert "Quality against seconds a question" in text and text.count("<svg") >= 1
 
 
 def test_where_nothing_is_scored_in_both_nothing_is_said_to_be_equal(rallebench: CommandLine, tmp_path: Path) -> None:
@@ -54,8 +58,10 @@ def test_where_nothing_is_scored_in_both_nothing_is_said_to_be_equal(rallebench:
 def test_the_file_asks_nothing_of_a_network_and_runs_nothing(rallebench: CommandLine, tmp_path: Path) -> None:
     for runs in (("first",), ("first", "second")):
         text = written(rallebench, tmp_path, *runs)
-        assert not re.search(r"(?:src|href)=\"(?!data:text/csv)", text) and "url(" not in text and "@import" not in text
+        assert not re.search(r"(?:src|href)=\"(?!data:text/csv|data:image/svg|#\")", text) and "url(" not in text and "@import" not in text
         assert "<script" not in text and "default-src 'none'" in text
+        handlers = {unescape(found) for found in re.findall(r"\son\w+=\"([^\"]*)\"", text)}
+        assert handlers == {AS_PNG} and ALLOWED in text, "nothing runs but what saves a drawing, and the file itself says so"
 
 
 def test_a_run_that_is_not_there_is_one_sentence_and_no_file(rallebench: CommandLine, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from rallebench.background import Works
 from rallebench.errors import UsageError
 from rallebench.gui import form, views_sweep
 from rallebench.gui.tabs import sweep as tab
-from rallebench.sweeps.running import Ended, Swept
+from rallebench.sweeps.results import Swept
+from rallebench.sweeps.running import Ended
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
 
@@ -42,7 +43,7 @@ def started(bench: Workbench, works: Works, vary: str, name: str = "s", limit: s
 
 
 def test_the_variants_can_be_seen_before_anything_runs(bench: Workbench) -> None:
-    shown = tab.on_plan(bench, "k=1,2\n\nllm=titan,echo", "grid", *values())
+    *_, shown = tab.on_plan(bench, "k=1,2\n\nllm=titan,echo", "grid", *values())
     assert "4 variants, in this order: k=2, llm=titan" in shown
 
 
@@ -61,7 +62,7 @@ def test_a_sweep_goes_on_in_the_background_and_is_opened_when_it_ended(bench: Wo
     works.wait(60)
     ended, panel, opens = tab.on_tick(bench, works, 0, None)
     assert ended == 1 and opens["value"] == "s" and "Best: llm=titan" in panel
-    table, plot = tab.on_open(bench, "s", "")
+    table, plot, _ = tab.on_open(bench, "s", "")
     assert "no difference is shown to: llm=echo" in table and table.count("<tr>") == 3
     assert plot["visible"] and list(plot["value"].data[0].x) == ["llm=echo", "llm=titan"]
 
@@ -78,7 +79,7 @@ def test_a_sweep_that_was_refused_does_not_stay_in_the_panel(bench: Workbench, w
 def test_a_name_with_markup_is_text_in_the_table_and_in_the_plot(bench: Workbench, works: Works) -> None:
     started(bench, works, "system=<i>x</i>,y")
     works.wait(60)
-    table, plot = tab.on_open(bench, "s", "")
+    table, plot, _ = tab.on_open(bench, "s", "")
     assert "<i>" not in table and list(plot["value"].data[0].x) == ["system=&lt;i&gt;x&lt;/i&gt;", "system=y"]
 
 
@@ -105,7 +106,7 @@ def test_stop_ends_it_between_answers_and_the_same_name_goes_on(bench: Workbench
 
 
 def test_a_sweep_that_is_gone_is_one_sentence(bench: Workbench) -> None:
-    table, plot = tab.on_open(bench, "gone", "")
+    table, plot, _ = tab.on_open(bench, "gone", "")
     assert "There is no sweep &#x27;gone&#x27;" in table and not plot["visible"]
 
 
@@ -120,3 +121,15 @@ def test_a_variant_that_failed_shows_its_sentence_as_text() -> None:
 
     shown = views_sweep.going_on("s", [Ended(Cell({"k": "<b>"}, CHAIN), "r", "no <i>model</i>")], False)
     assert "&lt;b&gt;" in shown and "<i>" not in shown
+
+
+def test_what_the_indexes_of_the_variants_take_is_said_before_anything_is_built(bench: Workbench) -> None:
+    *_, shown = tab.on_plan(bench, "index.chunk_size=5,7\nindex.kind=numpy-flat\nindex.encoder=hashing", "grid", *values())
+    assert "2 indexes to build" in shown and "to encode with hashing" in shown
+    assert [path.name for path in bench.workspace.indexes.iterdir()] == ["tiny"]
+
+
+@pytest.mark.parametrize("vary", ["retriever=nothing-here,tiny", "index.chunk_size=0.5", "index.nope=1", "temprature=0,1"])
+def test_variants_that_could_not_run_are_refused_when_they_are_shown(bench: Workbench, vary: str) -> None:
+    *_, shown = tab.on_plan(bench, vary, "one-factor", *values())
+    assert "rb-error" in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from collections.abc import Mapping
@@ -194,6 +195,105 @@ def test_records_that_lack_something_are_counted_and_said(rallebench: CommandLin
     assert "1 of 4 records of en_fact have no answers and were left out: 1." in found["notes"]
     assert "noise=1: 1 records have no document for it and were left out: 2." in found["notes"]
     assert suite(rallebench, "rejection", "--set", "compat=original", run="o")["parts"][0]["n"] == 3
+
+
+def test_the_papers_table_has_ours_with_intervals_above_its_own_row_and_a_line(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0,0.4,1")
+    (table,), (plot,) = found["tables"], found["plots"]
+    assert table["columns"] == ["", "noise 0", "noise 0.4", "noise 1"] and table["percent"]
+    right, declined, printed = table["rows"]
+    assert right[0] == "reads: right" and (right[1]["value"], right[1]["n"]) == (0.75, 4) and right[1]["low"] <= 0.75
+    assert declined[2]["value"] == 0.75 and printed == ["RGB's paper: ChatGPT", 0.9633, 0.94, None]
+    assert table["note"] == "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
+    assert plot["kind"] == "line" and [x for x, _ in plot["series"]["right"]] == [0, 0.4, 1]
+    assert plot["series"]["RGB's paper: ChatGPT"] == [[0, 0.9633], [0.4, 0.94]]
+
+
+def test_records_with_too_few_positives_are_said_to_have_more_noise_than_asked_for(rallebench: CommandLine, workspace: Path) -> None:
+    write_lines(workspace / "rgb" / "en_fact.jsonl", [record(0), record(1, positive=["It was in Paris."], positive_wrong=["It was in Tampa."])])
+    found = suite(rallebench, "noise", "--set", "noise=0,0.8")
+    assert found["tables"][0]["rows"][2] == ["noise among the documents", 0.4, 0.8]
+    assert any("noise=0: 1 of 2 records lack positives or negatives" in note and "40% of all" in note for note in found["notes"])
+    assert not any(note.startswith("noise=0.8:") for note in found["notes"])
+
+
+def test_chinese_has_no_printed_row_and_integration_its_own(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0", "--set", "language=zh", "--set", "set=en_fact")
+    assert len(found["tables"][0]["rows"]) == 2
+    assert suite(rallebench, "integration", run="i")["tables"][0]["rows"][-1][1:] == [0.55, 0.51, 0.34]
+
+
+def test_rejections_found_by_words_and_by_the_judge_stand_beside_the_printed(rallebench: CommandLine) -> None:
+    table = suite(rallebench, "rejection", "--set", "judge=judge")["tables"][0]
+    assert table["columns"][1:] == ["Rej", "Rej*", "lucky", "RGB's all_rate"]
+    assert [cell["value"] for cell in table["rows"][0][1:]] == [0.75, 1.0, 0.25, 1.0]
+    assert table["rows"][1][1:] == [0.2467, 0.45, None, None]
+
+
+def test_corrections_are_over_what_words_and_over_what_the_judge_found_and_the_rule_is_told(rallebench: CommandLine) -> None:
+    table = suite(rallebench, "counterfactual", "--set", "judge=nose", llm="knows")["tables"][0]
+    assert table["columns"][1:] == ["Acc", "Acc_doc", "ED", "ED*", "CR of ED", "CR of ED*", "Acc above 70%"]
+    ours, printed = table["rows"]
+    assert [ours[5]["n"], ours[6]["n"], ours[7]] == [3, 3, "yes"] and ours[1]["value"] == 0.75
+    assert printed[1:] == [0.89, 0.09, 0.08, 0.07, None, 0.5714, "yes"]
+    assert suite(rallebench, "counterfactual", llm="reads", run="k")["tables"][0]["rows"][0][7] == "no: not to be compared"
+
+
+def test_errors_are_named_by_hand_in_a_file_that_nobody_overwrites(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "integration")
+    path = Path(found["folder"]) / "errors-to-label.csv"
+    with open(path, encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert [(row["part"], row["qid"], row["category"]) for row in rows][:2] == [("noise=0", "3", ""), ("noise=0.2", "0", "")]
+    assert rows[0]["required"] == "Tampa + Rome / Roma" and found["wrong"] == 5 and str(path) in found["files"]
+    for row, category in zip(rows, ("Merging", "ignoring", "merging", "typo", "")):
+        row["category"] = category
+    with open(path, "w", encoding="utf-8", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    filled = path.read_bytes()
+    table = suite(rallebench, "integration", "--set", f"labels={path}")["tables"][1]
+    assert path.read_bytes() == filled and table["columns"][:2] == ["", "noise=0"] and "4 of 5 wrong answers" in table["note"]
+    counts = {row[0]: (row[-3], row[-2], row[-1]) for row in table["rows"]}
+    assert counts == {
+        "merging": (2, "50%", "28%"), "ignoring": (1, "25%", "28%"), "misalignment": (0, "0%", "6%"), "typo": (1, "25%", None),
+        "no label": (1, None, None),
+    }  # fmt: skip
+
+
+def test_labels_as_json_lines_hold_for_every_part_and_strange_ones_are_said(rallebench: CommandLine, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "l.jsonl", [{"qid": "0", "category": "ignoring"}, {"qid": 77, "category": "merging"}])
+    found = suite(rallebench, "integration", "--set", f"labels={path}")
+    assert {row[0]: row[-3] for row in found["tables"][1]["rows"]}["ignoring"] == 2
+    assert "1 labels are of answers that are not wrong here: 77." in found["notes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "there is no such file"),
+        ("", "is empty"),
+        ("id,kind\n1,merging\n", "line 2 has no qid or no category"),
+        ("qid,category\n1,merging\n1,ignoring\n", "line 3 calls '1' 'ignoring', and an earlier line 'merging'"),
+    ],
+)
+def test_a_file_of_labels_that_is_none_is_refused_before_anything_is_run(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path, text: str | None, sentence: str
+) -> None:
+    path = tmp_path / "labels.csv"
+    if text is not None:
+        path.write_text(text)
+    before = everything(workspace)
+    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--set", f"data={workspace / 'rgb'}", "--set", f"labels={path}")
+    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
+
+
+def test_under_another_name_a_share_that_was_run_comes_from_memory(rallebench: CommandLine, workspace: Path) -> None:
+    suite(rallebench, "noise", "--set", "noise=0,0.2", run="first")
+    suite(rallebench, "noise", "--set", "noise=0,0.4", run="second")
+    assert [calls(workspace, f"{run} noise={ratio}") for run, ratio in (("first", 0), ("first", 0.2))] == [4, 4]
+    assert [calls(workspace, f"second noise={ratio}") for ratio in (0, 0.4)] == [0, 4]
 
 
 @pytest.mark.parametrize(

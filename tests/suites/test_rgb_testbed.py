@@ -20,6 +20,7 @@ def test_documents_are_sorted_by_the_answer_at_word_boundaries_each_once() -> No
 def test_of_several_required_answers_each_has_its_own_group() -> None:
     found = sort_out((("Rome",), ("1990",)), ["In Rome in 1990.", "It was 1990.", "In 19901."])
     assert found.groups == (("In Rome in 1990.",), ("It was 1990.",)) and found.complete
+    assert sort_out((("Rome",), ("1990",)), ["In Rome in 1990.", "Rome, 1990!"]).complete
     assert not sort_out((("Rome",), ("1990",)), ["In Rome."]).complete
 
 

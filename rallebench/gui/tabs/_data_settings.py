@@ -13,6 +13,7 @@ from rallebench.parameters import Setting
 Known = Mapping[str, Mapping[str, Setting]]
 """Kind → its settings by name."""
 
+MOST_IN_A_ROW = 6
 NONE = "This kind has no settings."
 
 
@@ -30,13 +31,27 @@ def draw_settings(known: Known, part: str, shown: str) -> SettingsForm:
     form = SettingsForm()
     for kind, settings in known.items():
         with gr.Group(visible=kind == shown, elem_id=f"{part}-{kind}") as form.groups[kind]:
-            with gr.Row(equal_height=True):
-                for name, setting in settings.items():
-                    form.inputs.append(_input(name, setting, f"{part}-{kind}-{name}"))
-                    form.names.append((kind, name))
+            for row in rows_of(settings):
+                with gr.Row(equal_height=True):
+                    for name in row:
+                        form.inputs.append(_input(name, settings[name], f"{part}-{kind}-{name}"))
+                        form.names.append((kind, name))
             if not settings:
                 gr.HTML(f'<div class="rb-label rb-pad">{NONE}</div>', elem_classes="rb-flush")
     return form
+
+
+def rows_of(settings: Mapping[str, Setting]) -> list[list[str]]:
+    """The names of settings, row by row: all in one while they fit, else what is ticked in rows of its own."""
+    if len(settings) <= MOST_IN_A_ROW:
+        return [list(settings)]
+    ticked = [name for name, setting in settings.items() if setting.kind is bool]
+    found = []
+    for names in ([name for name in settings if name not in ticked], ticked):
+        rows = -(-len(names) // MOST_IN_A_ROW)
+        wide = -(-len(names) // rows) if rows else 1
+        found += [names[at : at + wide] for at in range(0, len(names), wide)]
+    return found
 
 
 def _input(name: str, setting: Setting, elem_id: str) -> Any:

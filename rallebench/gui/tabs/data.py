@@ -19,6 +19,7 @@ from rallebench.gui.tabs._data_indexes import draw_indexes
 from rallebench.gui.tabs._data_paths import corpora_choices, offered
 from rallebench.gui.tabs._data_search import draw_search
 from rallebench.gui.tabs._data_tradeoff import draw_tradeoff
+from rallebench.gui.tabs._making import draw_making, writers
 from rallebench.workbench import Workbench
 
 REFRESH_SECONDS = 1.0
@@ -29,8 +30,9 @@ SECTIONS = (
     ("indexes", "Indexes"),
     ("search", "Search"),
     ("tradeoff", "Trade-off"),
+    ("make", "Make a dataset"),
 )
-TYPED = frozenset({"sources", "cut"})
+TYPED = frozenset({"sources", "cut", "made_from", "writers"})
 """Choosers that take a path in place of a name."""
 
 Snapshot = dict[str, Any]
@@ -59,7 +61,7 @@ def draw_section(workbench: Workbench, name: str) -> dict[str, Any]:
         return {"cut": draw_chunks(workbench)}
     draw = {
         "corpora": draw_corpora, "build": draw_build, "indexes": draw_indexes, "search": draw_search,
-        "tradeoff": draw_tradeoff,
+        "tradeoff": draw_tradeoff, "make": draw_making,
     }  # fmt: skip
     return draw[name](workbench)
 
@@ -76,7 +78,7 @@ def snapshot(workbench: Workbench) -> Snapshot:
         "parts": retrievers, "searchable": retrievers, "compared": retrievers,
         "combinations": own_combinations(workbench), "vectors": own, "own_sets": workbench.data.own_question_sets(),
         "search_sets": list(sets), "tradeoff_sets": list(sets), "results": _data_tradeoff.results(workbench),
-        "building": list(workbench.builds.going_on()),
+        "building": list(workbench.builds.going_on()), "made_from": sources, "writers": writers(workbench),
         "corpora_table": views_data.corpora(corpora), "question_table": views_data.question_sets(sets),
         "vector_table": views_data.vectors(vectors), "index_table": index_table(workbench),
         "imports": _data_corpora.importing(workbench), "builds": _data_build.building(workbench),

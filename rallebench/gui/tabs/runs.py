@@ -16,7 +16,7 @@ from rallebench.bench.store import RunFolder
 from rallebench.benchmark import lines_of
 from rallebench.catalog import chain_from_json
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import views, views_compare, views_runs
+from rallebench.gui import views, views_compare, views_runs, views_suites
 from rallebench.gui.form import KINDS
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
@@ -227,7 +227,8 @@ def warnings(state: Mapping[str, Any]) -> str:
 def report(workspace: Workspace, run: RunFolder) -> str:
     """All metrics, beside the reference lines that there are, the cost, and the errors of questions that failed."""
     lines = lines_of(workspace, run)
-    return views_runs.whole_report(run, beside(run, lines) if lines else None)
+    own = (run.report() or {}).get("suite")
+    return (views_suites.own_numbers(own) if own else "") + views_runs.whole_report(run, beside(run, lines) if lines else None)
 
 
 def lost(workspace: Workspace, run: RunFolder) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,12 +11,17 @@ import gradio as gr
 
 from rallebench.analysis.many import HEADLINES
 from rallebench.background import Works
+from rallebench.benchmark import check_chain
+from rallebench.embeddings import Building
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import form, views, views_sweep
-from rallebench.gui.session import Session, guard
+from rallebench.gui.saving import save_buttons
+from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
-from rallebench.sweeps import WAYS, Cell, cells, factor, run_name
-from rallebench.sweeps.running import Swept, checked_name, kept, opened, sweep
+from rallebench.sweeps import WAYS, Cell, cells, factor, indexing, run_name
+from rallebench.sweeps.kept import checked_name, kept, opened
+from rallebench.sweeps.results import Swept
+from rallebench.sweeps.running import sweep
 from rallebench.types import Chain
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET, parse_settings
@@ -26,8 +31,12 @@ NOTHING = (
     "What variants share is asked once."
 )
 NO_SWEEP = "No sweep is chosen; those that were run are listed here."
-EXAMPLE = "k=1,3,5,10\nretriever=starter-bm25,starter-minilm"
-HELP = "k, retriever, llm, a generation setting (temperature=0,0.7), or N.field of action N (2.template=a.txt,b.txt). Commas in brackets do not part: retriever=a,(rrf:a,b)"
+EXAMPLE = "k=1,3,5,10\nretriever=starter-bm25,starter-minilm\nindex.chunk_size=16,32,whole"
+HELP = (
+    "k, retriever, llm, a generation setting (temperature=0,0.7), N.field of action N (2.template=a.txt,b.txt), or the index "
+    "that is searched: index.chunk_size=64,128,whole, index.chunk_overlap=0%,30%, index.encoder=…, index.kind=bm25,flat, a setting "
+    "of its kind (index.k1=0.9,1.2). Commas in brackets do not part: retriever=a,(rrf:a,b)"
+)
 
 
 @TABS.register("sweep", order=3.5, label="Sweep")
@@ -50,9 +59,10 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         )  # fmt: skip
     table = gr.HTML(views.empty(NO_SWEEP), elem_id="sweep-table", elem_classes="rb-flush")
     plot = gr.Plot(visible=False, show_label=False, elem_id="sweep-plot")
+    saving = save_buttons("sweep-plot", "sweep", visible=False)
     seen = gr.State(0)
 
-    plan.click(partial(guard, on_plan, workbench), [vary, settings[0], *session.form], [said], show_progress="hidden")
+    plan.click(partial(guard_stream, on_plan, workbench), [vary, settings[0], *session.form], [said], show_progress="hidden")
     start.click(
         partial(guard, on_start, workbench, works), [vary, *settings, track, *session.form], [said, panel],
         show_progress="hidden",
@@ -62,7 +72,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         partial(guard, on_tick, workbench, works), [seen, chosen], [seen, panel, chosen], show_progress="hidden"
     )
     gr.on(
-        [chosen.change, by.change], partial(guard, on_open, workbench), [chosen, by], [table, plot],
+        [chosen.change, by.change], partial(guard, on_open, workbench), [chosen, by], [table, plot, saving],
         show_progress="hidden",
     )  # fmt: skip
     tab.select(partial(guard, on_names, workbench), [chosen], [settings[1], chosen], show_progress="hidden")
@@ -100,14 +110,19 @@ def variants(vary: str, way: str, values: Sequence[Any]) -> tuple[Chain, list[Ce
     return chain, cells(chain, [factor(line, parse_settings) for line in lines], way)
 
 
-def on_plan(workbench: Workbench, vary: str, way: str, *values: Any) -> str:
-    """What would be run."""
+def on_plan(workbench: Workbench, vary: str, way: str, *values: Any) -> Iterator[str]:
+    """What would be run, what its indexes would take, and whether it could be."""
     try:
         _, found = variants(vary, way, values)
+        for cell in found:
+            check_chain(workbench.workspace, cell.chain)
+        costs = None
+        for costs in indexing.counting(workbench.workspace, found):
+            if isinstance(costs, Building):
+                yield views.note(f"Counting: {costs.stage} {f'{costs.done:,}' if costs.done else ''} …")
+        yield views_sweep.plan(found, costs)
     except RalleError as error:
-        return views.error(str(error))
-    names = ", ".join(cell.label for cell in found)
-    return views.note(f"{len(found)} variant{'s' * (len(found) != 1)}, in this order: {names}.", "good")
+        yield views.error(str(error))
 
 
 def on_start(
@@ -170,14 +185,15 @@ def on_names(workbench: Workbench, chosen: str | None) -> list[Any]:
 
 
 def on_open(workbench: Workbench, name: str | None, by: str) -> list[Any]:
-    """Show a sweep: its verdict, table and plot."""
+    """Show a sweep: its verdict, table and plot, and the buttons that save it."""
+    hidden = gr.update(visible=False)
     if not name:
-        return [views.empty(NO_SWEEP), gr.update(visible=False)]
+        return [views.empty(NO_SWEEP), hidden, hidden]
     try:
         found = opened(workbench, name, (by or "").strip())
         shown = views_sweep.whole(found)
     except RalleError as error:
-        return [views.error(str(error)), gr.update(visible=False)]
+        return [views.error(str(error)), hidden, hidden]
     if found.compared is None:
-        return [shown, gr.update(visible=False)]
-    return [shown, gr.update(value=views_sweep.figure(found), visible=True)]
+        return [shown, hidden, hidden]
+    return [shown, gr.update(value=views_sweep.figure(found), visible=True), gr.update(visible=True)]

@@ -90,7 +90,7 @@ class Prompter:
         extra = {**given.chat_template_kwargs, **asked["chat_template_kwargs"]}
         if extra and not self.chat:
             raise self._no_template("chat_template_kwargs")
-        if request.tools and not (self.chat and self._has_tools):
+        if request.tools and not self.calls_tools:
             raise UsageError(
                 f"{self._name!r} cannot be told of tools: it has no chat template with a place for them; use a "
                 "model that was trained to call tools, or one behind an openai_compatible server."
@@ -184,9 +184,10 @@ class Prompter:
         return has_system_role(self._tokenizer, self._settings.chat_template_kwargs)
 
     @cached_property
-    def _has_tools(self) -> bool:
+    def calls_tools(self) -> bool:
+        """Whether it can be told of tools: its chat template has a place for them."""
         with self._lock:
-            return has_tools(self._tokenizer, self._settings.chat_template_kwargs)
+            return self.chat and has_tools(self._tokenizer, self._settings.chat_template_kwargs)
 
     def _uses_chat(self) -> bool:
         asked = self._settings.chat_template

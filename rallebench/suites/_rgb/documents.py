@@ -31,6 +31,11 @@ class Documents:
         """The documents as they are sent."""
         return tuple(text for _, text in self.items)
 
+    @property
+    def negatives(self) -> int:
+        """How many of them are noise."""
+        return sum(kind == "negative" for kind, _ in self.items)
+
 
 def share(number: int, rate: float, original: bool = False) -> int:
     """``number`` × ``rate`` rounded up. In floating point, as in the original, 100 × 0.07 is 7.000000000000001.

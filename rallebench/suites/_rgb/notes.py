@@ -29,6 +29,11 @@ def notes_of(tests: Sequence[Test], answered: Sequence[Answered]) -> tuple[str, 
             notes.append(f"{label}: {len(test.left_out)} records have no document for it and were left out: {_named(test.left_out)}.")
         if test.number and test.short:
             notes.append(f"{label}: {test.short} of {len(test.records)} records have fewer than {test.number} documents.")
+        if test.number and test.other_noise and not test.request.facts:
+            notes.append(
+                f"{label}: {test.other_noise} of {len(test.records)} records lack positives or negatives for this share of noise and "
+                f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
+            )
         if one.n_errors:
             notes.append(f"{label}: {one.n_errors} of {one.n} questions failed; they are counted here and in no rate.")
         if test.earlier:

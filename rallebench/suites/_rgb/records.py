@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -83,8 +83,9 @@ def read_records(path: Path, language: str = "") -> RecordSet:
     if not records:
         raise BadFileError(f"{path} holds no record.")
     name = path.name.split(".json")[0]
+    spoken = cast(Language, language) if language else language_of(name, [record.query for record in records])
     return RecordSet(
-        name, path, _language(language, name, records), tuple(records), {what: tuple(ids) for what, ids in without.items()}
+        name, path, spoken, tuple(records), {what: tuple(ids) for what, ids in without.items()}
     )
 
 
@@ -99,14 +100,17 @@ def _lacking(record: Record) -> Iterator[str]:
         yield "negatives"
 
 
-def _language(asked: str, name: str, records: list[Record]) -> Language:
-    if asked:
-        return cast(Language, asked)
+def language_of(name: str, questions: Sequence[str]) -> Language:
+    """The language that a file's name says, else that of most questions.
+
+    >>> language_of("zh_int", ()), language_of("mine", ["谁?", "Who?", "何时？"])
+    ('zh', 'zh')
+    """
     parts = re.split(r"[^a-z]+", name.lower())
     if "zh" in parts or "en" in parts:
         return "zh" if "zh" in parts else "en"
-    chinese = sum(bool(_CHINESE.search(record.query)) for record in records)
-    return "zh" if 2 * chinese > len(records) else "en"
+    chinese = sum(bool(_CHINESE.search(question)) for question in questions)
+    return "zh" if 2 * chinese > len(questions) else "en"
 
 
 def _record(row: Mapping[str, Any], where: str) -> Record:

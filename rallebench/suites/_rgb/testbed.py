@@ -42,12 +42,13 @@ class Sorted:
 
 
 def sort_out(required: Required, texts: Sequence[str]) -> Sorted:
-    """Documents, best first, by the first required answer that stands in them, at word boundaries; each text once."""
+    """Documents, best first, by the required answer that stands in them, at word boundaries; each text once, and one that
+    holds several answers where the fewest are so far."""
     groups: list[list[str]] = [[] for _ in required]
     negative: list[str] = []
     for text in dict.fromkeys(texts):
-        place = next((i for i, group in enumerate(required) if find_answers(text, group)), None)
-        (negative if place is None else groups[place]).append(text)
+        held = [groups[i] for i, group in enumerate(required) if find_answers(text, group)]
+        (min(held, key=len) if held else negative).append(text)
     return Sorted(tuple(map(tuple, groups)), tuple(negative))
 
 

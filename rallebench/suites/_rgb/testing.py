@@ -12,7 +12,7 @@ from rallebench.files import sha256_file
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._rgb import files, scoring
 from rallebench.suites._rgb.definitions import named
-from rallebench.suites._rgb.documents import Documents
+from rallebench.suites._rgb.documents import Documents, share
 from rallebench.suites._rgb.prompts import Decoding, Prompt, answering, read_prompt
 from rallebench.suites._rgb.records import Record, RecordSet, find_file, read_records
 from rallebench.types import Episode, Example, Flow, Gold, Note, Outcome, Passage, Question
@@ -59,6 +59,18 @@ class Test:
     def short(self) -> int:
         """How many lists hold fewer documents than were asked for."""
         return sum(documents.short for documents in self.documents.values())
+
+    @property
+    def other_noise(self) -> int:
+        """How many lists hold more or fewer negatives than asked for, for lack of the one or the other."""
+        wanted = share(self.number, self.noise, self.request.original)
+        return sum(documents.negatives != wanted for documents in self.documents.values())
+
+    @property
+    def noisy(self) -> float:
+        """The share of negatives among the documents of all lists."""
+        all_of_them = sum(len(documents.items) for documents in self.documents.values())
+        return sum(documents.negatives for documents in self.documents.values()) / (all_of_them or 1)
 
 
 def request_of(asked: Asked, names: tuple[str, ...], build: Build, **more: Any) -> Request:

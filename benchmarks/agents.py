@@ -1,0 +1,195 @@
+"""What agents cost of our own time: ReAct episodes over instant replies, and the start of a PAL program.
+
+ReAct episodes of six steps (five searches and a Finish, two requests to the model each) are run by the loop with tracing
+on. The bare figure is the same environment and model asked in plain Python, in the same batches. A PAL program is
+started, answered once and judged; the bare figure is a Python that starts and ends.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import _report
+from _report import Fact, Measure, Report
+
+from rallebench import sandbox
+from rallebench.agents import told
+from rallebench.bench import loop
+from rallebench.bench.perform import Backends
+from rallebench.environments import Observed
+from rallebench.llms.scripted import Scripted
+from rallebench.types import Episode, Flow, Generate, Hit, Message, Passage, Question, Retrieve, ToolSpec
+from rallebench.workflows import Limits
+from rallebench.workflows._prompts import read_shots
+from rallebench.workflows.react import react
+
+STEPS, BATCH = 6, 20
+TARGET_MS, PAL_TARGET_MS = 3.0, 150.0
+AT_ONCE, MEMORY_MIB = 16, 128
+PROMPTS = _report.PROJECT / "prompts" / "workflows"
+PROMPT = (PROMPTS / "react.txt").read_text(encoding="utf-8").removesuffix("\n")
+SHOTS = read_shots(PROMPTS / "pools" / "wikipedia.json")[:2]
+PROGRAM = "found = Search('Titan')\nprint(found.upper())"
+
+
+class World:
+    """Search and Lookup over one retriever."""
+
+    brackets = "[]"
+    tools = (
+        ToolSpec("Search", "Open a page.", {"properties": {"entity": {"type": "string"}}}),
+        ToolSpec("Lookup", "Look in it.", {"properties": {"keyword": {"type": "string"}}}),
+    )
+
+    def act(self, verb: str, argument: str) -> Observed:
+        """Search whatever was asked for."""
+        reply = yield Retrieve("pages", argument, 1)
+        return reply.text
+
+    def call(self, name: str, arguments: Any) -> Observed:
+        """The same."""
+        return (yield from self.act(name, str(arguments)))
+
+
+class Pages:
+    """Finds a passage of two hundred characters at once, which says what was asked."""
+
+    fingerprint, titled, prefix_stable = "pages/1", False, True
+
+    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        """One hit each."""
+        return [(Hit(Passage(query, f"{query} is a moon of Saturn. " * 8), 1.0),) for query in queries]
+
+
+def reply(request: Generate) -> str:
+    """A thought, five searches, then the end."""
+    prompt = request.messages[-1].content
+    kind, _, number = prompt[prompt.rfind("\n") + 1 : -1].partition(" ")
+    if kind == "Thought":
+        return "I think that another page has to be opened before the answer is known."
+    return f"Finish[{number}]" if int(number) == STEPS else f"Search[moon {number} of {len(prompt)}]"
+
+
+def flow(question: Question) -> Flow:
+    """A ReAct episode as R-Eval runs it, with two demonstrations."""
+    return react(question, llm="m", env=World(), shots=SHOTS, limits=Limits(), prompts={"react.txt": PROMPT})
+
+
+def by_the_loop(questions: Sequence[Question]) -> tuple[float, list[Episode], Scripted]:
+    """Seconds for all episodes, the episodes, and the model."""
+    llm = Scripted(reply)
+    backends = Backends({"pages": Pages()}, {"m": llm})
+    took, found = _report.timed(lambda: list(loop.run(flow, questions, backends, workflow="react", batch_size=BATCH)))
+    return took.wall, found, llm
+
+
+def directly(questions: Sequence[Question], prompts: Sequence[str]) -> float:
+    """Seconds for as many requests, with as long prompts, and searches, asked in plain Python in the same batches."""
+    llm, pages = Scripted(reply), Pages()
+
+    def ask() -> None:
+        for start in range(0, len(questions), BATCH):
+            batch = questions[start : start + BATCH]
+            for n, prompt in enumerate(prompts):
+                llm.generate([Generate("m", (Message("user", prompt),)) for _ in batch])
+                if n % 2 and n < 2 * STEPS - 1:
+                    pages.search([question.text for question in batch], 1)
+
+    return _report.timed(ask)[0].wall
+
+
+def a_program() -> float:
+    """Seconds from asking for a program until its end is known, with one call answered in between."""
+    tool, name = sandbox.PythonTool(), sandbox.new_name()
+    started = time.perf_counter()
+    asked = tool.use(sandbox.begin(name, PROGRAM, {"Search": ["entity"]}))
+    ended = tool.use(sandbox.answer(name, "a moon"))
+    took = time.perf_counter() - started
+    if not asked.tool_calls or ended.text != "A MOON\n":
+        raise SystemExit(f"The program did not run: {ended}")
+    return took
+
+
+def a_python() -> float:
+    """Seconds for a Python that starts, without site-packages, and ends."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True)
+    return time.perf_counter() - started
+
+
+def at_once() -> list[str]:
+    """How sixteen programs at once end, each taking half of the memory it may have; every fourth takes three times as much."""
+    tool = sandbox.PythonTool(sandbox.Limits(seconds=60, memory=MEMORY_MIB))
+
+    def run(number: int) -> str:
+        most = 3 * MEMORY_MIB if number % 4 == 0 else MEMORY_MIB // 2
+        return tool.use(sandbox.begin(sandbox.new_name(), f"x = bytearray({most} * 2**20)\nprint(len(x))", {})).finish_reason
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(run, range(AT_ONCE)))
+
+
+def batches(llms: Iterable[Scripted]) -> list[float]:
+    """The mean size of each model's batches."""
+    return [len(llm.requests) / len(llm.batches) for llm in llms]
+
+
+def measure(episodes: int, rounds: int, programs: int) -> Report:
+    """Episodes, direct calls, programs and bare Pythons, turn by turn."""
+    questions = [Question(f"q{n}", f"Which planet does moon {n} go round?") for n in range(episodes)]
+    ours: list[float] = []
+    bare: list[float] = []
+    models: list[Scripted] = []
+    wrong = 0
+    by_the_loop(questions[:BATCH])
+    for _ in range(rounds):
+        took, found, llm = by_the_loop(questions)
+        prompts = [s.request.messages[-1].content for s in found[0].steps if isinstance(s.request, Generate)]
+        ours.append(took)
+        bare.append(directly(questions, prompts))
+        models.append(llm)
+        wrong += sum(episode.answer != str(STEPS) for episode in found)
+        turns = told(found)["turns"]
+    each = 1000 / (episodes * STEPS)
+    sandbox.protection()
+    starts = [(a_program(), a_python()) for _ in range(programs)]
+    held = sandbox.protection()
+    return Report(
+        "agents",
+        {"episodes": episodes, "steps": STEPS, "batch": BATCH, "window": 256, "programs": programs},
+        [
+            Measure("own time per ReAct step", "ms", [(a - b) * each for a, b in zip(ours, bare)], most=TARGET_MS),
+            Measure("a ReAct step", "ms", [a * each for a in ours], [b * each for b in bare], "direct calls"),
+            Measure("mean batch of the model's requests", "requests", batches(models), least=0.9 * BATCH),
+            Measure("a PAL program beyond Python's own start", "ms", [(a - b) * 1000 for a, b in starts], most=PAL_TARGET_MS),
+            Measure(
+                "a PAL program, started, answered and judged", "ms", [a * 1000 for a, _ in starts], [b * 1000 for _, b in starts],
+                "a Python that starts and ends",
+            ),
+        ],
+        [
+            Fact("wrong answers", wrong, 0),
+            Fact("requests to the model in an episode", turns, 2.0 * STEPS),
+            Fact(
+                "16 programs at once, each within its memory", at_once(),
+                ["memory_limit" if n % 4 == 0 and held.memory else "stop" for n in range(AT_ONCE)],
+            ),
+        ],
+        list(held.sentences()),
+    )  # fmt: skip
+
+
+def main() -> int:
+    """Measure and print."""
+    arguments = _report.parser(__doc__, rounds=5).parse_args()
+    episodes, rounds, programs = (40, 1, 3) if arguments.quick else (1000, arguments.rounds, 20)
+    return measure(episodes, rounds, programs).tell(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,119 @@
+"""R-Eval's record form (Tu et al. 2024) as JSON lines, also for questions of one's own.
+
+::
+
+    {"input": "…", "outputs": ["…"], "input_length": 7, "output_length": 1.0, "language": "en",
+     "environment": "wiki", "dataset": "hotpotqa", "_id": "…"}
+
+Only ``input`` is needed. ``r-eval`` accepts every one of ``outputs``; ``r-eval-original`` the first alone, as R-Eval's
+scores do (several answers joined by ``;`` stay one text in both). ``_id`` is the question's id; it should be
+the sha256 of ``Tsinghua KoLA2`` and the record, which is reported and never an error: other sets have salts of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rallebench.datasets import DATASETS
+from rallebench.datasets._examples import examples
+from rallebench.errors import BadFileError
+from rallebench.sources import Source
+from rallebench.types import Example
+
+SALT = "Tsinghua KoLA2 "
+LOOKED_AT = 20
+
+
+def recognises(path: Path) -> bool:
+    """Whether the first rows of a JSON-lines file are R-Eval's: ``outputs`` where KILT has ``output``."""
+    if not path.is_file() or not path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json")):
+        return False
+    try:
+        rows = [row for _, row in islice(Source(path).objects(), LOOKED_AT)]
+    except BadFileError:
+        return False
+    return bool(rows) and all("input" in row and "output" not in row for row in rows) and any("outputs" in row for row in rows)
+
+
+def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, KILT record); what else R-Eval's record holds goes along. A row without an ``_id`` gets its hash.
+
+    An empty file, or one whose rows lack ``input``, gives bad rows with their line numbers.
+    """
+    for line, row in source.objects():
+        outputs = row.get("outputs", [])
+        if isinstance(outputs, str):
+            outputs = [outputs]
+        if not isinstance(outputs, list) or not all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in outputs):
+            source.bad(line, ": 'outputs' should be a list of texts.")
+            continue
+        qid = row.get("_id") or row.get("id")
+        if qid is not None and not isinstance(qid, (str, int)):
+            source.bad(line, ": '_id' should be text.")
+            continue
+        answers = [str(one) for one in outputs]
+        rest = {key: value for key, value in row.items() if key not in ("_id", "id", "outputs", "output")}
+        yield line, {
+            "id": str(qid or id_of(row)), "output": [{"answer": one} for one in (answers[:1] if first_only else answers)], **rest,
+        }  # fmt: skip
+
+
+def id_of(record: Mapping[str, Any]) -> str:
+    """The ``_id`` that R-Eval gives a record: sha256 of its salt and the record as JSON without the id.
+
+    >>> len(id_of({"input": "Who?", "outputs": ["Ada"]}))
+    64
+    """
+    return _hashed(record, ascii_only=True)
+
+
+def _hashed(record: Mapping[str, Any], ascii_only: bool) -> str:
+    plain = {key: value for key, value in record.items() if key != "_id"}
+    return hashlib.sha256((SALT + json.dumps(plain, ensure_ascii=ascii_only)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def id_holds(record: Mapping[str, Any]) -> bool:
+    """Whether the record's ``_id`` is the hash of the record: it was not changed since R-Eval's program wrote it."""
+    return record.get("_id") in {_hashed(record, True), _hashed(record, False)}
+
+
+def ids_that_hold(path: Path) -> tuple[int, int]:
+    """(rows whose ``_id`` is their hash, rows) of a file; rows that cannot be read count as not holding."""
+    from rallebench.sources import Problems
+
+    rows = [row for _, row in Source(path, Problems(skip=True)).objects()]
+    return sum(map(id_holds, rows)), len(rows)
+
+
+def as_record(question: str, answers: list[str], *, environment: str, dataset: str, language: str = "en", **more: Any) -> dict[str, Any]:
+    """A record in R-Eval's form: lengths in words (the mean over answers), ``_id`` as R-Eval's.
+
+    >>> as_record("Who is it?", ["Ada", "Ada Lovelace"], environment="wiki", dataset="own")["output_length"]
+    1.5
+    """
+    record = {
+        "input": question, "outputs": answers, "input_length": len(question.split()),
+        "output_length": sum(len(one.split()) for one in answers) / max(1, len(answers)),
+        "language": language, "environment": environment, "dataset": dataset, **more,
+    }  # fmt: skip
+    return {**record, "_id": id_of(record)}
+
+
+@DATASETS.register("r-eval", records=records, recognises=recognises)
+def read_r_eval(path: Path) -> Iterator[Example]:
+    """R-Eval's records as JSON lines (input, outputs, environment, dataset, _id); every output is accepted."""
+    source = Source(path)
+    yield from examples(source, records(source))
+
+
+@DATASETS.register("r-eval-original", records=partial(records, first_only=True))
+def read_r_eval_original(path: Path) -> Iterator[Example]:
+    """R-Eval's records as JSON lines; only the first of the outputs is accepted, as R-Eval's scores do."""
+    source = Source(path)
+    yield from examples(source, records(source, first_only=True))

@@ -1,0 +1,247 @@
+"""Scholars, publications and coauthor relations from CSV, JSON or JSON lines, row by row, each checked.
+
+A folder holds ``scholars``, ``publications`` and ``coauthors`` with one of the endings ``.csv``, ``.json``, ``.jsonl``
+(or gzipped); only the first is needed. A single file is the scholars, or a JSON object of the three lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.errors import BadFileError
+from rallebench.sources import Problems, Source
+
+KINDS = ("scholars", "publications", "coauthors")
+ENDINGS = (".jsonl", ".json", ".csv", ".jsonl.gz", ".csv.gz")
+
+Row = Mapping[str, Any]
+Rows = Iterable[tuple[int, Row]]
+
+NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "scholars": {
+        "id": ("id", "person_id", "_id", "scholar_id"),
+        "name": ("name",),
+        "organization": ("organization", "organisation", "org", "affiliation"),
+        "position": ("position", "title"),
+        "bio": ("bio", "short_bio", "biography"),
+        "education": ("education", "edu", "education_experience"),
+        "email": ("email",),
+        "gender": ("gender",),
+        "language": ("language",),
+        "interests": ("interests", "interest", "tags", "topics"),
+        "hindex": ("hindex", "h_index"),
+        "gindex": ("gindex", "g_index"),
+        "ncitation": ("ncitation", "n_citation", "num_citation", "citations"),
+        "npubs": ("npubs", "n_pubs", "num_pubs"),
+    },
+    "publications": {
+        "id": ("id", "pub_id", "publication_id", "_id"),
+        "title": ("title",),
+        "year": ("year",),
+        "venue": ("venue", "journal", "conference"),
+        "abstract": ("abstract", "pubabstract", "pub_abstract"),
+        "ncitation": ("ncitation", "n_citation", "num_citation", "citations"),
+        "authors": ("authors", "author_ids", "author_list", "authors_name_list"),
+    },
+    "coauthors": {
+        "person_id": ("person_id", "id", "scholar_id"),
+        "coauthor_id": ("coauthor_id", "coauthor", "other_id"),
+        "relation": ("relation",),
+    },
+}
+"""Kind of table → what it holds → the columns that may hold it."""
+
+NEEDED = {"scholars": ("id", "name"), "publications": ("id", "title"), "coauthors": ("person_id", "coauthor_id")}
+NUMBERS = frozenset({"hindex", "gindex", "ncitation", "npubs", "year"})
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Kind → its source and the rows that it still has to give, each once."""
+
+    rows: Mapping[str, Iterator[tuple[int, dict[str, Any]]]]
+    problems: Problems
+
+
+def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
+    """The tables of a file or folder, to be read in the order of KINDS. Raises BadFileError, also while they are read."""
+    problems = Problems(skip=skip_bad, offered=True)
+    if not source.exists():
+        raise BadFileError(f"{source} does not exist.")
+    if source.is_dir():
+        files = {kind: path for kind in KINDS for ending in ENDINGS if (path := source / f"{kind}{ending}").is_file()}
+        if "scholars" not in files:
+            raise BadFileError(
+                f"{source} holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
+            )
+        given = {kind: _rows_of(Source(path, problems), kind) for kind, path in files.items()}
+    else:
+        whole = _whole(source)
+        if isinstance(whole, dict):
+            given = {kind: _objects(Source(source, problems, unit=f"{kind} row"), whole[kind], kind) for kind in KINDS if kind in whole}
+        else:
+            given = {"scholars": _rows_of(Source(source, problems), "scholars")}
+        if "scholars" not in given:
+            raise BadFileError(f'{source} is a JSON object without "scholars"; it may hold "publications" and "coauthors", too.')
+    return Tables(given, problems)
+
+
+def _whole(path: Path) -> Any:
+    """The object of a JSON file that holds one with the tables, else None."""
+    if path.suffix != ".json":
+        return None
+    value = _json(path)
+    return value if isinstance(value, dict) and (set(value) & set(KINDS)) else None
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (ValueError, RecursionError) as error:
+        raise BadFileError(f"{path} is not valid JSON ({error}).") from None
+
+
+def _rows_of(source: Source, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    name = source.path.name.removesuffix(".gz")
+    if name.endswith(".csv"):
+        yield from _table(source, kind)
+    elif name.endswith(".json"):
+        source.unit = "row"
+        yield from _objects(source, _json(source.path), kind)
+    else:
+        yield from _checked(source, source.objects(), kind)
+
+
+def _objects(source: Source, value: Any, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    if not isinstance(value, list):
+        raise BadFileError(f"{source.path}: the {kind} should be a list of objects, as in [{{…}}].")
+
+    def rows() -> Iterator[tuple[int, Row]]:
+        for number, row in enumerate(value, 1):
+            if isinstance(row, dict):
+                yield number, row
+            else:
+                source.bad(number, " is no object.")
+
+    yield from _checked(source, rows(), kind)
+
+
+def _table(source: Source, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    rows = source.table()
+    header = next(rows, None)
+    if header is None:
+        return
+    names = [name.strip() for name in header[1]]
+    _columns(names, kind, str(source.path))
+
+    def objects() -> Iterator[tuple[int, Row]]:
+        for line, fields in rows:
+            if len(fields) != len(names):
+                source.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
+            else:
+                yield line, dict(zip(names, fields))
+
+    yield from _checked(source, objects(), kind)
+
+
+def _columns(names: Iterable[str], kind: str, where: str) -> dict[str, str]:
+    """What a table holds → the column that holds it. BadFileError if one is missing that is needed."""
+    lower = {name.lower(): name for name in names}
+    found = {what: lower[known] for what, some in NAMES[kind].items() for known in reversed(some) if known in lower}
+    missing = [what for what in NEEDED[kind] if what not in found]
+    if missing:
+        raise BadFileError(
+            f"{where} has the columns {', '.join(lower.values())[:300]}, and none is {missing[0]!r}; "
+            f"a table of {kind} needs {' and '.join(NEEDED[kind])}."
+        )
+    return found
+
+
+def _checked(source: Source, rows: Rows, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows as our own: every field there is, as its kind. Columns are those of the first row, or of each in turn."""
+    first = True
+    for line, row in rows:
+        contact = row.get("contact")
+        plain = {**contact, **row} if isinstance(contact, dict) else row
+        if first:
+            _columns(plain, kind, source.where(line))
+            first = False
+        lower = {str(name).lower(): value for name, value in plain.items()}
+        found = {what: next((lower[name] for name in some if name in lower), None) for what, some in NAMES[kind].items()}
+        try:
+            yield line, {what: _read(what, value) for what, value in found.items()}
+        except ValueError as wrong:
+            source.bad(line, f": {wrong}")
+            continue
+
+
+def _read(what: str, value: Any) -> Any:
+    """A field as its kind; None where a number is absent. ValueError, a sentence, for what is none."""
+    if what in NUMBERS:
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return None
+        try:
+            number = float(value) if not isinstance(value, (bool, list, dict)) else -1.0
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < 1e12 or number != int(number):
+            raise ValueError(f"{what!r} is {str(value)[:80]!r}; it must be a whole number of at least 0.")
+        return int(number)
+    if what == "interests":
+        return _texts(value)
+    if what == "authors":
+        return _authors(value)
+    if isinstance(value, (list, dict, bool)):
+        raise ValueError(f"{what!r} should be text.")
+    text = "" if value is None else str(value).strip()
+    if not text and what in ("id", "name", "title", "person_id", "coauthor_id"):
+        raise ValueError(f"{what!r} is empty.")
+    return text
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list: as it is, as JSON in a text, or a text parted by semicolons (by commas where it holds none)."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        if value.lstrip().startswith("["):
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                raise ValueError("a list is no valid JSON.") from None
+        else:
+            return [part.strip() for part in value.split(";" if ";" in value else ",") if part.strip()]
+    if not isinstance(value, list):
+        raise ValueError("a list is needed, or texts parted by semicolons.")
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    found = []
+    for one in _listed(value):
+        text = one.get("t") or one.get("name") if isinstance(one, dict) else one
+        if not isinstance(text, (str, int, float)):
+            raise ValueError("'interests' should be a list of texts.")
+        if str(text).strip():
+            found.append(str(text).strip())
+    return found
+
+
+def _authors(value: Any) -> list[dict[str, str]]:
+    """Authors as ``{id, name}``; of a plain text it is known later whether it is an id."""
+    found = []
+    for one in _listed(value):
+        if isinstance(one, dict):
+            number, name = one.get("id") or one.get("person_id") or "", one.get("name") or ""
+            found.append({"id": str(number).strip(), "name": str(name).strip()})
+        elif isinstance(one, (str, int)):
+            found.append({"id": str(one).strip(), "name": ""})
+        else:
+            raise ValueError("'authors' should be a list of ids, names or objects with id and name.")
+    return [author for author in found if author["id"] or author["name"]]

@@ -1,0 +1,68 @@
+"""What environments share: their verbs as tools with a JSON schema, and the argument of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rallebench.types import ToolSpec
+
+
+def tool(name: str, description: str, /, *, optional: Sequence[str] = (), **parameters: str) -> ToolSpec:
+    """A tool whose parameters are texts, name → what it is; all needed but the ``optional`` ones."""
+    properties = {key: {"type": "string", "description": about} for key, about in parameters.items()}
+    required = [key for key in parameters if key not in optional]
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return ToolSpec(name, description, schema)
+
+
+def names_of(spec: ToolSpec) -> tuple[str, ...]:
+    """A tool's parameters, in order.
+
+    >>> names_of(tool("Search", "Open a page.", entity="its name"))
+    ('entity',)
+    """
+    return tuple(spec.parameters["properties"])
+
+
+def unknown_tool(tools: Sequence[ToolSpec], name: str) -> str:
+    """The observation for a call of a tool that is not there."""
+    return f"There is no tool {name[:100]!r}. The tools are {', '.join(spec.name for spec in tools)}."
+
+
+def checked_call(tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]) -> tuple[dict[str, str], str]:
+    """(the arguments as texts without the empty ones, '') of a call, or ({}, one sentence) for a wrong one.
+
+    A number is taken as text, a list of plain values as its texts joined with commas.
+    """
+    spec = next((spec for spec in tools if spec.name == name), None)
+    if spec is None:
+        return {}, unknown_tool(tools, name)
+    known, texts = names_of(spec), {}
+    for key, value in arguments.items():
+        if key not in known:
+            return {}, f"{name} takes {', '.join(known)}; {str(key)[:100]!r} is none of them."
+        text = text_of(value)
+        if text is None:
+            return {}, f"{name} takes {key} as text, not as {type(value).__name__}."
+        if text.strip():
+            texts[key] = text
+    missing = [key for key in spec.parameters["required"] if key not in texts]
+    return ({}, f"{name} needs {missing[0]}; it is missing or empty.") if missing else (texts, "")
+
+
+def text_of(value: Any) -> str | None:
+    """A plain value as text ('' for null), None for anything else."""
+    if value is None:
+        return ""
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(one, (str, int, float)) for one in value):
+        return ", ".join(map(str, value))
+    return None
+
+
+def argument_of(tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """(argument, '') of a call of a tool with one parameter, or ('', one sentence)."""
+    texts, wrong = checked_call(tools, name, arguments)
+    return ("", wrong) if wrong else (next(iter(texts.values()), ""), "")

@@ -1,0 +1,119 @@
+"""Search, read and finish over a corpus of one's own: what a search lists is opened by its id or title.
+
+A page that is longer than a reply is read in parts: reading it again goes on where the last part ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
+from rallebench.environments._pages import Page, Pages
+from rallebench.environments._tools import argument_of, tool
+from rallebench.parameters import Setting
+from rallebench.types import Hit, Note, Passage, Retrieve, ToolSpec
+
+SETTINGS = {
+    "retriever": Setting(str, "starter-bm25", about="index that is searched"),
+    "corpus": Setting(str, "", about="imported corpus whose pages are read; default: the index's own"),
+    "k": Setting(int, 5, 1, 50, about="passages that a search lists"),
+    "shown": Setting(int, 300, 20, 10_000, about="characters of each passage that a search shows"),
+    "part": Setting(int, 2_000, 100, 100_000, about="characters that one reading gives at most"),
+}
+INVALID = "Invalid Action. Valid Actions are Search[<query>] Read[<id>] and Finish[<answer>]."
+NOTHING = "Nothing was found, please try other words."
+UNREAD = "There is no page or passage with that id, please read one that a search listed."
+FINISHED = "Episode finished."
+MAX_QUERY = 1_000
+
+TOOLS: tuple[ToolSpec, ...] = (
+    tool("Search", "Find passages; each is listed with its id, title and beginning.", query="what to look for"),
+    tool("Read", "Read a page or passage; reading it again gives its next part.", id="an id or title that a search listed"),
+)
+
+
+class CorpusTools:
+    """One episode's view: what its searches listed, and how far each page was read."""
+
+    brackets = "[]"
+    tools = TOOLS
+
+    def __init__(self, retriever: str, pages: Pages, k: int, shown: int, part: int) -> None:
+        self._retriever, self._pages, self._k, self._shown, self._part = retriever, pages, k, shown, part
+        self._listed: dict[str, Passage] = {}
+        self._read: dict[str, int] = {}
+
+    def act(self, verb: str, argument: str) -> Observed:
+        """See Environment. A verb is understood in any case."""
+        name = verb.lower()
+        if name == "search":
+            return (yield from self._search(argument.strip()))
+        if name == "read":
+            return (yield from self._open(argument.strip()))
+        return FINISHED if name == "finish" else INVALID
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
+        """See Environment."""
+        argument, wrong = argument_of(TOOLS, name, arguments)
+        return wrong or (yield from self.act(name, argument))
+
+    def _search(self, query: str) -> Observed:
+        if not query:
+            return NOTHING
+        reply = yield Retrieve(self._retriever, query[:MAX_QUERY], self._k)
+        self._listed |= {hit.passage.doc_id: hit.passage for hit in reply.hits}
+        return "\n".join(map(self._line, reply.hits)) or NOTHING
+
+    def _line(self, hit: Hit) -> str:
+        text = " ".join(hit.passage.text.split())
+        cut = text if len(text) <= self._shown else text[: self._shown].rsplit(" ", 1)[0] + " …"
+        title = f"{hit.passage.title}: " if hit.passage.title else ""
+        return f"[{hit.passage.doc_id}] {title}{cut}"
+
+    def _open(self, name: str) -> Observed:
+        try:
+            page = self._found(name.strip("[] "))
+        except Exception:  # a corpus that is damaged or gone while an episode reads it
+            page = None
+        if page is None or not page.text.strip():
+            return UNREAD
+        parts = _parts(page.text.strip(), self._part)
+        known = page.page_id or page.title
+        number = self._read.get(known, 0)
+        yield Note(f"Read the page {page.title or page.page_id!r}, part {number + 1} of {len(parts)}.")
+        if number >= len(parts):
+            self._read[known] = 0
+            return "No more parts; the next reading begins anew."
+        self._read[known] = number + 1
+        return parts[0] if len(parts) == 1 else f"(Part {number + 1}/{len(parts)}) {parts[number]}"
+
+    def _found(self, name: str) -> Page | None:
+        if not name:
+            return None
+        passage = self._listed.get(name)
+        if passage is not None:
+            whole = self._pages.page(passage.page_id) if passage.page_id else None
+            return whole or Page(passage.doc_id, passage.title, passage.text)
+        return self._pages.page(name) or next(iter(self._pages.titled(name)), None)
+
+
+def _parts(text: str, most: int) -> list[str]:
+    """A text in pieces of at most ``most`` characters, cut at a blank where there is one in the last third.
+
+    >>> _parts("one two three", 8)
+    ['one two', 'three']
+    """
+    parts = []
+    while len(text) > most:
+        at = max(text.rfind(" ", most * 2 // 3, most + 1), text.rfind("\n", most * 2 // 3, most + 1))
+        at = at if at > 0 else most
+        parts.append(text[:at].rstrip())
+        text = text[at:].lstrip()
+    return [*parts, text] if text else parts
+
+
+@ENVIRONMENTS.register("corpus-tools", settings=SETTINGS, retriever=True, pages=True)
+def corpus_tools(*, retriever: str, pages: Pages, k: int, shown: int, part: int, **_: Any) -> MakeEnvironment:
+    """Search, read and finish over one's own corpus."""
+    return lambda: CorpusTools(retriever, pages, k, shown, part)

@@ -1,0 +1,76 @@
+"""Seven calls over a table of scholars and their publications, with R-Eval's arguments and answers (Tu et al. 2024).
+
+The table is a local SQLite file; nothing is asked of the network. ``apis=four`` offers those that R-Eval's code does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
+from rallebench.environments._calls import Unreadable, read_arguments
+from rallebench.environments._scholar.apis import TOOLS
+from rallebench.environments._tools import checked_call, names_of
+from rallebench.parameters import Setting
+from rallebench.types import ToolSpec, UseTool
+
+SETTINGS = {
+    "table": Setting(str, "starter-scholars", about="scholar table, see 'rallebench import --kind scholars'"),
+    "apis": Setting(str, "all", choices=("all", "four"), about="four: the calls that R-Eval's code offers"),
+}
+FINISHED = "Episode finished."
+ALIASES = {
+    "org": "organization", "organisation": "organization", "affiliation": "organization",
+    "interests": "interest", "topic": "interest",
+    "title": "publication_info", "publication": "publication_info", "query": "publication_info",
+    "id": "", "pub_id": "publication_id", "person": "person_id",
+}  # fmt: skip
+"""Other names that models give to arguments; '' is a call's only one."""
+
+
+class Scholar:
+    """The calls; nothing is kept from one to the next."""
+
+    brackets = "()"
+
+    def __init__(self, tool: str, tools: tuple[ToolSpec, ...]) -> None:
+        self._tool, self.tools = tool, tools
+
+    def act(self, verb: str, argument: str) -> Observed:
+        """See Environment."""
+        if verb == "Finish":
+            return FINISHED
+        spec = next((spec for spec in self.tools if spec.name == verb), None)
+        if spec is None:
+            return invalid(self.tools)
+        names = names_of(spec)
+        aliases = {other: name or names[0] for other, name in ALIASES.items() if name in (*names, "") and (name or len(names) == 1)}
+        try:
+            given = read_arguments(argument, names, aliases)
+        except Unreadable as wrong:
+            return f"{verb}: {wrong}"
+        return (yield from self.call(verb, given))
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
+        """See Environment."""
+        given, wrong = checked_call(self.tools, name, arguments)
+        if wrong:
+            return wrong
+        if not given:
+            return f"{name} needs at least one of {', '.join(names_of(self.tools[0]))}."
+        reply = yield UseTool(self._tool, {"api": name, **given})
+        return reply.text
+
+
+def invalid(tools: tuple[ToolSpec, ...]) -> str:
+    """The observation for an action that there is not."""
+    actions = (f"{spec.name}({', '.join(f'<{name}>' for name in names_of(spec))})" for spec in tools)
+    return f"Invalid Action. Valid Actions are {' '.join(actions)} and Finish(<answer>)."
+
+
+@ENVIRONMENTS.register("scholar", settings=SETTINGS, table=True)
+def scholar(*, table: str, apis: str, tool: str, **_: Any) -> MakeEnvironment:
+    """Search scholars and publications and look them up by id, over a local table."""
+    tools = TOOLS if apis == "all" else TOOLS[:4]
+    return lambda: Scholar(tool, tools)

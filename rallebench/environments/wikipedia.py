@@ -1,0 +1,132 @@
+"""Search, Lookup and Finish over the pages of a corpus, with the observations of R-Eval's Wikipedia.
+
+A name that is the title of a page opens that page; any other opens the page of the first hit. What a name opens is
+one text: all passages of the page, in the corpus's order. R-Eval: Tu et al. 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
+from rallebench.environments._pages import Page, Pages, plain_title
+from rallebench.environments._tools import argument_of, tool
+from rallebench.parameters import Setting
+from rallebench.types import Note, Retrieve, ToolSpec
+
+SETTINGS = {
+    "retriever": Setting(str, "starter-bm25", about="index that finds what is no title"),
+    "corpus": Setting(str, "", about="imported corpus whose pages are opened; default: the index's own"),
+    "similar": Setting(int, 10, 1, 100, about="titles that a failed search lists"),
+    "otherwise": Setting(
+        str, "first-hit", choices=("first-hit", "similar"), about="what a name opens that is no title: the first hit, or nothing"
+    ),
+    "compat": Setting(
+        str, "corrected", choices=("corrected", "original"),
+        about="original: a keyword that was looked up before goes on counting after a new search",
+    ),
+}  # fmt: skip
+
+INVALID = "Invalid Action. Valid Actions are Lookup[<topic>] Search[<topic>] and Finish[<answer>]."
+NOT_FOUND = "Could not find that page, please try again."
+NO_PAGE = (
+    "The last page Searched was not found, so you cannot Lookup a keyword in it. "
+    "Please try one of the similar pages given."
+)
+FINISHED = "Episode finished."
+MAX_QUERY = 1_000
+"""Characters of a search; a name is shorter, and an index should not be asked for a whole chapter."""
+
+TOOLS: tuple[ToolSpec, ...] = (
+    tool("Search", "Open the page of an entity and return its first paragraph.", entity="the entity's name or a page's title"),
+    tool("Lookup", "The next paragraph of the open page that holds a keyword.", keyword="the keyword"),
+)
+
+
+class Wikipedia:
+    """One episode's view: the open page, and how far a keyword was looked up."""
+
+    brackets = "[]"
+    tools = TOOLS
+
+    def __init__(self, retriever: str, pages: Pages, similar: int, otherwise: str, compat: str) -> None:
+        self._retriever, self._pages, self._similar = retriever, pages, similar
+        self._first_hit, self._original = otherwise == "first-hit", compat == "original"
+        self._page: Page | None = None
+        self._keyword, self._count = "", 0
+
+    def act(self, verb: str, argument: str) -> Observed:
+        """See Environment."""
+        if verb == "Search":
+            return (yield from self._search(argument))
+        if verb == "Lookup":
+            return (yield from self._lookup(argument))
+        return FINISHED if verb == "Finish" else INVALID
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
+        """See Environment."""
+        argument, wrong = argument_of(TOOLS, name, arguments)
+        return wrong or (yield from self.act(name, argument))
+
+    def _search(self, entity: str) -> Observed:
+        self._page = None
+        if not self._original:
+            self._keyword = ""
+        if not plain_title(entity):
+            return NOT_FOUND
+        try:
+            found = self._pages.titled(entity)
+        except Exception:  # a corpus that is damaged or gone while an episode reads it
+            return NOT_FOUND
+        if len(found) == 1 and not _lists_others(found[0]):
+            return (yield from self._open(found[0]))
+        reply = yield Retrieve(self._retriever, entity.strip()[:MAX_QUERY], self._similar)
+        titles = [page.title for page in found if not _lists_others(page)]
+        if not found and self._first_hit:
+            for hit in reply.hits:
+                with_page = self._pages.page(hit.passage.page_id) if hit.passage.page_id else None
+                page = with_page or Page(hit.passage.page_id, hit.passage.title, hit.passage.text)
+                if not _lists_others(page):
+                    return (yield from self._open(page))
+        titles += [hit.passage.title or hit.passage.doc_id for hit in reply.hits]
+        return f"Could not find [{entity}]. Similar: {list(dict.fromkeys(titles))[: self._similar]}"
+
+    def _open(self, page: Page) -> Observed:
+        paragraphs = page.paragraphs
+        if not paragraphs:
+            return NOT_FOUND
+        yield Note(f"Opened the page {page.title or page.page_id!r}: {len(paragraphs)} paragraphs.")
+        self._page = page
+        return paragraphs[0]
+
+    def _lookup(self, keyword: str) -> Observed:
+        if self._page is None:
+            return NO_PAGE
+        wanted = keyword.strip().lower()
+        if wanted and wanted == self._keyword:
+            self._count += 1
+        else:
+            self._keyword, self._count = wanted, 0
+        found = [text for text in self._page.paragraphs if wanted in text.lower()] if wanted else []
+        if not found:
+            observation = "No Results"
+        elif self._count >= len(found):
+            observation = "No More Results"
+        else:
+            observation = f"(Result {self._count + 1}/{len(found)}) {found[self._count]}"
+        yield Note(f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(found)} paragraphs.")
+        return observation
+
+
+def _lists_others(page: Page) -> bool:
+    """Whether a page only says which others its title may mean."""
+    first = page.paragraphs[0] if page.paragraphs else ""
+    title = page.title.lower()
+    return title.endswith("(disambiguation)") or first[:300].rstrip().endswith(("may refer to:", "may also refer to:"))
+
+
+@ENVIRONMENTS.register("wikipedia", settings=SETTINGS, retriever=True, pages=True)
+def wikipedia(*, retriever: str, pages: Pages, similar: int, otherwise: str, compat: str, **_: Any) -> MakeEnvironment:
+    """Search, Lookup and Finish over the pages of a corpus, with R-Eval's observations."""
+    return lambda: Wikipedia(retriever, pages, similar, otherwise, compat)

@@ -1,0 +1,134 @@
+"""The form of the Suites tab: which suite, with which settings. What suites share is drawn once and keeps its value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+from rallebench.encoders.references import encoders
+from rallebench.gui import views
+from rallebench.gui.tabs.sweep import number_of
+from rallebench.parameters import Setting, checked
+from rallebench.suites import SUITES, Asked
+from rallebench.suites._names import name_of
+from rallebench.workbench import Workbench
+
+NO_SUITE = "Choose a suite above."
+RETRIEVERS = frozenset({"index", "retriever"})
+"""Settings of these names take a retriever: those of the workspace are offered."""
+
+
+@dataclass
+class SuiteForm:
+    """``inputs``: a component for each of ``settings``, (name, Setting); suites with an equal Setting of one name share it."""
+
+    settings: list[tuple[str, Setting]] = field(default_factory=list)
+    inputs: list[Any] = field(default_factory=list)
+
+    def of(self, suite: str | None) -> list[int]:
+        """Where the settings of a suite stand."""
+        known = known_of(suite)
+        return [i for i, (name, setting) in enumerate(self.settings) if known.get(name) == setting]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the form asks for; ``changed``: settings that are not the defaults."""
+
+    suite: str
+    asked: Asked
+    name: str
+    changed: Mapping[str, Any]
+
+
+def known_of(suite: str | None) -> Mapping[str, Setting]:
+    """The settings of a suite, {} for none."""
+    known: Mapping[str, Setting] = SUITES.entry(suite).traits["settings"] if suite and suite in SUITES else {}
+    return known
+
+
+def in_order() -> list[tuple[str, Setting]]:
+    """The settings of all suites, each once, those of one suite as far as can be in its own order."""
+    found: list[tuple[str, Setting]] = []
+    for suite in SUITES.names():
+        at = 0
+        for pair in known_of(suite).items():
+            if pair not in found:
+                found.insert(at, pair)
+            at = found.index(pair) + 1
+    return found
+
+
+def draw_settings(workbench: Workbench, shown: str | None) -> SuiteForm:
+    """A component for every setting of every suite; those of ``shown`` are seen."""
+    form = SuiteForm(in_order())
+    visible = [form.settings[i] for i in form.of(shown)]
+    with gr.Row(equal_height=True, elem_id="suites-settings"):
+        for name, setting in form.settings:
+            owner = next(suite for suite in SUITES.names() if known_of(suite).get(name) == setting)
+            form.inputs.append(_input(workbench, name, setting, f"suites-set-{owner}-{name}", (name, setting) in visible))
+    return form
+
+
+def _input(workbench: Workbench, name: str, setting: Setting, part: str, visible: bool) -> Any:
+    about: dict[str, Any] = {"label": name, "info": setting.about or setting.must_be, "elem_id": part, "visible": visible, "scale": 1, "min_width": 200}
+    if setting.kind is bool:
+        return gr.Checkbox(setting.default, **about)
+    if setting.choices:
+        return gr.Dropdown(list(setting.choices), value=setting.default, allow_custom_value=True, **about)
+    if setting.kind is not str:
+        return gr.Number(setting.default, **about)
+    if offered := _offered(workbench, name, setting):
+        return gr.Dropdown(["", *offered], value=setting.default, allow_custom_value=True, **about)
+    return gr.Textbox(setting.default, max_lines=1, **{**about, "scale": 2, "min_width": 280})
+
+
+def _offered(workbench: Workbench, name: str, setting: Setting) -> list[str]:
+    """What a setting may name of the workspace; [] for one that names nothing there."""
+    if "a language model" in setting.about:
+        return list(workbench.workspace.llms())
+    if name in RETRIEVERS:
+        return list(workbench.workspace.retrievers())
+    return list(encoders()) if setting.about.startswith("encoder") else []
+
+
+def about_of(suite: str | None) -> str:
+    """What a suite is, in its own words."""
+    if not suite or suite not in SUITES:
+        return views.empty(NO_SUITE)
+    entry = SUITES.entry(suite)
+    alone = "" if entry.traits.get("needs_llm", True) else " It needs no language model."
+    return views.note(entry.about + alone, "good")
+
+
+def request_of(
+    workbench: Workbench, form: SuiteForm, suite: str | None, llm: str | None, limit: str, name: str, values: Sequence[Any]
+) -> Request:
+    """What stands in the form. Raises UsageError, NotFoundError."""
+    known = SUITES.entry((suite or "").strip()).traits["settings"]
+    given = {form.settings[i][0]: values[i] for i in form.of(suite) if values[i] not in ("", None)}
+    settings = checked(f"suite {suite!r}", known, given)
+    assert suite is not None
+    asked = Asked(workbench.workspace, (llm or "").strip(), settings, number_of(limit))
+    if asked.llm:
+        workbench.workspace.llm(asked.llm)
+    changed = {key: value for key, value in settings.items() if value != known[key].default}
+    return Request(suite, asked, (name or "").strip() or name_of(suite, asked.llm, settings, asked.limit), changed)
+
+
+def filled(form: SuiteForm, suite: str, settings: Mapping[str, Any]) -> list[Any]:
+    """Updates that put the settings of an earlier request into the form; other suites' stay."""
+    own = set(form.of(suite))
+    return [
+        gr.update(value=settings.get(name, setting.default), visible=True) if i in own else gr.update(visible=False)
+        for i, (name, setting) in enumerate(form.settings)
+    ]
+
+
+def shown(form: SuiteForm, suite: str | None) -> list[Any]:
+    """Updates that show the settings of a suite alone."""
+    own = set(form.of(suite))
+    return [gr.update(visible=i in own) for i in range(len(form.settings))]

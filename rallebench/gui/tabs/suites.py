@@ -1,0 +1,225 @@
+"""Suites: choose a named benchmark, see what it will run and cost, run it, follow it, read and compare what came out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from rallebench.background import Works
+from rallebench.errors import RalleError
+from rallebench.gui import views, views_suites
+from rallebench.gui.session import Session, guard
+from rallebench.gui.tabs import TABS
+from rallebench.gui.tabs import _suites_results as results
+from rallebench.gui.tabs._suites_form import Request, SuiteForm, about_of, draw_settings, request_of, shown
+from rallebench.gui.tabs.sweep import number_of
+from rallebench.suites import SUITES, kept, planning, probing
+from rallebench.suites._names import run_name
+from rallebench.suites.running import Finished, Working, run_suite
+from rallebench.workbench import Workbench
+
+NOTHING = "No suite runs. Press Run suite: every part becomes a run of its own, and the tables appear below."
+NO_PLAN = "See what it would run, or have a few questions of each part answered to see what it would cost."
+
+
+@TABS.register("suites", order=9, label="Suites")
+def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
+    """Ask, plan, run, watch, read."""
+    works, probes = Works("suite", Finished), Works("probe", probing.Estimate)
+    first = next(iter(SUITES.names()), None)
+    suite, llm, limit, name = draw_request(workbench, first)
+    about = gr.HTML(about_of(first), elem_id="suites-about", elem_classes="rb-flush")
+    form = draw_settings(workbench, first)
+    plan, measure, count, start, stop, track = draw_buttons()
+    said = gr.HTML(elem_id="suites-status", elem_classes="rb-flush")
+    planned = gr.HTML(views.empty(NO_PLAN), elem_id="suites-planned", elem_classes="rb-flush")
+    panel = gr.HTML(views.empty(NOTHING), elem_id="suites-progress", elem_classes="rb-flush")
+    chosen = results.draw(workbench, session, tab, form, [suite, llm, limit, name])
+    asked, seen, probed = [suite, llm, limit, name, *form.inputs], gr.State(""), gr.State("")
+
+    suite.change(partial(guard, on_suite, form), [suite], [about, *form.inputs], show_progress="hidden")
+    plan.click(partial(guard, on_plan, workbench, form), asked, [said, planned], show_progress_on=[planned])
+    measure.click(partial(guard, on_measure, workbench, form, probes), [count, *asked], [said, planned], show_progress_on=[planned])
+    start.click(partial(guard, on_start, workbench, form, works), [track, *asked], [said, panel], show_progress_on=[panel])
+    stop.click(partial(guard, on_stop, workbench, works, probes), None, [said], show_progress="hidden")
+    timer = gr.Timer(1.5)
+    timer.tick(partial(guard, on_tick, workbench, works), [seen, chosen], [seen, panel, chosen], show_progress="hidden")
+    timer.tick(partial(guard, on_probe_tick, probes), [probed], [probed, planned], show_progress="hidden")
+    tab.select(partial(guard, on_models, workbench), [llm], [llm], show_progress="hidden")
+
+
+def draw_request(workbench: Workbench, first: str | None) -> list[Any]:
+    """Which suite, with which model, over how many questions, under which name."""
+    with gr.Row(equal_height=True):
+        return [
+            gr.Dropdown(list(SUITES.names()), value=first, label="Suite", allow_custom_value=True, elem_id="suites-suite", scale=3),
+            gr.Dropdown(
+                list(workbench.workspace.llms()), value=None, label="Language model", allow_custom_value=True,
+                elem_id="suites-llm", scale=3,
+            ),
+            gr.Textbox(
+                label="Number of questions", placeholder="all", max_lines=1, elem_id="suites-limit", scale=2, min_width=130
+            ),
+            gr.Textbox(
+                label="Name", placeholder="made of suite, data and model; the same name again goes on", max_lines=1,
+                elem_id="suites-name", scale=4,
+            ),
+        ]  # fmt: skip
+
+
+def draw_buttons() -> list[Any]:
+    """Plan, probe, run, stop, and whether MLflow is told."""
+    with gr.Row(elem_classes="rb-tools"):
+        return [
+            gr.Button("What will it run?", elem_id="suites-plan", scale=1, min_width=160),
+            gr.Button("What will it cost?", elem_id="suites-measure", scale=1, min_width=160),
+            gr.Number(probing.QUESTIONS, label="Questions to try", elem_id="suites-probe", scale=1, min_width=150),
+            gr.Button("Run suite", variant="primary", elem_id="suites-run", scale=2),
+            gr.Button("Stop", elem_id="suites-stop", scale=1, min_width=90),
+            gr.Checkbox(True, label="Log to MLflow", elem_id="suites-track", scale=1, min_width=190, container=False),
+        ]
+
+
+# what is asked
+
+
+def on_suite(form: SuiteForm, suite: str | None) -> list[Any]:
+    """Show what the suite is and its own settings."""
+    return [about_of(suite), *shown(form, suite)]
+
+
+def on_models(workbench: Workbench, llm: str | None) -> Any:
+    """The models that there are now."""
+    return gr.update(choices=list(workbench.workspace.llms()))
+
+
+def on_plan(workbench: Workbench, form: SuiteForm, suite: str, llm: str, limit: str, name: str, *values: Any) -> list[str]:
+    """What would be run."""
+    try:
+        request = request_of(workbench, form, suite, llm, limit, name, values)
+        found = planning.plan(request.suite, request.asked, request.name)
+    except RalleError as error:
+        return [views.error(sentence(error)), views.empty(NO_PLAN)]
+    return ["", views_suites.plan(planning.as_json(found)) + command(workbench, request)]
+
+
+def on_measure(
+    workbench: Workbench, form: SuiteForm, probes: Works, count: float | None, suite: str, llm: str, limit: str, name: str, *values: Any
+) -> list[str]:
+    """Have some questions of every part answered in the background; the plan and what it costs appear when they are."""
+    try:
+        many = number_of(f"{count:g}" if count is not None else "") or probing.QUESTIONS
+        request = request_of(workbench, form, suite, llm, limit, name, values)
+        found = planning.plan(request.suite, request.asked, request.name)
+        work = probing.probe(workbench, found, request.asked, questions=many)
+        next(probes.follow(request.name, (repr(request.changed), many), lambda: work), None)  # type: ignore[arg-type,return-value]
+    except RalleError as error:
+        return [views.error(sentence(error)), views.empty(NO_PLAN)]
+    return ["", probe_panel(probes) or views.empty(NO_PLAN)]
+
+
+def on_start(
+    workbench: Workbench, form: SuiteForm, works: Works, track: bool, suite: str, llm: str, limit: str, name: str, *values: Any
+) -> list[str]:
+    """Run the suite in the background; the panel follows it."""
+    request = None
+    try:
+        request = request_of(workbench, form, suite, llm, limit, name, values)
+        work = run_suite(workbench, request.suite, request.asked, request.name, track=bool(track))
+        what = (request.suite, repr(request.asked.settings), request.asked.llm, request.asked.limit)
+        next(works.follow(request.name, what, lambda: work), None)  # type: ignore[arg-type,return-value]
+    except RalleError as error:
+        if request is not None and request.name not in works.going_on():
+            works.forget(request.name)  # told here, where it was asked for
+        return [views.error(sentence(error)), panel_of(workbench, works)]
+    return ["", panel_of(workbench, works)]
+
+
+def sentence(error: RalleError) -> str:
+    """An error in the words of the page, which has no flags."""
+    return str(error).replace("; name one with --llm.", "; choose one.").replace("--set ", "")
+
+
+def command(workbench: Workbench, request: Request) -> str:
+    """The command line that runs the same."""
+    asked = request.asked
+    return views_suites.command(
+        request.suite, asked.llm, request.changed, asked.limit, request.name, str(workbench.workspace.path)
+    )
+
+
+# what goes on
+
+
+def panel_of(workbench: Workbench, works: Works) -> str:
+    """Suites that go on, and how the last ones ended."""
+    stopping = works.stopping()
+    shown_now = [
+        views_suites.going_on(name, works.said(name), state_of(workbench, name, works.said(name)), name in stopping)
+        for name in works.going_on()
+    ]
+    shown_now += [views_suites.ended(name, end) for name, end in reversed(works.ended().items())][:3]
+    return "".join(shown_now) or views.empty(NOTHING)
+
+
+def state_of(workbench: Workbench, name: str, pieces: list[Any]) -> dict[str, Any]:
+    """Where the run of the part that is worked on stands: done, total, rate; {} before there is one."""
+    now = next((piece for piece in reversed(pieces) if isinstance(piece, Working) and piece.total), None)
+    if now is None:
+        return {}
+    try:
+        return workbench.open_run(run_name(name, now.label)).state()
+    except RalleError:
+        return {}
+
+
+def on_stop(workbench: Workbench, works: Works, probes: Works) -> str:
+    """Stop after what is being answered; what was answered is kept."""
+    if not works.going_on() and not probes.going_on():
+        return views.note("No suite runs and no probe goes on, so there is nothing to stop.")
+    for name in works.going_on():
+        now = next((piece for piece in reversed(works.said(name)) if isinstance(piece, Working)), None)
+        if now is not None:
+            workbench.stop_run(run_name(name, now.label))
+    works.stop()
+    probes.stop()
+    return views.note("Stopping after what is being answered. Run it again under its name to go on.")
+
+
+def mark_of(works: Works) -> str:
+    """Changes whenever work has ended."""
+    return " ".join(f"{name} {id(end)}" for name, end in works.ended().items())
+
+
+def on_tick(workbench: Workbench, works: Works, seen: str, chosen: str | None) -> list[Any]:
+    """Follow what goes on, also for a page opened later; a suite that has just ended is opened."""
+    mark = mark_of(works)
+    if mark == seen and not works.going_on():
+        return [gr.skip()] * 3
+    done = [name for name, end in works.ended().items() if isinstance(end, Finished)]
+    opens = gr.skip()
+    if mark != seen and done:
+        opens = gr.update(choices=kept.names(workbench.workspace), value=done[-1])
+    return [mark, panel_of(workbench, works), opens]
+
+
+def on_probe_tick(probes: Works, seen: str) -> list[Any]:
+    """Follow a probe; what it found is shown once."""
+    mark = mark_of(probes)
+    if mark == seen and not probes.going_on():
+        return [gr.skip()] * 2
+    return [mark, probe_panel(probes) or gr.skip()]
+
+
+def probe_panel(probes: Works) -> str:
+    """The probes that go on, or how the last one ended."""
+    stopping = probes.stopping()
+    going = "".join(views_suites.probing(name, said, name in stopping) for name, said in probes.going_on().items())
+    if going or not probes.ended():
+        return going
+    name, end = next(reversed(probes.ended().items()))
+    if isinstance(end, probing.Estimate):
+        return views_suites.plan({**planning.as_json(end.plan), "probe": probing.as_json(end)})
+    return views_suites.probe_failed(name, end)

@@ -1,0 +1,1 @@
+"""Questions from templates over tables: reading the tables, the templates, and putting rows into them."""

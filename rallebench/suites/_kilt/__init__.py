@@ -1,0 +1,1 @@
+"""The pieces of the KILT suites: the eleven sets, their files, their chains, RaLLe's tables."""

@@ -1,0 +1,121 @@
+"""``make-dataset``: a question set of one's own, from articles or an index, stage by stage."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.errors import UsageError
+from rallebench.making import MAKERS, Order, settings_of
+from rallebench.making.running import Done, Filed, Working, make
+from rallebench.verbs import VERBS, say, settings_flag, workbench_of
+
+PACE = 2.0
+"""Seconds between two lines of progress."""
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("maker", nargs="?", metavar="MAKER", help="without it: all makers with their settings")
+    parser.add_argument(
+        "--articles", default="", metavar="PATH",
+        help="a folder (.txt, .md, .html, .pdf), a JSON-lines list, a corpus by name or file, or a MediaWiki dump (.xml, .xml.bz2)",
+    )  # fmt: skip
+    parser.add_argument("--name", default="", metavar="N", help="the question set's; the same name again continues")
+    parser.add_argument("--llm", default="", metavar="L", help="who writes and judges")
+    parser.add_argument("--limit", type=int, metavar="N", help="at most N articles")
+    parser.add_argument("--batch-size", type=int, default=20, metavar="B")
+    parser.add_argument("--max-errors", type=int, metavar="N", help="stop after so many requests that failed")
+    settings_flag(parser, "a setting of the maker, as in after=2023-01-01 or questions=3")
+
+
+def _plain(value: Mapping[str, Any]) -> str:
+    if "makers" in value:
+        return "\n\n".join(_about(one) for one in value["makers"])
+    stages = value["counts"]["stages"]
+    wide = max(map(len, stages), default=0)
+    lines = [f"{value['name']} ({value['maker']}), stages in {value['folder']}"]
+    lines += [f"{label:<{wide}}  {sentence_of(counts)}" for label, counts in stages.items()]
+    lines += [f"{key.replace('_', ' ')}: {count}" for key, count in value["counts"].items() if key != "stages"]
+    lines += [f"Note: {note}" for note in value["notes"]]
+    return "\n".join([*lines, *value["files"]])
+
+
+def sentence_of(counts: Mapping[str, Any]) -> str:
+    """The counts of a stage in a line."""
+    parts = [f"{counts['kept']} of {counts['rows']} kept"]
+    parts += [f"{count} {reason}" for reason, count in counts.get("left_out", {}).items()]
+    names = {"unknown": "unread verdicts", "failed": "failed", "edited": "by hand"}
+    parts += [f"{counts[key]} {name}" for key, name in names.items() if counts.get(key)]
+    if counts.get("calls"):
+        parts.append(f"{counts['calls']} requests, {counts['prompt_tokens']} + {counts['completion_tokens']} tokens")
+    return "; ".join(parts)
+
+
+def _about(one: Mapping[str, Any]) -> str:
+    rows = [f"  {s['name']}={s['default']}".ljust(32) + f"{s['about'] or s['must_be']}" for s in one["settings"]]
+    return "\n".join([f"{one['name']}: {one['about']}", *rows])
+
+
+@VERBS.register(
+    "make-dataset",
+    about="make questions of your own articles, stage by stage",
+    example="rallebench make-dataset barag --articles news.jsonl --name news-qa --llm my-llm --set after=2023-01-01",
+    order=6.6,
+    flags=_flags,
+    plain=_plain,
+)
+def make_dataset(args: argparse.Namespace) -> dict[str, Any]:
+    """The files that were made, the question set first, and the counts of every stage with why rows were left out."""
+    if not args.maker:
+        return {"makers": [_described(name) for name in MAKERS.names()]}
+    settings = settings_of(args.maker, _written(args.set))
+    if not args.name:
+        raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
+    workbench = workbench_of(args)
+    order = Order(workbench.workspace, args.name, settings, args.articles, args.llm, args.limit)
+    done: Done | None = None
+    told = 0.0
+    for news in make(workbench, args.maker, order, batch_size=args.batch_size, max_errors=args.max_errors):
+        if isinstance(news, Done):
+            done = news
+        elif isinstance(news, Filed):
+            say(f"{news.label}: {sentence_of(news.counts)}")
+        else:
+            told = _tell(news, told)
+    assert done is not None
+    return {
+        "name": done.name, "maker": args.maker, "folder": str(done.folder), "files": list(done.files),
+        "counts": dict(done.counts), "notes": list(done.notes),
+    }  # fmt: skip
+
+
+def _tell(news: Working, told: float) -> float:
+    """Say how far a stage is, not too often; when that was."""
+    now = time.monotonic()
+    if now - told < PACE:
+        return told
+    of = f" of {news.total}" if news.total else ""
+    say(f"{news.label}: {news.said or f'{news.done}{of}'}")
+    return now
+
+
+def _written(pairs: list[str]) -> dict[str, str]:
+    """Settings as they were written: the maker knows which are numbers."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {pair!r} is not key=value.")
+        found[key.strip()] = value
+    return found
+
+
+def _described(name: str) -> dict[str, Any]:
+    entry = MAKERS.entry(name)
+    settings = [
+        {"name": key, "default": one.default, "about": one.about, "must_be": one.must_be}
+        for key, one in entry.traits["settings"].items()
+    ]
+    return {"name": name, "about": entry.about, "settings": settings}

@@ -1,0 +1,143 @@
+"""Function calls, as a model's own where the backend has them, else in a text protocol; what both workflows over them share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.environments import Environment
+from rallebench.types import Message, Note, Outcome, Reply, Request, ToolCall, ToolSpec
+from rallebench.workflows import Shot
+from rallebench.workflows._prompts import FINISH, filled
+from rallebench.workflows._scratchpad import finishes
+from rallebench.workflows._talking import LONGEST, Talk, too_long, without_imitation
+
+FINISHING = ToolSpec(
+    FINISH,
+    "Finish the task: with the final answer, or by giving up this attempt.",
+    {
+        "type": "object",
+        "properties": {
+            "return_type": {"type": "string", "enum": ["give_answer", "give_up_and_restart"]},
+            "final_answer": {"type": "string", "description": "the answer, in as few words as possible"},
+        },
+        "required": ["return_type"],
+    },
+)
+OBSERVATION = "Observation: "
+NO_CALL = "You called no function. Call one, or call Finish with the final answer."
+
+_TEXT_CALL = re.compile(
+    r"^[ \t*]*Action[ \t*]*:[ \t*]*([\w.-]+)[^\n]*\n+[ \t*]*Action Input[ \t*]*:[ \t]*(.*)", re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One turn of the model. ``call``: what it asked for, None for a turn without; ``native``: by a call of its own."""
+
+    thought: str
+    call: ToolCall | None
+    message: Message
+    native: bool
+
+    def answered(self, observation: str) -> Message:
+        """The message that brings the observation of its call."""
+        if self.native and self.call is not None:
+            return Message("tool", observation, tool_call_id=self.call.id)
+        return Message("user", OBSERVATION + observation)
+
+    def written(self) -> str:
+        """The move in one line."""
+        return f"{self.call.name}({self.call.arguments})" if self.call else self.thought
+
+
+def opening(prompt: str, protocol: str, env: Environment, shots: Sequence[Shot], question: str, native: bool) -> tuple[Message, ...]:
+    """The conversation before the first turn: what to do, demonstrations, the question."""
+    tools = "\n".join(json.dumps(_described(tool), ensure_ascii=False) for tool in (*env.tools, FINISHING))
+    told = filled(prompt, protocol="" if native else "\n\n" + filled(protocol, tools=tools))
+    messages = [Message("system", told)]
+    for number, shot in enumerate(shots, 1):
+        messages.append(Message("user", f"Question: {shot.question}"))
+        for place, step in enumerate(shot.steps, 1):
+            call = ToolCall(f"example-{number}-{place}", step.name, json.dumps(step.arguments, ensure_ascii=False))
+            move = _made(step.thought, call, native)
+            messages += [move.message, move.answered(step.observation or "Episode finished.")]
+    return (*messages, Message("user", f"Question: {question}"))
+
+
+def _described(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+
+
+def _made(thought: str, call: ToolCall, native: bool) -> Move:
+    if native:
+        return Move(thought, call, Message("assistant", thought, (call,)), True)
+    said = f"Thought: {thought}\n" if thought else ""
+    return Move(thought, call, Message("assistant", f"{said}Action: {call.name}\nAction Input: {call.arguments}"), False)
+
+
+def turn(
+    talk: Talk, conversation: tuple[Message, ...], tools: tuple[ToolSpec, ...], native: bool, number: int
+) -> Generator[Request, Reply, Move]:
+    """Let the model take a turn. Raises Ended. Of several calls in one turn the first counts."""
+    if native:
+        reply = yield from talk.tell(conversation, tools=tools)
+    else:
+        reply = yield from talk.tell(conversation, stop=("\nObservation",))
+    if reply.tool_calls:
+        first = reply.tool_calls[0]
+        return _made(reply.text.strip()[:LONGEST], ToolCall(first.id or f"call-{number}", first.name, first.arguments), True)
+    text = without_imitation(reply.text).strip()[:LONGEST]
+    found = _TEXT_CALL.search(text)
+    if found is None:
+        return Move(text, None, Message("assistant", text), False)
+    thought = re.sub(r"^\s*Thought\s*\d*\s*:\s*", "", text[: found.start()]).strip()
+    call = ToolCall(f"call-{number}", found[1], _one_object(found[2].strip()))
+    return Move(thought, call, Message("assistant", text), False)
+
+
+def _one_object(text: str) -> str:
+    """A JSON object without what a model wrote behind it; anything else as it is."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return text
+    return text[:end]
+
+
+def carried_out(talk: Talk, env: Environment, move: Move) -> Generator[Request, Reply, str | Outcome]:
+    """The observation of a move, or the outcome if it finishes. Raises Ended where the environment fails."""
+    if move.call is None:
+        return NO_CALL
+    name = move.call.name
+    arguments, wrong = read_arguments(move.call)
+    if finishes(name, talk.original):
+        if wrong:
+            return Outcome("", "no_answer") if talk.original else wrong
+        answer = arguments.get("final_answer")
+        if "give_up" in str(arguments.get("return_type", "")):
+            return Outcome("", "gave_up")
+        if answer is None:
+            return "Finish needs final_answer, or the return_type give_up_and_restart."
+        return Outcome(answer.strip() if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+    observation = wrong or too_long(arguments)
+    if not observation:
+        observation = yield from talk.observe(env.call(name, arguments))
+    yield Note(OBSERVATION + observation)
+    return observation
+
+
+def read_arguments(call: ToolCall) -> tuple[dict[str, Any], str]:
+    """(the arguments, '') or ({}, one sentence) where they are no JSON object."""
+    try:
+        value = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as error:
+        said = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        return {}, f"The arguments of {call.name[:100]} are not valid JSON ({said[:100]}); write one JSON object."
+    if not isinstance(value, dict):
+        return {}, f"The arguments of {call.name[:100]} are not a JSON object; write {{\"name\": value}}."
+    return value, ""

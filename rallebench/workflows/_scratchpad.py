@@ -1,0 +1,106 @@
+"""The loop that ReAct and its kin share: Thought, Action, Observation on one growing page (SPEC: R-Eval's agent)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+
+from rallebench.environments import Environment
+from rallebench.types import Flow, Note, Outcome, Reply, Request
+from rallebench.workflows._prompts import FINISH
+from rallebench.workflows._talking import LONGEST, Talk, first_line, too_long, without_imitation
+
+_LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*:\s*)+", re.IGNORECASE)
+
+
+def parse_action(text: str, brackets: str, original: bool = False) -> tuple[str, str]:
+    """Verb and argument of an action; a text that is none is the verb, with no argument.
+
+    ``original``: R-Eval's two patterns and nothing else. Ours also forgives a label before the action, invented
+    observations after it, and text behind the bracket that closes it.
+
+    >>> parse_action("Search[Paris [Texas], US]", "[]")
+    ('Search', 'Paris [Texas], US')
+    >>> parse_action("Action 2: Search[Ada] and Finish[1815]", "[]")
+    ('Search', 'Ada')
+    >>> parse_action("Search[Ada] and Finish[1815]", "[]", original=True)
+    ('Search', 'Ada] and Finish[1815')
+    >>> parse_action("I know it.", "[]")
+    ('I know it.', '')
+    """
+    left, right = tuple(brackets)
+    if not original:
+        text = _LABEL.sub("", without_imitation(text)).strip()
+        balanced = _balanced(text, left, right)
+        if balanced is not None:
+            return balanced
+    pattern = rf"^(\w+){re.escape(left)}(.+){re.escape(right)}"
+    found = re.match(pattern + "$", text) or re.match(pattern, text.strip(" ."))
+    return (found[1], found[2]) if found else (text, "")
+
+
+def _balanced(text: str, left: str, right: str) -> tuple[str, str] | None:
+    """Up to the bracket that closes the first one; None where none does."""
+    opened = re.match(rf"(\w+)\s*{re.escape(left)}", text)
+    depth = 1
+    for at in range(opened.end(), len(text)) if opened else ():
+        depth += (text[at] == left) - (text[at] == right)
+        if depth == 0:
+            argument = text[opened.end() : at].strip() if opened else ""
+            return (opened[1], argument) if opened and argument else None
+    return None
+
+
+def scratchpad(
+    talk: Talk, env: Environment, head: str, *, thought: bool = True, one_call: bool = False
+) -> Flow:
+    """Take steps on the page that begins with ``head`` until the model finishes or a limit is reached. Raises Ended.
+
+    Two calls a step: Thought, then Action; ``one_call`` writes both at once; without ``thought`` only the Action.
+    """
+    pad = head
+    for n in range(1, talk.limits.steps + 1):
+        if one_call:
+            said, action = yield from _both(talk, pad, n)
+            pad += f"\nThought {n}: {said}\nAction {n}: {action}"
+        else:
+            if thought:
+                said = yield from _line(talk, f"{pad}\nThought {n}:")
+                pad += f"\nThought {n}: {said}"
+            action = yield from _line(talk, f"{pad}\nAction {n}:")
+            pad += f"\nAction {n}: {action}"
+        verb, argument = parse_action(action, env.brackets, talk.original)
+        if finishes(verb, talk.original):
+            answer = argument if talk.original else unquoted(argument, env.brackets)
+            yield Note(f"Observation {n}: Episode finished.")
+            return Outcome(answer)
+        observation = too_long(argument)
+        if not observation:
+            observation = yield from talk.observe(env.act(verb[:200], argument))
+        yield Note(f"Observation {n}: {observation}")
+        pad += f"\nObservation {n}: {observation}"
+    return Outcome("", "step_limit")
+
+
+def finishes(verb: str, original: bool = False) -> bool:
+    """Whether a verb is the one that ends an episode."""
+    return verb == FINISH if original else verb.lower() == FINISH.lower()
+
+
+def unquoted(argument: str, brackets: str) -> str:
+    """An answer without the quotes that calls in round brackets invite."""
+    quoted = brackets == "()" and len(argument) > 1 and argument[0] == argument[-1] and argument[0] in "\"'"
+    return argument[1:-1] if quoted else argument
+
+
+def _line(talk: Talk, prompt: str) -> Generator[Request, Reply, str]:
+    reply = yield from talk.say(prompt, ("\n",))
+    line = first_line(reply.text)
+    return line if talk.original else without_imitation(line)
+
+
+def _both(talk: Talk, pad: str, n: int) -> Generator[Request, Reply, tuple[str, str]]:
+    """Thought and action from one reply, up to where it begins to observe."""
+    reply = yield from talk.say(f"{pad}\nThought {n}:", (f"\nObservation {n}:",))
+    thought, _, action = re.sub(r"(?<!\w)Action\s*\d*\s*:", "\0", without_imitation(reply.text), count=1).partition("\0")
+    return " ".join(thought.split())[:LONGEST], first_line(action)

@@ -1,0 +1,187 @@
+"""A boolean agent that decides by a number instead of asking: passages are read where the draft is not certain enough.
+
+The number is the draft's own confidence where the backend has one (the embedded reader), the geometric mean of its tokens'
+probabilities, how far samples agree with it (self-consistency, Wang et al. 2022, arXiv:2203.11171), or the score of the best
+passage. ``both`` asks for everything once, so that every threshold can be looked at afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from rallebench.metrics.token_f1 import f1_score
+from rallebench.parameters import Setting
+from rallebench.types import (
+    Episode,
+    Flow,
+    Generate,
+    Hit,
+    Note,
+    Outcome,
+    Question,
+    Reply,
+    Request,
+    Retrieve,
+    Step,
+)
+from rallebench.workflows import WORKFLOWS
+from rallebench.workflows.barag import (
+    OWN,
+    PAPER,
+    READ,
+    SETTINGS,
+    Agent,
+    answer,
+    draft,
+    more_information,
+    refusal,
+)
+
+SIGNALS = ("confidence", "logprob", "agreement", "retrieval")
+UNKNOWN = "The draft has no such number, so passages are read."
+_DECLINES = re.compile(
+    r"\b(?:insufficient information|(?:can ?not|can't|could ?n[o']t|couldn't|unable to) (?:\w+ ){0,2}(?:answer|find|provide|say|determine)"
+    r"|(?:do not|don't|does not|doesn't) (?:\w+ ){0,2}(?:know|have (?:\w+ ){0,3}(?:information|access|data|details))"
+    r"|no information (?:about|on|is))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When passages are read: where the certainty of the draft is below ``threshold``, or with the signal ``retrieval`` where
+    the best passage's score is at least ``threshold``. ``samples``: further drafts, for ``agreement``; ``draft_passages``: how
+    many passages the draft may see (0: none, as published)."""
+
+    signal: str = "confidence"
+    threshold: float = 0.5
+    samples: int = 0
+    draft_passages: int = 0
+
+
+RULE_SETTINGS = {
+    "signal": Setting(str, "confidence", choices=SIGNALS, about="what the uncertain agent decides by"),
+    "threshold": Setting(float, 0.5, about="below it passages are read; of the signal retrieval, from it on"),
+    "samples": Setting(int, 0, 0, 100, about="further drafts, for agreement"),
+    "draft_passages": Setting(int, 0, 0, 1000, about="passages that a draft may see"),
+}
+
+
+def declines(text: str) -> bool:
+    """Whether an answer says that there is none.
+
+    >>> declines("I can not answer the question because of the insufficient information in documents."), declines("Rome.")
+    (True, False)
+    """
+    return not text.strip() or bool(_DECLINES.search(text[:400]))
+
+
+def certainty(signal: str, drafted: Reply, samples: Sequence[Reply] = ()) -> float | None:
+    """How sure the draft is, 0 to 1; 0 where it declines, None where the number is not known.
+
+    ``agreement`` is the mean word F1 of the samples with the draft.
+
+    >>> certainty("agreement", Reply("in Rome"), [Reply("in Rome"), Reply("Paris")])
+    0.5
+    """
+    if declines(drafted.text):
+        return 0.0
+    if signal == "confidence":
+        return drafted.confidence
+    if signal == "logprob":
+        return math.exp(sum(drafted.logprobs) / len(drafted.logprobs)) if drafted.logprobs else None
+    return sum(f1_score(one.text, drafted.text) for one in samples) / len(samples) if samples else None
+
+
+def best_score(hits: Sequence[Hit]) -> float | None:
+    """The score of the best passage."""
+    return max((hit.score for hit in hits), default=None)
+
+
+def reads(signal: str, value: float | None, threshold: float) -> bool:
+    """Whether passages are read; a certainty that is not known is none."""
+    if signal == "retrieval":
+        return value is not None and value >= threshold
+    return value is None or value < threshold
+
+
+@WORKFLOWS.register(
+    "barag-uncertain", settings={**SETTINGS, **RULE_SETTINGS}, needs_env=False, needs_python=False, needs_retriever=True, paper=PAPER,
+)  # fmt: skip
+def uncertain(question: Question, *, agent: Agent, rule: Rule) -> Flow:
+    """The draft is kept where it is certain enough; else passages are read."""
+    if (refused := refusal(question)) is not None:
+        return refused
+    hits: tuple[Hit, ...] | None = None
+    if rule.signal == "retrieval" or rule.draft_passages:
+        hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
+    if rule.signal == "retrieval":
+        value = best_score(hits or ())
+        if not reads(rule.signal, value, rule.threshold):
+            return Outcome((yield from _draft(question, agent, rule, hits or ())).text, OWN)
+    else:
+        drafted = yield from _draft(question, agent, rule, hits or ())
+        samples = yield from _samples(question, agent, rule, hits or ())
+        value = certainty(rule.signal, drafted, samples)
+        yield Note(UNKNOWN if value is None else f"{rule.signal} {value:.4f}")
+        if not reads(rule.signal, value, rule.threshold):
+            return Outcome(drafted.text, OWN)
+    if hits is None:
+        hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
+    reply = yield from answer(question, agent, agent.prompts.naive, hits)
+    return Outcome(reply.text, READ)
+
+
+# ── both branches of every question, for a curve ─────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The steps of an episode of ``both``; ``decision`` is None where the model was not asked."""
+
+    draft: Step
+    samples: tuple[Step, ...]
+    decision: Step | None
+    read: Step
+    hits: tuple[Hit, ...]
+
+
+def both(question: Question, *, agent: Agent, rule: Rule, ask: bool = False) -> Flow:
+    """Retrieval, draft, samples, the yes-or-no question (``ask``), and the answer with passages; which is the episode's."""
+    if (refused := refusal(question)) is not None:
+        return refused
+    hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
+    drafted = yield from _draft(question, agent, rule, hits)
+    yield from _samples(question, agent, rule, hits)
+    if ask:
+        yield from more_information(question, drafted, agent)
+    reply = yield from answer(question, agent, agent.prompts.naive, hits)
+    return Outcome(reply.text, READ)
+
+
+def branches_of(episode: Episode, samples: int, ask: bool) -> Branches | None:
+    """What ``both`` asked; None for a question that it refused."""
+    asked = [step for step in episode.steps if isinstance(step.request, Generate)]
+    if len(asked) != 2 + samples + ask:
+        return None
+    return Branches(asked[0], tuple(asked[1 : 1 + samples]), asked[1 + samples] if ask else None, asked[-1], episode.hits)
+
+
+def _draft(question: Question, agent: Agent, rule: Rule, hits: Sequence[Hit]) -> Generator[Request, Reply, Reply]:
+    seen = hits[: rule.draft_passages]
+    return (yield from (answer(question, agent, agent.prompts.naive, seen) if seen else draft(question, agent)))
+
+
+def _samples(
+    question: Question, agent: Agent, rule: Rule, hits: Sequence[Hit]
+) -> Generator[Request, Reply, tuple[Reply, ...]]:
+    """Drafts with the seeds that follow the agent's own."""
+    seen, found = hits[: rule.draft_passages], []
+    for number in range(1, rule.samples + 1):
+        seed = (agent.seed or 0) + number
+        asking = answer(question, agent, agent.prompts.naive, seen, seed=seed) if seen else draft(question, agent, seed=seed)
+        found.append((yield from asking))
+    return tuple(found)

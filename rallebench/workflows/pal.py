@@ -1,0 +1,92 @@
+"""PAL: the model writes one program, which is run once; what it prints is the answer.
+
+Gao et al. 2023, arXiv:2211.10435, as R-Eval (Tu et al. 2024) uses it: the program calls the environment's functions, and
+nothing is repaired. The program runs in a Python of its own (``rallebench.sandbox``) and is paused in every call.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from rallebench import sandbox
+from rallebench.environments import Environment
+from rallebench.types import Flow, Outcome, Question, Reply, Request, ToolCall, UseTool
+from rallebench.workflows import WORKFLOWS, Limits, Shot, common
+from rallebench.workflows._prompts import examples, filled, functions, properties
+from rallebench.workflows._talking import Talk, ending, too_long
+
+_FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+_REASONS = {"stop": "answered", "call_limit": "step_limit"}
+
+
+@WORKFLOWS.register(
+    "pal", settings=common(steps=100, max_tokens=512), needs_env=True, needs_python=True, prompts=("pal.txt",),
+    paper="arXiv:2211.10435",
+)  # fmt: skip
+def pal(
+    question: Question,
+    *,
+    llm: str,
+    env: Environment,
+    shots: Sequence[Shot],
+    limits: Limits,
+    prompts: Mapping[str, str],
+    temperature: float = 0.0,
+    seed: int | None = None,
+) -> Flow:
+    """One program that calls the environment, run once; what it prints is the answer."""
+    talk = Talk(question, llm, limits, temperature=temperature, seed=seed)
+    rendered = [f"Question: {shot.question}\n```python\n{shot.program}\n```" for shot in shots if shot.program]
+
+    def flow() -> Flow:
+        prompt = filled(
+            prompts["pal.txt"], functions=functions(env.tools), examples=examples(rendered), question=question.text
+        )
+        reply = yield from talk.say(prompt)
+        program = program_of(reply.text)
+        if not program.strip():
+            return Outcome("", "model_error")
+        ended, calls = yield from _run(talk, env, program)
+        reason = "step_limit" if calls > limits.steps else _REASONS.get(ended.finish_reason, "tool_error")
+        answer = ended.text.strip() if reason == "answered" else ""
+        return Outcome(answer, reason if answer or reason != "answered" else "no_answer")
+
+    return (yield from ending(flow()))
+
+
+def _run(talk: Talk, env: Environment, program: str) -> Generator[Request, Reply, tuple[Reply, int]]:
+    """Run the program, its calls answered by the environment; how it ended, and how often it called."""
+    name, calls = sandbox.new_name(), 0
+    begun = sandbox.begin(name, program, {tool.name: properties(tool) for tool in env.tools})
+    over = False
+    try:
+        reply = yield UseTool(sandbox.TOOL, begun)
+        while reply.tool_calls and calls <= talk.limits.steps:
+            calls += 1
+            if calls <= talk.limits.steps:
+                observation = yield from _answered(talk, env, reply.tool_calls[0])
+                reply = yield UseTool(sandbox.TOOL, sandbox.answer(name, observation))
+        over = not reply.tool_calls
+        return reply, calls
+    finally:
+        if not over:  # the flow was closed, a limit was reached or the environment failed: the program must not stay
+            sandbox.let_go(name)
+
+
+def _answered(talk: Talk, env: Environment, call: ToolCall) -> Generator[Request, Reply, str]:
+    arguments: Any = json.loads(call.arguments)
+    wrong = too_long(arguments)
+    return wrong or (yield from talk.observe(env.call(call.name, arguments)))
+
+
+def program_of(text: str) -> str:
+    """The program of a reply: its first fenced block, also one that is never closed, or all of it.
+
+    >>> program_of("Here it is:\\n```python\\nprint(1)\\n```\\nDone."), program_of("print(2)")
+    ('print(1)', 'print(2)')
+    """
+    found = _FENCE.search(text)
+    return found[1].rstrip() if found else text.removeprefix("```python").removeprefix("```").removesuffix("```")

@@ -1,0 +1,41 @@
+"""The tree of a depth-first search, kept in an episode's trace as notes, so that a page can draw it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rallebench.types import Note, Step
+
+MARK = "tree "
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A turn of the model. ``parent``: 0 is the root; ``depth`` from 1. ``move``: the call in one line. ``state``: ``open`` (gone
+    on from), ``answered``, ``gave_up``, ``too_deep``, or ``left`` (every way on from it failed)."""
+
+    number: int
+    parent: int
+    depth: int
+    thought: str
+    move: str
+    observation: str = ""
+    state: str = "open"
+
+
+def note_of(node: Node) -> Note:
+    """The node as it is now; a later note of the same number replaces it."""
+    return Note(MARK + json.dumps(asdict(node), ensure_ascii=False))
+
+
+def tree_of(steps: Iterable[Step]) -> tuple[Node, ...]:
+    """The nodes of an episode in the order in which they were tried; () for an episode without a tree."""
+    found: dict[int, Node] = {}
+    for step in steps:
+        if isinstance(step.request, Note) and step.request.text.startswith(MARK):
+            value: Any = json.loads(step.request.text[len(MARK) :])
+            found[value["number"]] = Node(**value)
+    return tuple(found.values())

@@ -1,0 +1,98 @@
+"""Imported predictions say what they say: what they do not record is unknown and not scored, never 0."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from small_workspace import CommandLine, make_workspace
+
+from rallebench.bench import cost_text
+from rallebench.bench.score import cost_of
+from rallebench.bench.store import RunFolder
+from rallebench.gui import views_plots, views_runs
+
+ANSWERS = "id,answer\nq1,Titan\nq2,wrong\nq3,Texas\n"
+PAGES = "q1 Q0 p1 1 2.0 t\nq2 Q0 p9 1 2.0 t\nq3 Q0 p3 1 2.0 t\n"
+BOTH = [{"id": "q1", "answer": "Titan", "pages": ["p1"]}, {"id": "q2", "answer": "Triton"}, {"id": "q3", "pages": ["p3"]}]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return make_workspace(tmp_path / "workspace")
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    return CommandLine(capfd, workspace)
+
+
+@pytest.fixture
+def imported(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> dict[str, RunFolder]:
+    files = {"answers": ("a.csv", ANSWERS), "pages": ("p.trec", PAGES), "both": ("b.jsonl", "\n".join(map(json.dumps, BOTH)))}
+    for name, (file, text) in files.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+        asked = ("import", tmp_path / file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", name)
+        assert rallebench(*asked).code == 0
+    return {name: RunFolder.open(workspace / "runs", name) for name in files}
+
+
+def values(run: RunFolder, metric: str) -> dict[str, float | None]:
+    lines = map(json.loads, (run.path / "scores.jsonl").read_text().splitlines())
+    return {line["qid"]: line["value"] for line in lines if line["metric"] == metric and line["qid"] in ("q1", "q2", "q3")}
+
+
+def test_a_line_without_an_answer_or_without_pages_is_not_scored_by_what_it_lacks(imported: dict[str, RunFolder]) -> None:
+    assert values(imported["both"], "em") == {"q1": 1.0, "q2": 1.0, "q3": None}
+    assert values(imported["both"], "Rprec") == {"q1": 1.0, "q2": None, "q3": 1.0}
+    assert values(imported["both"], "KILT-em") == {"q1": 1.0, "q2": None, "q3": None}
+
+
+@pytest.mark.parametrize("metric", ["em", "seconds", "prompt_tokens", "length", "answer_in_context@5", "similarity:hashing"])
+def test_pages_alone_are_no_empty_answers_and_cost_nothing_known(
+    rallebench: CommandLine, imported: dict[str, RunFolder], metric: str
+) -> None:
+    ran = rallebench("compare", "answers", "pages", "--metric", metric)
+    assert ran.code == 2 and "is scored by" in ran.last and "in both" in ran.last
+
+
+def test_answers_alone_are_compared_by_their_answers_only(rallebench: CommandLine, imported: dict[str, RunFolder]) -> None:
+    found = rallebench.json("compare", "answers", "both", "--metric", "em")
+    assert (found["n"], found["wins"], found["gained"]) == (2, 1, ["q2"])
+    assert rallebench("compare", "answers", "both", "--metric", "Rprec").code == 2
+
+
+def test_what_an_imported_run_cost_is_unknown_everywhere(rallebench: CommandLine, imported: dict[str, RunFolder]) -> None:
+    run = imported["answers"]
+    report = run.report() or {}
+    assert report["seconds_per_question"] is None and cost_of(run)["total"]["seconds"] is None
+    assert cost_text.lines(report["cost"]) == ["  cost unknown: imported predictions do not say it"]
+    ran = rallebench("compare", "answers", "both")
+    seconds = next(line for line in ran.out.splitlines() if line.startswith("seconds "))
+    assert seconds.split() == ["seconds", "unknown", "unknown"]
+    row = dict(zip(views_runs.RUN_COLUMNS, views_runs.run_rows([run])[0]))
+    assert list(row.values()).count("unknown") == 3
+    assert "do not say what they cost" in views_runs.whole_report(run)
+    assert set(views_plots.costs(report).values()) == {None}
+    assert json.loads(rallebench("export", "answers", "--format", "jsonl").out.splitlines()[0])["seconds"] is None
+
+
+def test_the_waterfall_of_imported_predictions_tells_only_what_is_recorded(
+    rallebench: CommandLine, imported: dict[str, RunFolder]
+) -> None:
+    found = {one["run"]: one for one in rallebench.json("analyse", "answers", "pages")["runs"]}
+    assert {stage: n for stage, n in found["answers"]["waterfall"].items() if n} == {"failed": 5, "not_recorded": 3}
+    assert {stage: n for stage, n in found["pages"]["waterfall"].items() if n} == {"failed": 5, "retrieved": 2, "not_retrieved": 1}
+    assert "no retrieval is recorded" in rallebench("analyse", "answers").out
+
+
+def test_dollars_that_are_known_in_part_do_not_break_the_columns() -> None:
+    from rallebench.bench.run_cost import run_cost
+
+    cost = run_cost([], [], {})
+    cost["total"] |= {"usd": None, "usd_known": 0.5, "usd_unknown_for": {"a-model-with-a-very-long-name": "it has no price"}}
+    lines = cost_text.side_by_side(["a", "b"], [cost, run_cost([], [], {})])
+    *table, note = lines
+    assert len({len(line) for line in table}) == 1
+    assert note == "* US dollars of a: $0.50 + unknown for a-model-with-a-very-long-name (it has no price)"

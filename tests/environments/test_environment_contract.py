@@ -1,0 +1,97 @@
+"""Every environment, also one that is registered later, answers whatever a model writes with an observation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acted import observed, pages
+
+from rallebench.acting import STARTER_TABLE, scholar_table
+from rallebench.environments import ENVIRONMENTS, Environment, MakeEnvironment
+from rallebench.environments._scholar.table import ScholarTable
+from rallebench.parameters import Setting
+from rallebench.types import Reply
+from rallebench.workspace import Workspace
+
+ARGUMENTS = ("", " ", "x" * 10_000, "a, b, c, d, e", 'name="', "{", "[" * 500, '{"a": {"b": 1}}', "Zoë 王伟 😀 \u202e", "None", "\x00", "';--", "]", ")(")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTable:
+    return scholar_table(Workspace(tmp_path_factory.mktemp("workspace")), STARTER_TABLE)
+
+
+@pytest.fixture(params=ENVIRONMENTS.names())
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> MakeEnvironment:
+    traits = ENVIRONMENTS.entry(request.param).traits
+    settings: dict[str, Setting] = traits.get("settings", {})
+    values: dict[str, Any] = {name: setting.default for name, setting in settings.items()}
+    if traits.get("retriever"):
+        values["retriever"] = "words"
+    if traits.get("pages"):
+        values["pages"] = pages(tmp_path)
+    if traits.get("table"):
+        values["tool"] = "scholars"
+    return ENVIRONMENTS[request.param](**values)
+
+
+def verbs(environment: Environment) -> list[str]:
+    return [tool.name for tool in environment.tools]
+
+
+def test_its_tools_have_names_and_json_schemas_and_finish_is_none_of_them(make: MakeEnvironment) -> None:
+    environment = make()
+    assert environment.brackets in ("[]", "()")
+    assert verbs(environment) and "finish" not in map(str.lower, verbs(environment))
+    for tool in environment.tools:
+        assert tool.description and tool.parameters["type"] == "object" and tool.parameters["properties"]
+        assert set(tool.parameters["required"]) <= set(tool.parameters["properties"])
+
+
+def test_an_unknown_verb_is_told_the_valid_actions(make: MakeEnvironment) -> None:
+    for verb in ("Fly", "", "x" * 10_000, "__class__"):
+        said = observed(make().act(verb, "home"))
+        assert said.startswith("Invalid Action. Valid Actions are") and len(said) < 1000
+        assert observed(make().call(verb, {"a": "b"})).startswith("There is no tool")
+
+
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_no_argument_raises_whatever_it_holds(make: MakeEnvironment, argument: str, table: ScholarTable) -> None:
+    for verb in verbs(make()):
+        said = observed(make().act(verb, argument), {"scholars": table})
+        assert isinstance(said, str) and said and len(said) < 30_000
+
+
+def test_a_call_with_wrong_arguments_is_told_what_is_wrong(make: MakeEnvironment, table: ScholarTable) -> None:
+    environment = make()
+    for tool in environment.tools:
+        (name, *_) = tool.parameters["properties"]
+        for wrong in ({}, {"nonsense": "x"}, {name: {"a": 1}}, {name: ""}, {name: None}, {name: [["x"]]}):
+            said = observed(environment.call(tool.name, wrong), {"scholars": table})
+            assert said and (tool.name in said or name in said), said
+
+
+def test_a_call_and_its_text_form_observe_the_same(make: MakeEnvironment, table: ScholarTable) -> None:
+    for tool in make().tools:
+        (name, *_) = tool.parameters["properties"]
+        called = observed(make().call(tool.name, {name: "Titan"}), {"scholars": table})
+        assert called == observed(make().act(tool.name, "Titan"), {"scholars": table})
+
+
+def test_two_episodes_act_alike_whatever_another_did_before(make: MakeEnvironment, table: ScholarTable) -> None:
+    def play(environment: Environment) -> list[str]:
+        return [observed(environment.act(verb, "Titan"), {"scholars": table}) for verb in verbs(environment) * 2]
+
+    assert play(make()) == play(make())
+
+
+def test_a_table_that_breaks_while_it_is_asked_gives_an_observation(tmp_path: Path) -> None:
+    broken = scholar_table(Workspace(tmp_path), STARTER_TABLE)
+    broken.close()
+    for api in ("searchPerson", "getPublication"):
+        reply = broken.use({"api": api, "name": "x", "publication_id": "x"})
+        assert isinstance(reply, Reply) and reply.text.startswith("Could not find that")
+    json.dumps(reply.text)

@@ -1,0 +1,154 @@
+"""A scholar table is filled from CSV, JSON and JSON lines, whole or not at all; what is wrong is said in a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from rallebench.acting import import_scholars, make_environment, scholar_table, scholar_tables
+from rallebench.cli import main
+from rallebench.environments._scholar.building import g_index, h_index
+from rallebench.environments._scholar.fictional import fictional, write_fictional
+from rallebench.errors import BadFileError, NotFoundError, UsageError
+from rallebench.workspace import STARTER, Workspace
+
+CSV = 'person_id,name,affiliation,tags,h_index\ns1,Ada Quill,"King\'s, Northmere",graphs;tables,7\ns2,Bo Lind,Lakeview,,\n'
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path / "workspace")
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_csv_of_scholars_with_columns_by_other_names_fills_a_table(space: Workspace, tmp_path: Path) -> None:
+    made = import_scholars(space, "mine", written(tmp_path / "people.csv", CSV))
+    assert (made.scholars, made.publications, made.coauthors, made.skipped) == (2, 0, 0, 0)
+    person = scholar_table(space, "mine").person("s1")
+    assert person is not None
+    assert (person["organization"], person["interests"], person["hindex"]) == ("King's, Northmere", ["graphs", "tables"], 7)
+
+
+def test_what_the_files_do_not_say_is_counted_from_the_publications(space: Workspace, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    written(folder / "scholars.csv", "id,name\ns1,Ada\ns2,Bo\ns3,Cy\n")
+    papers = [{"id": f"p{n}", "title": f"T{n}", "ncitation": n, "authors": ["s1", "s2" if n == 5 else "Guest"]} for n in (5, 3, 1)]
+    with gzip.open(folder / "publications.jsonl.gz", "wt") as handle:
+        handle.writelines(json.dumps(paper) + "\n" for paper in papers)
+    made = import_scholars(space, "mine", folder)
+    table = scholar_table(space, "mine")
+    person = table.person("s1")
+    assert person is not None and made.coauthors == 2
+    assert [person[key] for key in ("npubs", "ncitation", "hindex", "gindex")] == [3, 9, 2, 3]
+    assert table.coauthors_of(person["row"], 9) == [("s2", "Bo", "coauthor")]
+
+
+@pytest.mark.parametrize(("cited", "h", "g"), [((), 0, 0), ((0,), 0, 0), ((10, 8, 5, 4, 3), 4, 5), ((100,), 1, 1), ((1, 1, 1), 1, 1)])
+def test_h_and_g_are_those_of_their_papers(cited: tuple[int, ...], h: int, g: int) -> None:
+    assert (h_index(cited), g_index(cited)) == (h, g)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("a.csv", "id,organization\n1,X\n", "none is 'name'; a table of scholars needs id and name"),
+        ("a.csv", "id,name\n1,X\n1,Y\n", "repeat '1'"),
+        ("a.csv", "id,name\n1\n", "has 1 fields where the header names 2"),
+        ("a.csv", "id,name,h_index\n1,X,many\n", "must be a whole number"),
+        ("a.csv", "id,name\n", "holds no scholar"),
+        ("a.jsonl", '{"id": "1", "name": ""}\n', "'name' is empty"),
+        ("a.jsonl", '{"id": "1"\n', "line 1"),
+        ("a.json", '{"publications": []}', 'without "scholars"'),
+        ("a.json", "[1, 2]", "is no object"),
+    ],
+)
+def test_a_bad_file_is_one_sentence_and_leaves_nothing(space: Workspace, tmp_path: Path, name: str, text: str, why: str) -> None:
+    with pytest.raises(BadFileError, match=why):
+        import_scholars(space, "mine", written(tmp_path / name, text))
+    assert not list((space.path / "scholars").glob("**/*.sqlite"))
+
+
+def test_bad_rows_are_left_out_and_counted_if_chosen(space: Workspace, tmp_path: Path) -> None:
+    made = import_scholars(space, "mine", written(tmp_path / "a.csv", "id,name\n1,X\n1,Y\n2,\n3,Z\n"), skip_bad=True)
+    assert (made.scholars, made.skipped, len(made.problems)) == (2, 2, 2)
+
+
+def test_a_table_with_other_rows_is_never_replaced_and_the_same_rows_are_welcome(space: Workspace, tmp_path: Path) -> None:
+    source = written(tmp_path / "a.csv", CSV)
+    import_scholars(space, "mine", source)
+    import_scholars(space, "mine", source)
+    written(source, CSV + "s3,New,,,\n")
+    with pytest.raises(UsageError, match="exists already and holds other rows"):
+        import_scholars(space, "mine", source)
+    assert scholar_table(space, "mine").scholars == 2
+
+
+def test_an_unknown_table_names_those_that_there_are(space: Workspace) -> None:
+    with pytest.raises(NotFoundError, match="starter-scholars"):
+        make_environment(space, "scholar", {"table": "nowhere"})
+    with pytest.raises(UsageError, match="choose another"):
+        import_scholars(space, "starter-scholars", Path("x"))
+
+
+def test_a_file_that_is_no_table_is_said_in_a_sentence(space: Workspace) -> None:
+    written(space.path / "scholars" / "odd.sqlite", "not a database at all, but text that is long enough to be read")
+    with pytest.raises(BadFileError, match="is no scholar table"):
+        scholar_table(space, "odd")
+
+
+def test_the_command_line_imports_and_lists_a_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = written(tmp_path / "a.csv", CSV)
+    assert main(["import", str(source), "--kind", "scholars", "--name", "mine", "--workspace", str(tmp_path), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {
+        "name": "mine", "rows": 2, "scholars": 2, "publications": 0, "coauthors": 0, "skipped": 0, "problems": [],
+    }  # fmt: skip
+    assert main(["list", "scholars", "--workspace", str(tmp_path)]) == 0
+    assert "mine" in capfd.readouterr().out
+
+
+# ── the starter's ────────────────────────────────────────────────────────────
+
+
+def starter(kind: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (STARTER / "scholars" / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_starters_scholars_are_what_the_committed_script_writes(tmp_path: Path) -> None:
+    write_fictional(tmp_path)
+    for kind in ("scholars", "publications", "coauthors"):
+        assert (tmp_path / f"{kind}.jsonl").read_bytes() == (STARTER / "scholars" / f"{kind}.jsonl").read_bytes()
+
+
+def test_the_starter_has_enough_scholars_all_marked_as_fictional_and_told_apart_by_name_and_organization(space: Workspace) -> None:
+    people, papers = starter("scholars"), starter("publications")
+    assert len(people) >= 120 and len(papers) >= 400
+    assert all("fictional" in str(person["bio"]) and str(person["email"]).endswith(".example") for person in people)
+    assert all("fictional" in str(paper["abstract"]) for paper in papers)
+    assert len({(person["name"], person["organization"]) for person in people}) == len(people)
+    assert len(people) - len({person["name"] for person in people}) == 6
+    assert "fictional" in (STARTER / "scholars" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_starters_numbers_follow_from_its_publications() -> None:
+    made = fictional()
+    for person in made["scholars"]:
+        own = [paper for paper in made["publications"] if person["id"] in {author["id"] for author in paper["authors"]}]
+        cited = sorted((paper["ncitation"] for paper in own), reverse=True)
+        assert 1 <= len(own) == person["npubs"] <= 10
+        assert (person["ncitation"], person["hindex"], person["gindex"]) == (sum(cited), h_index(cited), g_index(cited))
+        mates = {author["id"] for paper in own for author in paper["authors"]} - {person["id"]}
+        assert mates == {row["coauthor_id"] for row in made["coauthors"] if row["person_id"] == person["id"]}
+
+
+def test_the_starters_table_is_there_without_an_import_and_no_network(space: Workspace) -> None:
+    acting = make_environment(space, "scholar", {})
+    assert acting.tools.keys() == {"scholars:starter-scholars"} and acting.fingerprint
+    assert list(scholar_tables(space)) == ["starter-scholars"]

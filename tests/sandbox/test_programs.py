@@ -1,0 +1,251 @@
+"""Programs in a Python of their own: what they may, what they may not, and how each attempt ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rallebench import sandbox
+from rallebench.sandbox import _SESSIONS, Limits, Protection, PythonTool
+from rallebench.sandbox.sessions import Session, Sessions
+from rallebench.types import Reply
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="the operating system offers no such limits")
+NETWORK = "The program tried to use the network, which programs here may not."
+PROCESS = "The program tried to start another process or thread, or to signal one, which programs here may not."
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    yield
+    assert len(_SESSIONS) == 0
+
+
+def run(program: str, *observations: str, limits: Limits | None = None, functions: dict[str, list[str]] | None = None) -> Reply:
+    """A program, its calls answered in turn; the last reply."""
+    tool, name = PythonTool(limits or Limits(seconds=5)), sandbox.new_name()
+    try:
+        reply = tool.use(sandbox.begin(name, program, functions or {"Search": ["entity", "place"]}))
+        for observation in observations:
+            assert reply.tool_calls, reply
+            reply = tool.use(sandbox.answer(name, observation))
+        return reply
+    finally:
+        sandbox.let_go(name)
+
+
+def end(program: str, *observations: str, limits: Limits | None = None) -> tuple[str, str]:
+    """How it ended: (word, sentence)."""
+    reply = run(program, *observations, limits=limits)
+    return reply.finish_reason, reply.note
+
+
+def test_what_a_program_prints_is_the_answer() -> None:
+    assert run("print(6 * 7)") == Reply("42\n")
+
+
+def test_a_call_pauses_the_program_until_it_is_answered() -> None:
+    reply = run("print('first'); print(Search('Titan, \"[x]\"', place='Saturn').upper())")
+    (call,) = reply.tool_calls
+    assert (call.name, json.loads(call.arguments), reply.text) == ("Search", {"entity": 'Titan, "[x]"', "place": "Saturn"}, "first\n")
+    assert run("x = Search('a')\nprint(x + Search('b'))", "one ", "töw").text == "one töw\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("def f(:\n  pass", "The program is not valid Python (line 1): "),
+        ("x = 1\nprint(y)", "The program failed in line 2: NameError: name 'y' is not defined"),
+        ("1 / 0", "The program failed in line 1: ZeroDivisionError: division by zero"),
+        ("import requests", "The program failed in line 1: ModuleNotFoundError: No module named 'requests'"),
+        ("import rallebench", "The program failed in line 1: ModuleNotFoundError: No module named 'rallebench'"),
+        ("Search(1, 2, 3)", "The program failed in line 1: TypeError: Search() takes at most 2 arguments (entity, place), 3 were given"),
+        ("Search(who=1)", "The program failed in line 1: TypeError: Search() has no argument 'who'; it has entity, place"),
+        ("Search({1})", "The program failed in line 1: TypeError: Search() takes texts, numbers, lists and dictionaries"),
+        ("input('who?')", "The program failed in line 1: EOFError: a program here has nobody to ask"),
+        ("import sys; sys.exit(3)", "The program ended itself with 3."),
+        ("f = lambda: f()\nf()", "The program failed in line 1: RecursionError"),
+        ("(" * 100_000, "The program is not valid Python"),
+        ("Это не программа", "The program is not valid Python (line 1): "),
+        ("import os; os._exit(7)", "The program ended its Python without a result (code 7)."),
+    ],
+)
+def test_a_program_that_fails_says_so_in_one_sentence(program: str, said: str) -> None:
+    how, sentence = end(program)
+    assert how == "error" and sentence.startswith(said) and "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("program", "ended"),
+    [
+        ("while True: pass", ("time_limit", "The program was stopped after 0.2 seconds.")),
+        ("import time; time.sleep(1000)", ("time_limit", "The program was stopped after 0.2 seconds.")),
+        ("print('x' * 100_000_000)", ("output_limit", "The program printed more than 20,000 characters and was stopped.")),
+        ("while True:\n try: print('x' * 999)\n except Exception: pass", ("output_limit", "The program printed more than 20,000 characters and was stopped.")),
+    ],
+)
+def test_a_program_is_stopped_at_its_limits(program: str, ended: tuple[str, str]) -> None:
+    assert end(program, limits=Limits(seconds=0.2)) == ended
+
+
+@POSIX
+@pytest.mark.parametrize("program", ["x = bytearray(10**10)", "x = []\nwhile True: x.append(bytearray(10**7))"])
+def test_a_program_that_eats_memory_is_stopped_at_what_it_may_have(program: str) -> None:
+    assert end(program, limits=Limits(seconds=5, memory=128)) == (
+        "memory_limit", "The program needed more than the 128 MiB of memory that it may have.",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import socket; socket.socket()", NETWORK),
+        ("import _socket\ntry: _socket.socket(2, 1)\nexcept Exception: pass", NETWORK),
+        ("import urllib.request as r\ntry: r.urlopen('http://127.0.0.1:1')\nexcept Exception: pass", NETWORK),
+        ("import os; os.system('true')", PROCESS),
+        ("import subprocess; subprocess.run(['true'])", PROCESS),
+    ],
+)
+def test_a_program_that_reaches_for_network_or_processes_is_refused_whatever_it_catches(program: str, said: str) -> None:
+    assert end(program) == ("refused", said)
+
+
+@POSIX
+@pytest.mark.parametrize("program", ["import os; os.fork()", "import os; os.kill(os.getppid(), 9)", "import threading as t; t.Thread(target=print).start()"])
+def test_a_program_that_forks_or_kills_is_refused(program: str) -> None:
+    if "Thread" in program and "seccomp" not in sandbox.protection().means:
+        pytest.skip("threads are refused by seccomp only")
+    assert end(program) == ("refused", PROCESS)
+
+
+@pytest.mark.skipif(not sandbox.protection().network or not sandbox.protection().processes, reason="this system holds neither")
+def test_the_kernel_refuses_what_goes_round_pythons_own_hooks() -> None:
+    program = (
+        "import ctypes\nc = ctypes.CDLL(None)\n"
+        "print(c.fork(), c.socket(2, 1, 0), c.kill(1, 0), c.syscall(435, 0, 0))"
+    )
+    assert run(program).text.split() == ["-1"] * 4
+
+
+@pytest.mark.skipif(not sandbox.protection().files, reason="this system has no Landlock")
+def test_a_program_reads_and_writes_nothing_but_its_own_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("hush")
+    outside = "The program tried to open a file outside of its own empty folder, which programs here may not."
+    assert end(f"print(open({str(tmp_path / 'secret.txt')!r}).read())") == ("refused", outside)
+    assert end(f"open({str(tmp_path / 'new.txt')!r}, 'w')") == ("refused", outside)
+    assert end("import os; print(os.listdir('/'))") == ("refused", outside)
+    assert not (tmp_path / "new.txt").exists()
+    written = "import os\nprint(os.listdir())\nopen('a.txt', 'w').write('hi')\nprint(open('a.txt').read(), os.listdir())"
+    assert run(written).text == "[]\nhi ['a.txt']\n"
+
+
+@POSIX
+def test_a_file_that_is_too_large_is_refused() -> None:
+    said = ("refused", "The program wrote a larger file than it may and was stopped.")
+    assert end("open('a', 'wb').write(bytes(2_000_000))", limits=Limits(written=1)) == said
+
+
+def test_a_program_inherits_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    found = run("import os, sys; print(dict(os.environ), sys.argv, sys.stdin, [p for p in sys.path if 'site-packages' in p])").text
+    assert "sk-secret" not in found and "PATH" not in found and found.endswith("['program'] None []\n")
+
+
+def test_pythons_own_library_is_there() -> None:
+    names = "json, re, math, datetime, collections, itertools, statistics, decimal, fractions, random, string, textwrap, unicodedata"
+    assert run(f"import {names}\nprint(random.random() < 2, datetime.date(2024, 2, 29).isoformat())").text == "True 2024-02-29\n"
+
+
+def test_waiting_for_an_answer_is_not_the_programs_time() -> None:
+    tool, name = PythonTool(Limits(seconds=0.2)), sandbox.new_name()
+    tool.use(sandbox.begin(name, "print(Search('x'))", {"Search": ["entity"]}))
+    time.sleep(0.3)
+    assert tool.use(sandbox.answer(name, "late")).text == "late\n"
+
+
+def test_a_program_that_calls_without_end_is_stopped() -> None:
+    limits = Limits(calls=2)
+    assert end("while True: Search('x')", "a", "b", limits=limits) == (
+        "call_limit", "The program called functions more than 2 times and was stopped.",
+    )  # fmt: skip
+
+
+def test_letting_go_of_a_program_that_runs_ends_it_at_once() -> None:
+    tool, name, replies = PythonTool(Limits(seconds=30)), sandbox.new_name(), list[Reply]()
+    thread = threading.Thread(target=lambda: replies.append(tool.use(sandbox.begin(name, "while True: pass", {}))))
+    thread.start()
+    deadline = time.monotonic() + 5
+    while _SESSIONS.get(name) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    sandbox.let_go(name)
+    thread.join(5)
+    assert [reply.finish_reason for reply in replies] == ["gone"]
+
+
+def test_an_answer_for_a_program_that_is_gone_is_a_reply_not_an_error() -> None:
+    assert PythonTool().use(sandbox.answer("nobody", "x")).finish_reason == "gone"
+
+
+def test_what_nobody_answers_any_more_is_ended_and_its_folder_removed() -> None:
+    sessions = Sessions()
+    session = Session(Limits(), ())
+    assert sessions.enter("a", session) and not sessions.enter("a", session)
+    assert session.begin("Search('x')", {"Search": ["entity"]})["call"] == "Search"
+    assert Path(session.folder).is_dir()
+    sessions.let_go_of_idle(100)
+    assert len(sessions) == 1
+    sessions.let_go_of_idle(0)
+    assert len(sessions) == 0 and session.process.poll() is not None and not Path(session.folder).exists()
+
+
+@POSIX
+def test_a_program_ends_when_whoever_started_it_dies() -> None:
+    session = Session(Limits(), ())
+    assert session.begin("Search('x')", {"Search": ["entity"]})["call"] == "Search"
+    assert session.process.stdin is not None
+    session.process.stdin.close()
+    assert session.process.wait(5) == 0
+    session.close()
+
+
+@POSIX
+@pytest.mark.slow
+def test_sixteen_programs_at_once_each_keep_to_their_own_memory() -> None:
+    program = "x = bytearray(60 * 2**20)\nprint(len(x))"
+    greedy = "x = bytearray(300 * 2**20)"
+    limits = Limits(seconds=30, memory=128)
+    with ThreadPoolExecutor(16) as pool:
+        ended = list(pool.map(lambda n: run(greedy if n % 4 == 0 else program, limits=limits).finish_reason, range(16)))
+    assert ended == ["memory_limit" if n % 4 == 0 else "stop" for n in range(16)]
+
+
+def test_what_is_protected_here_is_said_and_what_is_not() -> None:
+    all_held = " ".join(Protection(True, True, True, True).sentences())
+    none_held = " ".join(Protection(False, False, False, False).sentences())
+    assert "no network" in all_held and "NOT" not in all_held
+    assert none_held.count("NOT") == 4
+    assert all("no security boundary" in text for text in (all_held, none_held))
+    if sys.platform == "win32":
+        assert not sandbox.protection().network
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's own means")
+@pytest.mark.parametrize("means", [("landlock", "seccomp"), ("landlock", "namespace"), ()])
+def test_each_means_is_tried_out_and_only_what_held_is_claimed(means: tuple[str, ...]) -> None:
+    found = sandbox._probed(means)
+    assert found.memory
+    assert found.network <= bool({"seccomp", "namespace"} & set(means))
+    assert found.files <= ("landlock" in means)
+    if found.network:
+        session = Session(Limits(), means)
+        program = "import ctypes\nc = ctypes.CDLL(None)\nprint(c.connect(c.socket(2, 1, 0), bytes([2, 0, 0, 9, 127, 0, 0, 1] + [0] * 8), 16))"
+        assert session.begin(program, {})["output"] == "-1\n"
+        session.close()

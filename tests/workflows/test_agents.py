@@ -1,0 +1,243 @@
+"""An agent from its names: settings, demonstrations, prompts byte for byte, and the verbs ``run`` and ``ask``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine, copy_workspace, make_workspace, read_lines
+
+from rallebench import sandbox
+from rallebench.agents import pools, prepare_agent
+from rallebench.bench.perform import Backends
+from rallebench.bench.single import run_one
+from rallebench.environments import ENVIRONMENTS
+from rallebench.errors import UsageError
+from rallebench.llms.scripted import Scripted
+from rallebench.types import Episode, Generate, Question, Reply
+from rallebench.workbench import Workbench
+from rallebench.workflows import WORKFLOWS
+from rallebench.workflows._prompts import read_shots
+from rallebench.workspace import Workspace
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "workflows"
+ACTING = [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
+AGENT: Mapping[str, Any] = {
+    "backend": "scripted",
+    "settings": {"replies": {r"Thought \d:$": "I think.", r"Action 1:$": "Search[Titan (moon)]", r"Action 2:$": "Finish[Titan]"}, "default": "Finish[?]"},
+}
+PROGRAM = "print(Search('Titan (moon)').split()[0])"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_workspace(tmp_path_factory.mktemp("made") / "w")
+    entries = json.loads((folder / "llms.json").read_text())
+    entries |= {"agent": AGENT, "coder": {"backend": "scripted", "settings": {"default": PROGRAM}}}
+    (folder / "llms.json").write_text(json.dumps(entries))
+    return folder
+
+
+@pytest.fixture
+def cli(made: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[CommandLine]:
+    yield CommandLine(capfd, copy_workspace(made, tmp_path / "w"))
+
+
+ON_TINY = ("--env", "wikipedia", "--retriever", "tiny")
+
+
+def sent(workflow: str, env: str, workspace: Path, **given: Any) -> str:
+    """All that a workflow sends the model first: messages with their roles, functions, settings."""
+    agent = prepare_agent(Workspace(workspace), workflow, env, "agent", given, allow_python=True)
+    asked: list[Generate] = []
+
+    def first(request: Generate) -> Reply:
+        asked.append(request)
+        return Reply("No response")
+
+    backends = agent.with_tools(Backends({}, {"agent": Scripted(first)}))
+    list(run_one(agent.flows(backends)(Question("q", "Who wrote the {paper}?")), backends))
+    (request,) = asked[:1]
+    lines = []
+    for message in request.messages:
+        lines.append(f"── {message.role}\n{message.content}")
+        lines += [f"── calls {call.id} {call.name} {call.arguments}" for call in message.tool_calls]
+    lines += [f"── function {tool.name}: {tool.description} {json.dumps(tool.parameters)}" for tool in request.tools]
+    return "\n".join([*lines, f"── stop {list(request.stop)}, max_tokens {request.max_tokens}, temperature {request.temperature}"]) + "\n"
+
+
+CASES = [
+    *((name, "wikipedia", {}) for name in ACTING),
+    *((name, "scholar", {}) for name in ("react", "pal", "plan-then-act")),
+    *((name, "corpus-tools", {}) for name in ("react", "pal", "planner-react")),
+    ("react", "wikipedia", {"shots": "0"}),
+    ("react", "wikipedia", {"one_call": "true", "shots": "1"}),
+    ("function-calling", "scholar", {"protocol": "text", "shots": "1"}),
+    ("dfsdt", "wikipedia", {"protocol": "native", "shots": "1"}),
+]
+
+
+@pytest.mark.parametrize(("workflow", "env", "given"), CASES)
+def test_a_workflow_sends_the_golden_prompt_byte_for_byte(
+    workflow: str, env: str, given: dict[str, str], made: Path
+) -> None:
+    acts = WORKFLOWS.entry(workflow).traits["needs_env"] and "retriever" in ENVIRONMENTS.entry(env).traits["settings"]
+    file = GOLDEN / ("_".join([workflow, env, *(f"{key}-{value}" for key, value in given.items())]) + ".txt")
+    found = sent(workflow, env, made, **({"env.retriever": "tiny"} if acts else {}), **given)
+    if os.environ.get("UPDATE_GOLDEN"):  # the change is then reviewed as a diff
+        file.write_bytes(found.encode())
+    assert found.encode() == file.read_bytes()
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS.names())
+def test_every_environment_has_demonstrations_that_every_workflow_can_show(env: str) -> None:
+    shots = read_shots(pools()[env])
+    assert len(shots) >= 2
+    for shot in shots:
+        assert shot.question and shot.answer and shot.plan and shot.reasoning and "print(" in shot.program
+        compile(shot.program, "program", "exec")
+        assert shot.steps[-1].name == "Finish" and shot.steps[-1].argument == shot.answer
+        assert all(step.thought for step in shot.steps) and all(step.observation for step in shot.steps[:-1])
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS.names())
+def test_the_program_of_a_demonstration_runs_and_prints_its_answer(env: str) -> None:
+    for shot in read_shots(pools()[env]):
+        observed = {json.dumps(list(step.arguments.values())): step.observation for step in shot.steps[:-1]}
+        names = {step.name: list(step.arguments) for step in shot.steps[:-1]}
+        tool, name = sandbox.PythonTool(), sandbox.new_name()
+        reply = tool.use(sandbox.begin(name, shot.program, names | {"Lookup": ["keyword"]}))
+        while reply.tool_calls:
+            asked = json.dumps(list(json.loads(reply.tool_calls[0].arguments).values()))
+            reply = tool.use(sandbox.answer(name, observed.get(asked, shot.steps[-2].observation)))
+        assert (reply.text.strip(), reply.note) == (shot.answer, ""), shot.question
+
+
+@pytest.mark.parametrize(
+    ("workflow", "env", "given", "said"),
+    [
+        ("reakt", "wikipedia", {}, "Did you mean 'react'"),
+        ("react", "wikpedia", {}, "Did you mean 'wikipedia'"),
+        ("react", "", {}, "needs an environment; name one with --env: "),
+        ("react", "wikipedia", {"sots": "1"}, "There is no setting 'sots'. Did you mean 'shots'"),
+        ("react", "wikipedia", {"shots": "x"}, "shots must be a whole number from 0 to 50"),
+        ("react", "wikipedia", {"shots": "9"}, "holds 3 demonstrations"),
+        ("react", "wikipedia", {"pool": "nowhere.json"}, "There is no file of demonstrations nowhere.json"),
+        ("react", "scholar", {"pool": str(pools()["wikipedia"])}, "its action 'Search' is none of the environment 'scholar'"),
+        ("react", "wikipedia", {"env.similar": "0"}, "similar must be a whole number from 1"),
+        ("pal", "wikipedia", {}, "allow it with --allow-python"),
+        ("barag-basic", "", {}, "is run by a suite"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_loaded(workflow: str, env: str, given: dict[str, str], said: str, made: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        prepare_agent(Workspace(made), workflow, env, "agent", given)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[]", "is no file of demonstrations"),
+        ('{"format": "rallebench-shots/1", "shots": [{"question": "?"}]}', "demonstration 1: KeyError: 'answer'"),
+        ('{"format": "rallebench-shots/1", "shots": [{"question": "?", "answer": "x", "steps": [{"name": "Search", "arguments": {}}]}]}', "its last step is Search, not Finish"),
+    ],
+)
+def test_a_pool_that_is_none_is_named(content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_text(content)
+    with pytest.raises(UsageError) as error:
+        read_shots(tmp_path / "own.json")
+    assert said in str(error.value)
+
+
+def test_what_changes_an_answer_changes_the_fingerprint(made: Path) -> None:
+    def made_of(**given: str) -> dict[str, Any]:
+        return prepare_agent(Workspace(made), "react", "wikipedia", "agent", {"retriever": "tiny", **given}).as_json()
+
+    assert made_of() == made_of()
+    assert len({json.dumps(made_of(**given)) for given in ({}, {"shots": "1"}, {"similar": "3"}, {"one_call": "true"})}) == 4
+
+
+def test_functions_are_offered_to_models_that_can_be_told_of_them(made: Path) -> None:
+    class Plain:
+        calls_tools = False
+
+    def native(llm: object, **given: str) -> bool:
+        return prepare_agent(Workspace(made), "dfsdt", "wikipedia", "agent", {"retriever": "tiny", **given}).calls_natively(llm)
+
+    assert native(Scripted()) and not native(Plain()) and not native(object())
+    assert native(Plain(), protocol="native") and not native(Scripted(), protocol="text")
+
+
+def test_the_models_own_window_is_the_context_unless_another_is_given(made: Path) -> None:
+    def reason(**given: str) -> str:
+        agent = prepare_agent(Workspace(made), "zero-shot", "wikipedia", "agent", {"retriever": "tiny", **given})
+        llm = Scripted(["Finish[x]"])
+        llm.context_window = 20  # type: ignore[attr-defined]
+        backends = agent.with_tools(Backends(llms={"agent": llm}))
+        *_, episode = run_one(agent.flows(backends)(Question("q", "?")), backends)
+        assert isinstance(episode, Episode) and episode.outcome is not None
+        return episode.outcome.stop_reason
+
+    assert (reason(), reason(context="4000")) == ("context_limit", "answered")
+
+
+def test_ask_shows_every_step_and_how_the_episode_ended(cli: CommandLine) -> None:
+    found = cli.json("ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?")
+    assert (found["answer"], found["stop_reason"]) == ("Titan", "answered")
+    assert [step["kind"] for step in found["steps"] if step["kind"] != "identity"] == ["generate"] * 4
+    plain = cli("ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?")
+    assert "Observation 1: Titan is the largest moon of Saturn" in plain.out and "Ended: answered" in plain.out
+
+
+def test_a_run_of_an_agent_is_a_run_folder_as_any_other_and_can_be_continued(cli: CommandLine) -> None:
+    flags = ("--workflow", "react", *ON_TINY, "--llm", "agent", "--dataset", "tiny-qa", "--no-mlflow", "--name", "mine")
+    found = cli.json("run", *flags)
+    assert (found["n"], found["n_errors"]) == (8, 0)
+    assert found["metrics"]["em"]["value"] == pytest.approx(1 / 8)
+    assert found["agent"] == {"stop_reasons": {"answered": 8}, "turns": 4.0, "batch": 8.0}
+    folder = cli.workspace / "runs" / "mine"
+    spec = json.loads((folder / "run.json").read_text())["spec"]
+    assert spec["workflow"] == "react" and "chain" not in spec["settings"]
+    assert spec["settings"]["agent"]["environment"]["name"] == "wikipedia"
+    lines = read_lines(folder / "episodes.jsonl")
+    assert {line["workflow"] for line in lines} == {"react"} and {line["stop_reason"] for line in lines} == {"answered"}
+    assert (folder / "output.jsonl").exists() and not (folder / "config.json").exists()
+    assert cli.json("run", *flags, "--resume")["n"] == 8
+    other = cli("run", *flags, "--resume", "--set", "shots=1")
+    assert other.code == 2 and "shots" in other.last
+    workbench = Workbench(cli.workspace)
+    plan = workbench.resume_plan("mine")
+    assert plan.agent is not None and plan.agent.as_json() == spec["settings"]["agent"]
+    workbench.close()
+
+
+def test_a_program_runs_only_where_it_is_allowed(cli: CommandLine) -> None:
+    flags = ("--workflow", "pal", *ON_TINY, "--llm", "coder", "--question", "Which moon?")
+    refused = cli("ask", *flags)
+    assert refused.code == 2 and "--allow-python" in refused.last and not refused.out
+    assert cli.json("ask", *flags, "--allow-python")["answer"] == "Titan"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), "Name a chain with --chain, or an agent with --workflow and --env."),
+        (("--chain", "read", "--workflow", "react"), "--chain and --workflow exclude each other"),
+        (("--chain", "read", "--env", "wikipedia"), "belong to a --workflow"),
+        (("--workflow", "react", "--env", "wikipedia"), "name one with --llm"),
+        (("--workflow", "chain-of-thought", "--llm", "agent", "--retriever", "tiny"), "asks no retriever"),
+        (("--workflow", "react", "--env", "wikipedia", "--llm", "agent", "--set", "x"), "--set 'x' is not key=value."),
+    ],
+)
+@pytest.mark.parametrize("verb", ["ask", "run"])
+def test_flags_that_do_not_fit_are_refused_and_nothing_is_written(
+    cli: CommandLine, verb: str, flags: tuple[str, ...], said: str
+) -> None:
+    ran = cli(verb, *flags, *(("--question", "?") if verb == "ask" else ("--dataset", "tiny-qa")))
+    assert ran.code == 2 and said in ran.last
+    assert not (cli.workspace / "runs").exists()
