@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sqlite3
 import tempfile
 import time
@@ -42,10 +43,10 @@ def play(environment: Scholar, table: ScholarTable, verb: str, argument: str) ->
 
 
 def misspelled(rng: random.Random, name: str) -> str:
-    """With two neighbours of the family name exchanged."""
-    given, family = name.rsplit(" ", 1)
-    at = rng.randrange(1, len(family) - 2)
-    return f"{given} {family[:at]}{family[at + 1]}{family[at]}{family[at + 2 :]}"
+    """With two neighbours exchanged in the longest word of it."""
+    word = max(re.findall(r"[^\W\d_]+", name), key=len)
+    at = rng.randrange(1, len(word) - 2)
+    return name.replace(word, f"{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}")
 
 
 def calls(rng: random.Random, rows: dict[str, list[dict[str, Any]]]) -> dict[str, Callable[[], tuple[str, str]]]:

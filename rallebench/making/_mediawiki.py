@@ -6,7 +6,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rallebench import __version__
@@ -18,12 +18,14 @@ DRAW = 500
 """The API gives at most so many random pages at once."""
 
 
-def random_articles(api: str, number: int) -> Iterator[Article]:
-    """``number`` articles of namespace 0 with the time of their first revision; a page that fails is passed over.
+def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterator[Article]:
+    """``number`` articles of namespace 0, not those that are ``known``, with the time of their first revision; a page without
+    text is passed over.
 
     Raises BackendError if the API cannot be reached.
     """
-    given: set[str] = set()
+    given = set(known)
+    number += len(given)
     while len(given) < number:
         found = _asked(api, {"list": "random", "rnnamespace": "0", "rnlimit": str(min(DRAW, number - len(given)))})
         pages = found.get("query", {}).get("random", [])

@@ -186,8 +186,7 @@ class _Work:
                 made += len(found)
                 failures += bool(episode.error)
                 self._check(episode, failures == number and not before, number, len(todo))
-                if self._time_to_tell():
-                    yield Working(stage.label, before + number, len(inputs))
+                yield Working(stage.label, before + number, len(inputs))
         rows.settle((name, of) for name, (_, of) in inputs.items())
         return made
 

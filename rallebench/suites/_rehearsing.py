@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.bench.statistics import Mean
 from rallebench.bench.store import SCORES, RunFolder, difference
 from rallebench.errors import MismatchError, RalleError
 from rallebench.files import read_own_jsonl
-from rallebench.suites import SUITES, Answered, Asked, Part, Values
+from rallebench.prepared import Described, foreseen
+from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Part, Release, Values
 from rallebench.suites._names import run_name
 from rallebench.types import (
     Episode,
@@ -73,19 +74,43 @@ class Seen:
     asks: str
 
 
-def walk(suite: str, asked: Asked, name: str, play: Play) -> tuple[list[Seen], bool]:
-    """(the parts that came, whether the suite came to its end)."""
+@dataclass(slots=True)
+class Searched:
+    """The indexes of a certain making that parts search: ``names`` of those that are there, and by label those that are not."""
+
+    names: dict[str, None] = field(default_factory=dict)
+    missing: dict[str, Described] = field(default_factory=dict)
+
+    def add(self, asked: Asked, index: Index) -> str:
+        """The name that it has, or will have as far as that is known."""
+        name, there = foreseen(asked.workspace, index.wanted)
+        if there:
+            self.names[name] = None
+        else:
+            self.missing[name or index.label] = index.wanted
+        return name
+
+
+def walk(suite: str, asked: Asked, name: str, play: Play, searched: Searched | None = None) -> tuple[list[Seen], bool]:
+    """(the parts that came, whether the suite came to its end). ``searched`` is told of the indexes."""
     parts = SUITES[suite](asked)
     seen: list[Seen] = []
     real = True
+    searched = searched or Searched()
     try:
         part = next(parts)
         while len(seen) < MOST_PARTS:
-            one, answered, from_run = _played(asked, name, part, play, real)
-            real = real and from_run
-            seen.append(one)
+            reply: Answered | Indexed | None = None
+            if isinstance(part, Index):
+                named = searched.add(asked, part)
+                real = real and bool(named)
+                reply = Indexed(named or f"({part.label})")
+            elif not isinstance(part, Release):
+                one, reply, from_run = _played(asked, name, part, play, real)
+                real = real and from_run
+                seen.append(one)
             try:
-                part = parts.send(answered)
+                part = parts.send(reply)
             except StopIteration:
                 return seen, True
             except Exception:  # the answers were invented: a suite may make nothing of them

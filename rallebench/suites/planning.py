@@ -12,8 +12,9 @@ from typing import Any
 
 from rallebench.bench.store import checked_run_name
 from rallebench.errors import UsageError
+from rallebench.prepared import Described
 from rallebench.suites import SUITES, Asked
-from rallebench.suites._rehearsing import PLAYS, Seen, Span, walk
+from rallebench.suites._rehearsing import PLAYS, Searched, Seen, Span, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,15 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All parts that can be foreseen. ``open_end``: why there may be more, in one sentence, or ''."""
+    """All parts that can be foreseen. ``open_end``: why there may be more, in one sentence, or ''. ``indexes``: how many
+    of a certain making its parts search; ``builds``: those of them that are not there."""
 
     suite: str
     name: str
     parts: tuple[Planned, ...]
     open_end: str = ""
+    indexes: int = 0
+    builds: tuple[Described, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -50,7 +54,8 @@ class Plan:
             return ("It asks nobody: it only works on files that are there.",)
         some = [part.label for part in self.parts if part.depends]
         said = [f"{_listed(some)}: made of the answers of earlier parts, so their questions and calls are a guess."] * bool(some)
-        return (*said, *filter(None, [self.open_end]))
+        built = f"The parts search {self.indexes} index{'es' * (self.indexes != 1)} of a certain making, {len(self.builds)} of them to be built first."
+        return (*[built] * bool(self.indexes), *said, *filter(None, [self.open_end]))
 
 
 def checked(suite: str, asked: Asked, name: str) -> str:
@@ -66,14 +71,16 @@ def plan(suite: str, asked: Asked, name: str) -> Plan:
     """Everything that ``run_suite`` would run under that name. Loads nothing, writes nothing. Raises RalleError for a wrong request,
     and MismatchError if a run of that name was made with other settings."""
     checked(suite, asked, name)
-    walks = [walk(suite, asked, name, play) for play in PLAYS]
+    searched = Searched()
+    walks = [walk(suite, asked, name, play, searched) for play in PLAYS]
     most, least = (many(len(seen) for seen, _ in walks) for many in (max, min))
     parts = tuple(_merged([seen[i] if i < len(seen) else None for seen, _ in walks]) for i in range(most))
     if not any(ended for seen, ended in walks if len(seen) == most):
         end = f"What comes after {parts[-1].label!r} depends on its answers and can only be planned when they are there."
     else:
         end = f"How many parts there are depends on the answers; at least {least}." if least < most else ""
-    return Plan(suite, name, parts, end)
+    builds = tuple(searched.missing.values())
+    return Plan(suite, name, parts, end, len(searched.names) + len(builds), builds)
 
 
 def _merged(plays: Sequence[Seen | None]) -> Planned:
@@ -119,6 +126,7 @@ def as_json(found: Plan) -> dict[str, Any]:
             "generations": asdict(total),
             "retrievals": asdict(searches),
         },
+        "indexes": {"needed": found.indexes, "to_build": len(found.builds)},
         "notes": list(found.notes),
     }
 

@@ -15,8 +15,9 @@ from rallebench.bench import loop
 from rallebench.bench.cost import Prices, prices_of, total
 from rallebench.bench.perform import Backends
 from rallebench.bench.statistics import means
-from rallebench.errors import BackendError, UsageError
-from rallebench.suites import SUITES, Answered, Asked, Part, Values
+from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
+from rallebench.prepared import foreseen
+from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Part, Release, Values
 from rallebench.suites._names import named_backends
 from rallebench.suites.planning import Plan, Planned, checked
 from rallebench.types import Episode, Generate, Retrieve, Step
@@ -90,22 +91,38 @@ def probe(
     deadline = time.monotonic() + seconds
     samples: list[Sample | None] = []
     with closing(SUITES[plan.suite](asked)) as parts:
-        answered: Answered | None = None
+        answered: Answered | Indexed | None = None
+        failed: RalleError | None = None
         while len(samples) < len(plan.parts) and time.monotonic() < deadline:
             try:
-                part = next(parts) if answered is None else parts.send(answered)
+                part = parts.throw(failed) if failed else parts.send(answered)
             except StopIteration:
                 break
-            except Exception:  # a suite may make nothing of so few answers
-                if answered is None:
+            except Exception as error:  # a suite may make nothing of so few answers
+                if error is failed or not samples:
                     raise
                 break
-            for said in _asked(workbench, part, questions, batch_size, deadline):
-                if isinstance(said, Probing):
-                    yield said
-                else:
-                    sample, answered = said
-                    samples.append(sample)
+            answered, failed = None, None
+            if isinstance(part, Release):
+                continue
+            if isinstance(part, Index):
+                there, whole = foreseen(workbench.workspace, part.wanted)
+                if not whole:
+                    break  # a probe builds nothing
+                answered = Indexed(there)
+                continue
+            try:
+                for said in _asked(workbench, part, questions, batch_size, deadline):
+                    if isinstance(said, Probing):
+                        yield said
+                    else:
+                        sample, answered = said
+                        samples.append(sample)
+            except StoppedError:
+                raise
+            except RalleError as error:
+                failed = error
+                samples.append(None)
     samples += [None] * (len(plan.parts) - len(samples))
     yield estimated(plan, samples)
 

@@ -26,7 +26,19 @@ from rallebench.errors import MismatchError, RalleError, StoppedError, UsageErro
 from rallebench.files import write_json, write_text
 from rallebench.indexing import versions
 from rallebench.prepared import Prepared, prepare
-from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Made, Part, Release, Values, kept, tracked
+from rallebench.suites import (
+    SUITES,
+    Answered,
+    Asked,
+    Index,
+    Indexed,
+    Made,
+    Part,
+    Release,
+    Values,
+    kept,
+    tracked,
+)
 from rallebench.suites._names import named_backends, run_name
 from rallebench.suites._rehearsing import fixed
 from rallebench.suites.planning import checked

@@ -14,6 +14,8 @@ from acted import act
 from rallebench.acting import make_environment
 from rallebench.workspace import STARTER, Workspace
 
+PEOPLE = [json.loads(line) for line in (STARTER / "scholars" / "scholars.jsonl").read_text(encoding="utf-8").splitlines()]
+
 Say = Callable[[str], Any]
 
 
@@ -34,8 +36,7 @@ def first(value: Any) -> Any:
 
 def person(say: Say, question: str) -> Any:
     """The scholar that a question names by name and organization."""
-    people = [json.loads(line) for line in (STARTER / "scholars" / "scholars.jsonl").read_text(encoding="utf-8").splitlines()]
-    named = next(one for one in people if f"{one['name']} at {one['organization']}" in question)
+    named = next(one for one in PEOPLE if one["name"] in question and one["organization"] in question)
     return first(say(f'searchPerson(name="{named["name"]}", organization="{named["organization"]}")'))
 
 
@@ -75,6 +76,9 @@ SOLVERS: dict[str, Callable[[Say, str], Any]] = {
     "advisor": lambda say, q: next(one["name"] for one in coauthors(say, q) if one["relation"] == "advisor"),
     "strongest-coauthor": lambda say, q: max(coauthors(say, q), key=lambda one: one["ncitation"])["name"],
     "coauthor-office": lambda say, q: max(coauthors(say, q), key=lambda one: one["ncitation"])["contact"]["affiliation"],
+    "first-of-most-cited": lambda say, q: say(f"getPersonPubs({person(say, q)['id']})")[0]["authors_name_list"][0],
+    "organization": lambda say, q: say(f"searchPerson(name=\"{q[len('At which organization does the scholar ') : -len(' work?')]}\")")["contact"]["affiliation"],
+    "h-index": lambda say, q: str(person(say, q)["hindex"]),
     "interests": lambda say, q: ", ".join(say(f"getPersonInterest({person(say, q)['id']})")),
     "email": lambda say, q: person(say, q)["contact"]["email"],
     "citations": lambda say, q: str(person(say, q)["ncitation"]),
@@ -99,7 +103,7 @@ def questions() -> Iterator[dict[str, Any]]:
 
 
 def test_calls_alone_find_the_gold_of_every_question(say: Say) -> None:
-    asked = [row for row in questions() if row["template"] in SOLVERS]
-    assert len(asked) > 260 and {row["template"] for row in asked} == set(SOLVERS)
+    asked = list(questions())
+    assert len(asked) == 300 and {row["template"] for row in asked} == set(SOLVERS)
     wrong = [(row["input"], said) for row in asked if (said := SOLVERS[row["template"]](say, row["input"])) != row["output"][0]["answer"]]
     assert wrong == []

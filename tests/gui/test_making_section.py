@@ -95,7 +95,7 @@ def test_continuing_takes_the_settings_of_last_time_and_what_was_edited(bench: W
 
 def test_stopping_keeps_what_was_made(bench: Workbench, works: Works) -> None:
     begin(bench, works, llm="slow")
-    assert "Stopping" in tab.on_stop(works)
+    assert tab.on_stop(works) == "" and "stopping" in tab.panel_of(works)
     assert isinstance(wait(works)["mine"], StoppedError)
     assert "was stopped" in tab.panel_of(works)
     assert "nothing to stop" in tab.on_stop(works)

@@ -16,14 +16,14 @@ from small_workspace import make_workspace
 
 from rallebench.background import Works
 from rallebench.errors import UsageError
-from rallebench.gui import views_answers, views_suites
+from rallebench.gui import views_answers, views_suite_plots, views_suites
 from rallebench.gui.tabs import _suites_form as form_of
 from rallebench.gui.tabs import _suites_results as results
 from rallebench.gui.tabs import compare, runs
 from rallebench.gui.tabs import suites as tab
 from rallebench.suites import kept
 from rallebench.suites.probing import Estimate
-from rallebench.suites.running import Finished
+from rallebench.suites.running import Ended, Finished, Working, run_suite
 from rallebench.workbench import Workbench
 
 pytestmark = pytest.mark.usefixtures("small_suites")
@@ -143,14 +143,18 @@ def test_stop_ends_it_and_the_same_name_goes_on_where_it_was(bench: Workbench, w
     assert "2 parts done" in tab.panel_of(bench, works)
 
 
-def test_the_panel_shows_parts_that_ended_and_the_bar_of_the_one_that_runs(bench: Workbench, works: Works, start: Start) -> None:
-    start(llm="slow", times=3, wait=False)
-    deadline, panel = time.monotonic() + 20, ""
-    while "had ended" not in panel and ">done<" not in panel and time.monotonic() < deadline:
-        panel = tab.panel_of(bench, works)
-        time.sleep(0.02)
-    assert "time 1" in panel and "right 0.125" in panel.replace("0.1250", "0.125")
-    works.wait(60)
+def test_the_panel_shows_parts_that_ended_and_the_bar_of_the_one_that_runs(bench: Workbench, form: form_of.SuiteForm) -> None:
+    request = form_of.request_of(bench, form, "small-alone", "titan", "", "n", values(form, "small-alone"))
+    said = list(run_suite(bench, request.suite, request.asked, request.name, track=False))
+    first_end = next(i for i, piece in enumerate(said) if isinstance(piece, Ended))
+    running = next(i for i, piece in enumerate(said) if i > first_end and isinstance(piece, Working) and piece.done)
+    assert "loading" in views_suites.going_on("n", said[:1], {}, False)
+    assert "The next part is being made" in views_suites.going_on("n", said[: first_end + 1], {}, False)
+    panel = views_suites.going_on("n", said[: running + 1], {"rate": 2.0, "state": "running"}, False)
+    assert "part 2" in panel and ">done<" in panel and "right 0.1250 (n = 8)" in panel and "1 of 8 questions" in panel
+    assert "stopping" in views_suites.going_on("n", said[: running + 1], {}, True)
+    again = list(run_suite(bench, request.suite, request.asked, request.name, track=False))
+    assert "had ended before" in views_suites.going_on("n", again[:-1], {}, False)
 
 
 # what came out
@@ -174,7 +178,7 @@ def test_results_are_the_suites_own_tables_and_plots_with_intervals_and_nothing_
 @pytest.mark.parametrize("kind", ["line", "bar", "scatter"])
 def test_every_kind_of_plot_is_drawn_with_what_was_measured(kind: str) -> None:
     mean = {"value": 0.5, "low": 0.4, "high": 0.7, "n": 3}
-    figure = views_suites.plot({"title": "t", "x": "x", "y": "y", "kind": kind, "series": {"a": [[0, mean], [0.2, None], [0.4, 0.1]]}})
+    figure = views_suite_plots.plot({"title": "t", "x": "x", "y": "y", "kind": kind, "series": {"a": [[0, mean], [0.2, None], [0.4, 0.1]]}})
     assert list(figure.data[0].x) == [0, 0.4] and list(figure.data[0].error_y.array) == pytest.approx([0.2, 0])
     assert figure.data[0].type == ("bar" if kind == "bar" else "scatter")
 

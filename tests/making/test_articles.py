@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from small_workspace import make_workspace, write_lines
+from small_workspace import CommandLine, make_workspace, write_lines
 
 from rallebench.corpora.imported import import_corpus
 from rallebench.errors import BackendError, BadFileError, NotFoundError, UsageError
@@ -193,6 +193,17 @@ def wiki() -> Iterator[str]:
 def test_the_api_gives_random_articles_with_their_first_date(wiki: str) -> None:
     assert [(a.id, a.date) for a in random_articles(wiki, 3)] == [("1", "2022-01-01T00:00:00Z"), ("3", "2022-01-01T00:00:00Z")]
     assert [a.id for a in random_articles(wiki, 9)] == ["1", "3", "4"], "it ends when nothing new comes"
+
+
+def test_articles_that_were_drawn_are_not_drawn_again(wiki: str, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rallebench = CommandLine(capfd, tmp_path / "workspace")
+    off = [part for name in ("recency", "answerable", "closed_book") for part in ("--set", f"{name}=false")]
+    asked = ("barag", "--name", "drawn", "--set", "source=mediawiki", "--set", f"api={wiki}", "--set", "length=3", "--set", "questions=0", *off)
+    first = rallebench.json("make-dataset", *asked, "--limit", "1")
+    assert first["counts"]["stages"]["2-dates"]["kept"] == 1 and first["counts"]["questions"] == 0
+    assert "No question is left" in first["notes"][0]
+    more = rallebench.json("make-dataset", *asked, "--limit", "9")["counts"]["stages"]["1-articles"]
+    assert (more["inputs"], more["made"], more["left_out"]) == (3, 2, {"same text": 2})
 
 
 def test_without_a_network_the_api_is_one_sentence() -> None:

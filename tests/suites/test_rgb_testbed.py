@@ -59,6 +59,9 @@ def test_an_index_becomes_files_that_the_tests_take(rallebench: CommandLine) -> 
     assert (first["answer"], len(first["positive"])) == ("Titan", 2) and all("Titan" in text for text in first["positive"])
     assert not any("Titan" in text for text in first["negative"] + first["positive_wrong"])
     assert all(first["fakeanswer"] in text for text in first["positive_wrong"])
+    more = rallebench.json("suite", "rgb-testbed", "--no-mlflow", "--set", "data=tiny-qa", "--set", "index=tiny", "--set", "k=6", "--name", "more", "--set", "positives=2")
+    assert more["records"]["en"] == made["records"]["en"] - more["too_few_positives"] < made["records"]["en"]
+    assert all(len(row["positive"]) >= 2 for row in read_lines(Path(more["folder"]) / "en.jsonl"))
     noise = rallebench.json("suite", "rgb-counterfactual", "--no-mlflow", "--set", f"data={folder}", "--llm", "titan", "--name", "c")
     assert noise["dataset"] == "en_fact" and noise["acc"] == 0.125
     assert rallebench.json("suite", "rgb-integration", "--no-mlflow", "--set", f"data={folder}", "--llm", "titan", "--name", "i")["dataset"] == "en_int"

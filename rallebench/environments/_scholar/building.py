@@ -18,7 +18,7 @@ from typing import Any
 
 from rallebench.environments._scholar.reading import open_tables
 from rallebench.environments._scholar.table import FORMAT
-from rallebench.environments._scholar.words import cuts, indexed, words
+from rallebench.environments._scholar.words import cuts, words
 from rallebench.errors import BackendError, BadFileError, UsageError
 from rallebench.files import disk_error
 from rallebench.folders import beside
@@ -251,9 +251,10 @@ def _index(
 ) -> None:
     marks = ", ".join("?" * len(texts))
     columns = "name, organization, interests" if table == "person" else "title, more"
-    db.execute(f"INSERT INTO {table}_words (rowid, {columns}) VALUES (?, {marks})", (row, *map(indexed, texts)))
-    for text in texts:
-        vocabularies[table].update(word for word in words(text) if " " not in word)
+    found = [words(text) for text in texts]
+    db.execute(f"INSERT INTO {table}_words (rowid, {columns}) VALUES (?, {marks})", (row, *map(" ".join, found)))
+    for some in found:
+        vocabularies[table].update(word for word in some if " " not in word)
 
 
 def _dump(row: Any) -> str:

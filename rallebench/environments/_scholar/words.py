@@ -15,6 +15,9 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 
+_BEGINS_CJK = re.compile(f"[{_CJK}]").match
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+
 
 def words(text: str, most: int = 0) -> list[str]:
     """The words of a text: one case, no accents; Chinese, Japanese and Korean as runs of single characters.
@@ -22,10 +25,13 @@ def words(text: str, most: int = 0) -> list[str]:
     >>> words("Müller-Sørensen, J."), words("王伟 (AI)")
     (['muller', 'sørensen', 'j'], ['王 伟', 'ai'])
     """
-    folded = unicodedata.normalize("NFKD", text[: most * 60] if most else text).casefold()
+    text = text[: most * 60] if most else text
+    if text.isascii():  # the same as below, in a fifth of the time
+        found = _ASCII_WORD.findall(text.lower())
+        return found[:most] if most else found
+    folded = unicodedata.normalize("NFKD", text).casefold()
     plain = unicodedata.normalize("NFC", "".join(c for c in folded if not unicodedata.combining(c)))
-    found = (match.group() for match in _WORD.finditer(plain))
-    parted = [" ".join(word) if re.match(f"[{_CJK}]", word) else word for word in found]
+    parted = [" ".join(word) if _BEGINS_CJK(word) else word for word in _WORD.findall(plain)]
     return parted[:most] if most else parted
 
 

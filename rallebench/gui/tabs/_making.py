@@ -160,11 +160,11 @@ def panel_of(works: Works) -> str:
 
 
 def on_stop(works: Works) -> str:
-    """Stop after what is being answered."""
+    """Stop after what is being answered; the panel says so."""
     if not works.going_on():
         return views.note("Nothing is being made, so there is nothing to stop.")
     works.stop()
-    return views.note("Stopping; Continue goes on where it stands.")
+    return ""
 
 
 def on_tick(workbench: Workbench, works: Works, seen: Any, chosen: str | None, stage: str | None) -> list[Any]:

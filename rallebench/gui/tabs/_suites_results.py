@@ -13,7 +13,7 @@ from rallebench.bench.cost import recorded_prices
 from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import views, views_answers, views_suites
+from rallebench.gui import views, views_answers, views_suite_plots, views_suites
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs._suites_form import SuiteForm, filled
 from rallebench.suites import SUITES, kept
@@ -118,13 +118,13 @@ def on_open(workbench: Workbench, chosen: str | None, other: str | None) -> list
     return [
         shown, gr.update(visible=bool(pairs)), gr.update(choices=list(pairs), value=next(iter(pairs), None)),
         gr.update(visible=bool(files)), gr.update(choices=files, value=None), "",
-        gr.update(choices=parts, value=parts[0][1] if parts else None), *drawn(views_suites.plots_of(found, second)),
+        gr.update(choices=parts, value=parts[0][1] if parts else None), *drawn(views_suite_plots.plots_of(found, second)),
     ]  # fmt: skip
 
 
 def drawn(plots: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Updates of all plots."""
-    made = [gr.update(value=views_suites.plot(one), visible=True) for one in plots[:MOST_PLOTS]]
+    made = [gr.update(value=views_suite_plots.plot(one), visible=True) for one in plots[:MOST_PLOTS]]
     return [*made, *[gr.update(value=None, visible=False)] * (MOST_PLOTS - len(made))]
 
 

@@ -109,11 +109,12 @@ def _online(plan: Plan) -> Iterator[Article]:
     there = Rows(plan.order.folder / "1-articles.jsonl")
     there.settle_all()
     number = plan.order.limit or DRAWN
+    known = set()
     for row in there:
-        number -= 1
+        known.add(row["id"])
         yield Article(row["id"], row["title"], row["content"], row.get("url", ""), row.get("date", ""))
-    if number > 0:
-        yield from random_articles(plan.setting("api"), number)
+    if number > len(known):
+        yield from random_articles(plan.setting("api"), number - len(known), known)
 
 
 def _same(article: Article, titles: dict[str, str], texts: dict[str, str]) -> Row:

@@ -169,7 +169,7 @@ def _part(plan: Plan, label: str) -> Part:
         "reuse": digest(dict(plan.earlier)) if plan.earlier else "",
     }
     return Part(
-        label, WORKFLOW, plan.records.name, tuple(_example(plan, record) for record in plan.chosen), flow, settings,
+        label, WORKFLOW, plan.records.name, tuple(example_of(plan, record) for record in plan.chosen), flow, settings,
         lambda example, episode: values_of(plan, gold[example.question.qid], episode), plan.metrics, (plan.asked.llm,),
         (plan.index,) if plan.k else (),
     )  # fmt: skip
@@ -201,7 +201,8 @@ def response_in(reply: str) -> str:
     return reply.split("<response>")[-1].split("</response>")[0].strip()
 
 
-def _example(plan: Plan, record: Record) -> Example:
+def example_of(plan: Plan, record: Record) -> Example:
+    """A record as the loop takes it."""
     ids = [sorted(document.ids) for document in record.gold if document.ids]
     output: dict[str, Any] = {"answer": record.reference}
     if ids:

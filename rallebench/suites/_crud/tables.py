@@ -22,7 +22,7 @@ def table_of(cells: Sequence[Cell]) -> Table:
     """A row per cell, and below those of a task the paper's base system."""
     rows: list[tuple[Any, ...]] = []
     for number, cell in enumerate(cells):
-        rows.append((said_of(cell), *(_shown(cell.means.get(name), name) for name in COLUMNS.values()), len(cell.answered.episodes)))
+        rows.append((said_of(cell), *(shown(cell.means.get(name), name) for name in COLUMNS.values()), len(cell.answered.episodes)))
         task = cell.plan.task
         if all(other.plan.task != task for other in cells[number + 1 :]):
             rows.append((f"{task.name} · {PAPERS}", *task.base, None, None))
@@ -39,7 +39,7 @@ def said_of(cell: Cell) -> str:
     return f"{plan.task.name} · {plan.asked.llm}, " + (f"{plan.index}, top {plan.k}" if plan.k else "no documents")
 
 
-def _shown(mean: Mean | None, metric: str) -> Mean | None:
+def shown(mean: Mean | None, metric: str) -> Mean | None:
     """In %, but for a length."""
     if mean is None or mean.value is None or metric == "length":
         return mean if mean is not None and mean.value is not None else None
@@ -50,7 +50,7 @@ def _shown(mean: Mean | None, metric: str) -> Mean | None:
 def plot_of(cells: Sequence[Cell]) -> Plot:
     """BLEU, ROUGE-L and what else has a mean, a bar for every cell."""
     series = {
-        head: tuple((said_of(cell), mean) for cell in cells if (mean := _shown(cell.means.get(name), name)) is not None)
+        head: tuple((said_of(cell), mean) for cell in cells if (mean := shown(cell.means.get(name), name)) is not None)
         for head, name in COLUMNS.items()
         if name != "length"
     }

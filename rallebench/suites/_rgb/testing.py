@@ -62,7 +62,10 @@ class Test:
 
     @property
     def other_noise(self) -> int:
-        """How many lists hold more or fewer negatives than asked for, for lack of the one or the other."""
+        """How many lists hold more or fewer negatives than asked for, for lack of the one or the other; at noise 1 nothing
+        stands in for a negative."""
+        if self.noise == 1:
+            return 0
         wanted = share(self.number, self.noise, self.request.original)
         return sum(documents.negatives != wanted for documents in self.documents.values())
 
