@@ -2,7 +2,7 @@
 
 The records are made of the words of the starter's corpus, as long as RGB's. A second run changes one of the five shares
 and must ask for that one alone. With ``--data FOLDER`` a testbed is made of a set in KILT's form and an index over its
-corpus (``NAME_kilt.jsonl``, ``NAME_corpus.tsv``, ``--set NAME``): of the questions with five positives and more, so that the
+corpus (``NAME_kilt.jsonl``, ``NAME_corpus.tsv``, ``--set NAME``): of its first 2,000 questions those with five positives and more, so that the
 shares of noise differ. The first 300 are answered by the embedded reader at the five shares.
 """
 
@@ -20,6 +20,7 @@ import _report
 from _report import Fact, Measure, Report
 
 RECORDS, QUICK, READ, FEW = 210, 12, 300, 2
+LOOKED_AT = 2000
 SHARES, CHANGED = (0.0, 0.2, 0.4, 0.6, 0.8), (0.0, 0.2, 0.4, 0.6, 1.0)
 OURS, READING = 120.0, 900.0
 """Targets in seconds."""
@@ -121,7 +122,7 @@ def read_by_the_reader(folder: Path, data: Path, name: str, count: int, most: fl
     for _ in workbench.build_index("bed", data / f"{name}_corpus.tsv", "bm25"):
         pass
     settings = settings_of("rgb-testbed", {"data": str(data / f"{name}_kilt.jsonl"), "index": "bed", "positives": "5"})
-    *_, made = run_suite(workbench, "rgb-testbed", Asked(workbench.workspace, "", settings), "bed", track=False)
+    *_, made = run_suite(workbench, "rgb-testbed", Asked(workbench.workspace, "", settings, LOOKED_AT), "bed", track=False)
     building = time.perf_counter() - started
     noise = by_the_suite(workbench, made.folder, "read", SHARES, llm="extractive-reader", limit=count)
     whole, processor = time.perf_counter() - started, time.process_time() - used

@@ -79,7 +79,7 @@ class _Help(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog)
         # Verbs stand two places deeper than argparse counts when it makes room for names.
-        self._action_max_length = 14
+        self._action_max_length = 18
 
 
 def _parser() -> argparse.ArgumentParser:

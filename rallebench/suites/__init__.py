@@ -77,7 +77,8 @@ class Part:
 class Answered:
     """A part whose run has ended. ``episodes``: those that did not fail, by question id, in the order asked;
     ``values``: metric → question id → value, over them. ``n`` questions were asked, ``n_errors`` failed.
-    ``warning``: a sentence on what went wrong besides, '' if nothing did. ``memory``: model or index → bytes it took to load."""
+    ``warning``: a sentence on what went wrong besides, '' if nothing did. ``memory``: model or index → bytes it took to load.
+    ``invented``: only to see what comes next; nothing need be computed of it."""
 
     part: Part
     run: str
@@ -89,6 +90,7 @@ class Answered:
     seconds: float = 0.0
     warning: str = ""
     memory: Mapping[str, int] = field(default_factory=dict)
+    invented: bool = False
 
     def mean(self, metric: str) -> float | None:
         """A metric's mean over the questions that it scores; None where it scores none."""

@@ -148,7 +148,7 @@ def _invented(part: Part, run: str, episodes: Mapping[str, Episode], value: floa
     values = {metric: dict.fromkeys(episodes, value) for metric in part.metrics}
     mean = Mean(value, value, value, len(episodes)) if episodes else Mean(None, None, None, 0)
     means, n = dict.fromkeys(part.metrics, mean), len(part.examples)
-    return Answered(part, run, episodes, values, means, n, n - len(episodes))
+    return Answered(part, run, episodes, values, means, n, n - len(episodes), invented=True)
 
 
 def _span(requests: list[Request], kind: type, settled: bool) -> Span:

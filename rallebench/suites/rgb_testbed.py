@@ -18,7 +18,7 @@ from rallebench.parameters import Setting
 from rallebench.sources import Source
 from rallebench.suites import SUITES, Asked, Made, Part, Parts, Values
 from rallebench.suites._rgb import scoring, testbed, writing
-from rallebench.suites._rgb.records import Required, read_records, required_of
+from rallebench.suites._rgb.records import read_records, required_of
 from rallebench.suites._rgb.testbed import Row, Sorted
 from rallebench.types import Episode, Example, Flow, Gold, Outcome, Question, Retrieve
 
@@ -67,9 +67,15 @@ def testbed_of_ones_own(asked: Asked) -> Parts:
     known = _known(asked, questions)
     examples = tuple(_example(question) for question in questions)
     required = {question.id: question.required for question in questions}
+    kept: dict[str, Sorted] = {}
+
+    def sorted_of(qid: str, episode: Episode) -> Sorted:
+        if qid not in kept:
+            kept[qid] = testbed.sort_out(required[qid], [hit.passage.text for hit in episode.hits])
+        return kept[qid]
 
     def score(example: Example, episode: Episode) -> Values:
-        found = _sorted(required[example.question.qid], episode)
+        found = sorted_of(example.question.qid, episode)
         return {"positives": float(sum(map(len, found.groups))), "negatives": float(len(found.negative))}
 
     def flow(question: Question) -> Flow:
@@ -86,7 +92,7 @@ def testbed_of_ones_own(asked: Asked) -> Parts:
     for question in questions:
         if question.id not in answered.episodes:
             continue
-        found = _sorted(question.required, answered.episodes[question.id])
+        found = sorted_of(question.id, answered.episodes[question.id])
         counts["without_negatives"] += not found.negative
         enough = sum(map(len, found.groups)) >= s["positives"]
         if not found.complete or not enough:
@@ -126,10 +132,6 @@ def _example(question: testbed.Asked) -> Example:
     aliases = tuple(dict.fromkeys(alias.strip() for group in question.required for alias in group))
     row = {"id": question.id, "input": question.query, "output": [{"answer": alias} for alias in aliases]}
     return Example(Question(question.id, question.query), Gold(aliases, question.required), row)
-
-
-def _sorted(required: Required, episode: Episode) -> Sorted:
-    return testbed.sort_out(required, [hit.passage.text for hit in episode.hits])
 
 
 def _known(asked: Asked, questions: Sequence[testbed.Asked]) -> frozenset[str] | None:

@@ -177,4 +177,5 @@ def duration(seconds: float) -> str:
 def plan_text(value: Mapping[str, Any]) -> list[str]:
     """The lines of a plan."""
     notes = value["probe"]["notes"] if value.get("probe") else value["notes"]
-    return [f"{value['suite']}: {value['name']} would run", *aligned(plan_rows(value)), *(f"Note: {note}" for note in notes)]
+    indexes = [f"Indexes: {value['indexes']['costs']}"] if value.get("indexes", {}).get("costs") else []
+    return [f"{value['suite']}: {value['name']} would run", *aligned(plan_rows(value)), *indexes, *(f"Note: {note}" for note in notes)]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.errors import UsageError
+from rallebench.prepared import Described, planned
 from rallebench.suites import SUITES, Asked, planning, probing, settings_of
 from rallebench.suites._names import name_of, run_name
 from rallebench.suites.running import Ended, Finished, Working, as_json, run_suite
@@ -136,6 +137,8 @@ def _planned(workbench: Workbench, args: argparse.Namespace, asked: Asked, name:
     if not count:
         return value
     told = 0.0
+    if plan.builds:
+        value["indexes"]["costs"] = _costs(workbench, plan.builds)
     for piece in probing.probe(workbench, plan, asked, questions=count, batch_size=args.batch_size):
         if isinstance(piece, probing.Estimate):
             value["probe"] = probing.as_json(piece)
@@ -143,6 +146,19 @@ def _planned(workbench: Workbench, args: argparse.Namespace, asked: Asked, name:
             told = time.monotonic()
             say(f"{piece.label}: {piece.said}")
     return value
+
+
+def _costs(workbench: Workbench, builds: Sequence[Described]) -> str:
+    """What the indexes will take: their documents are cut for it, which is kept."""
+    counting, told = planned(workbench.workspace, builds), time.monotonic()
+    while True:
+        try:
+            piece = next(counting)
+        except StopIteration as end:
+            return str(end.value.sentence)
+        if time.monotonic() - told > PACE:
+            told = time.monotonic()
+            say(f"{piece.stage}: {piece.done:,}")
 
 
 def _written(pairs: list[str]) -> dict[str, str]:

@@ -129,7 +129,7 @@ def test_a_suite_goes_on_in_the_background_and_is_opened_when_it_has_ended(bench
 
 def test_stop_ends_it_and_the_same_name_goes_on_where_it_was(bench: Workbench, works: Works, probes: Works, start: Start) -> None:
     assert "nothing to stop" in tab.on_stop(bench, works, probes)
-    start(llm="slow", wait=False)
+    start(llm="slow", times=5, wait=False)
     deadline = time.monotonic() + 20
     while not kept.names(bench.workspace) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -139,8 +139,8 @@ def test_stop_ends_it_and_the_same_name_goes_on_where_it_was(bench: Workbench, w
     assert "was stopped; what was answered is kept" in tab.panel_of(bench, works)
     shown, *_ = results.on_open(bench, "n", "")
     assert "It has not ended" in shown
-    start(llm="slow")
-    assert "2 parts done" in tab.panel_of(bench, works)
+    start(llm="slow", times=5)
+    assert "5 parts done" in tab.panel_of(bench, works)
 
 
 def test_the_panel_shows_parts_that_ended_and_the_bar_of_the_one_that_runs(bench: Workbench, form: form_of.SuiteForm) -> None:

@@ -159,7 +159,7 @@ def test_what_a_person_edits_is_honoured_and_only_what_follows_from_it_is_made(r
     assert [stages[label]["made"] for label in stages] == [0, 0, 1, 1, 1]
     assert stages["4-questions"]["failed"] == 1, "nothing was said of Delta, and the others do not suffer"
     assert stages["3-recency"]["left_out"] == {"I looked: it is old": 1} and stages["3-recency"]["edited"] == 1
-    assert [row["input"] for row in read_lines(Path(made["files"][0]))][0] == "Which festival began in Alpha?"
+    assert next(row["input"] for row in read_lines(Path(made["files"][0]))) == "Which festival began in Alpha?"
 
 
 def test_another_setting_makes_again_only_the_stages_that_depend_on_it(rallebench: CommandLine) -> None:

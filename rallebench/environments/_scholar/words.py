@@ -35,15 +35,6 @@ def words(text: str, most: int = 0) -> list[str]:
     return parted[:most] if most else parted
 
 
-def indexed(text: str) -> str:
-    """A text as it is put into the full-text index.
-
-    >>> indexed("Zoë O'Neill")
-    'zoe o neill'
-    """
-    return " ".join(words(text))
-
-
 def cuts(word: str) -> set[str]:
     """The word, and the word without each of its letters.
 

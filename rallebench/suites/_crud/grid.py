@@ -109,6 +109,7 @@ def grid_of(asked: Asked) -> Grid:
             else:
                 values[name][value] = _plain(_varied(base, factor, value))
     base = _plain(base)
+    retriever_of(base, {}, s["reranker"])
     if base.embedding:
         check_encoder(base.embedding)
     unlike = dict.fromkeys([base, *(config for row in values.values() for config in row.values())])
@@ -214,6 +215,11 @@ def said_of(index: Described) -> str:
 def retriever_of(config: Config, names: Mapping[str, str], reranker: str) -> str:
     """The retriever of a configuration, given the names of its indexes."""
     return variant(RETRIEVERS[config.retriever], names.get("dense", ""), names.get(WORDS, ""), config.k, reranker)
+
+
+def parts_of(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The combination that a re-ranker's candidates come from."""
+    return (retriever_of(replace(config, retriever="hybrid"), names, ""),) if config.retriever == "hybrid-rerank" else ()
 
 
 def last_uses(order: Sequence[Config]) -> Mapping[Config, frozenset[str]]:

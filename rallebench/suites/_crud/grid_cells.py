@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +10,16 @@ from rallebench.bench.statistics import Mean
 from rallebench.errors import RalleError, StoppedError
 from rallebench.prepared import Described
 from rallebench.suites import Answered, Asked, Index, Indexed, Part, Release, Values
-from rallebench.suites._crud.cells import SEPARATORS, Cell, Decoding, Plan, example_of, perform_cell, plan_cell
-from rallebench.suites._crud.grid import Config, Grid, indexes_of, last_uses, retriever_of, said_of
+from rallebench.suites._crud.cells import (
+    SEPARATORS,
+    Cell,
+    Decoding,
+    Plan,
+    example_of,
+    perform_cell,
+    plan_cell,
+)
+from rallebench.suites._crud.grid import Config, Grid, indexes_of, last_uses, parts_of, retriever_of, said_of
 from rallebench.suites._crud.records import Record, RecordSet
 from rallebench.suites._crud.retrieval import reciprocal_rank
 from rallebench.suites._crud.tasks import Task
@@ -39,6 +47,7 @@ class Ran:
     n: int
     counts: Mapping[str, int]
     cell: Cell | None = None
+    invented: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +85,22 @@ def perform_grid(asked: Asked, grid: Grid, tasks: Sequence[Task], records: Mappi
         for task in tasks:
             _cell_plan(asked, grid.base, task, records[task.name], "")
     found = Outcomes()
-    held: set[str] = set()
+    held: dict[str, None] = {}
     last = last_uses(grid.order)
     for number, config in enumerate(grid.order):
         label = grid.label(config)
         wanted = indexes_of(asked, config)
-        if held - {said_of(one) for one in wanted.values()}:
-            yield Release(tuple(_names(found, held)))
-            held = set()
+        if any(said_of(one) not in found.indexes for one in wanted.values()) and held:
+            yield Release(tuple(reversed(held)))  # what is made of indexes before these; a new one needs the room
+            held = {}
         error = yield from _indexes(found, wanted)
         names = {kind: made.name for kind, one in wanted.items() if isinstance(made := found.indexes[said_of(one)], Indexed)}
-        held |= {said_of(one) for one in wanted.values()}
         for task in tasks:
             try:
                 if error is not None:
                     raise error
                 retriever = retriever_of(config, names, asked.settings["reranker"])
+                held |= dict.fromkeys([*names.values(), *parts_of(config, names), retriever])
                 one = yield from _performed(asked, config, task, records[task.name], retriever, f"{task.name} {label}")
                 found.ran.append(replace(one, label=label))
             except StoppedError:
@@ -119,14 +128,6 @@ def _indexes(found: Outcomes, wanted: Mapping[str, Described]) -> Generator[Inde
     return next((one for index in wanted.values() if isinstance(one := found.indexes[said_of(index)], RalleError)), None)
 
 
-def _names(found: Outcomes, held: set[str]) -> Iterator[str]:
-    """What may be loaded of these indexes: combinations before what they are made of."""
-    names = [made.name for label in sorted(held) if isinstance(made := found.indexes[label], Indexed)]
-    asked = [name for one in found.ran if one.cell for name in one.cell.answered.part.retrievers]
-    yield from dict.fromkeys(name for name in reversed(asked) if name not in names and any(part in name for part in names))
-    yield from names
-
-
 def _performed(
     asked: Asked, config: Config, task: Task, records: RecordSet, retriever: str, label: str
 ) -> Generator[Part, Answered, Ran]:
@@ -134,9 +135,9 @@ def _performed(
     if not config.llm:
         answered = yield _retrieving(plan, label)
         counts = {"asked": answered.n, "failed": answered.n_errors}
-        return Ran(config, task, label, answered.means, answered.values, answered.n, counts)
+        return Ran(config, task, label, answered.means, answered.values, answered.n, counts, None, answered.invented)
     cell = yield from perform_cell(plan, label)
-    return Ran(config, task, label, cell.means, columns_of(cell), cell.answered.n, cell.counts, cell)
+    return Ran(config, task, label, cell.means, columns_of(cell), cell.answered.n, cell.counts, cell, cell.answered.invented)
 
 
 def _cell_plan(asked: Asked, config: Config, task: Task, records: RecordSet, retriever: str) -> Plan:
@@ -152,9 +153,7 @@ def _cell_plan(asked: Asked, config: Config, task: Task, records: RecordSet, ret
 
 def columns_of(cell: Cell) -> dict[str, Column]:
     """Metric → record id → value, RAGQuestEval's among them."""
-    found: dict[str, Column] = {}
-    for values, names in ((cell.answered.values, cell.plan.metrics),):
-        found |= {name: values.get(name, {}) for name in names}
+    found: dict[str, Column] = {name: cell.answered.values.get(name, {}) for name in cell.plan.metrics}
     if cell.judged:
         found["QA_avg_F1"] = {qid: one.f1 for qid, one in cell.judged.values.items()}
         found["QA_recall"] = {qid: one.recall for qid, one in cell.judged.values.items()}
