@@ -29,7 +29,7 @@ LAYERS = [
     {"benchmark", "loads"},
     {"tradeoff", "data_verbs", "model_verbs", "analysis", "prepared"},
     {"workbench"},
-    {"serving", "standalone", "sweeps", "suites", "modelling"},
+    {"serving", "standalone", "sweeps", "suites", "modelling", "live"},
     {"making"},
     {"verbs"},
     {"gui"},

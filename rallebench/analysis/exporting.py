@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from rallebench.analysis.acting import logs
 from rallebench.bench.ralle_files import reduced_row
 from rallebench.bench.score import examples_of, score_episode
 from rallebench.bench.store import RunFolder
@@ -114,5 +115,6 @@ FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {
     "kilt": (kilt, "jsonl"),
     "jsonl": (jsonl, "jsonl"),
     "csv": (table, "csv"),
+    logs.FORM: (logs.lines, "jsonl"),
 }
 """Form → (lines of a run, ending of a file)."""

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rallebench.analysis.measures import HEADLINES, Measure, headline, measure, own_of, shared_measures
 from rallebench.analysis.paired import Paired, compare, holm
 from rallebench.analysis.together import Together, together
+from rallebench.bench.heads import heads
 from rallebench.bench.score import examples_of
 from rallebench.bench.statistics import Mean, means
 from rallebench.bench.store import SCORES, RunFolder
@@ -24,8 +26,7 @@ from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
 from rallebench.types import Example
 
-HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
-"""What runs are compared by if nothing is chosen: the first that all have."""
+__all__ = ["HEADLINES", "Against", "Many", "Side", "compare_many", "scores_of", "shared_by"]
 
 MOST_RUNS = 64
 
@@ -58,7 +59,8 @@ class Against:
 class Many:
     """``cells``: metric → one mean per run, over the questions that *all* runs have scored; ``best``: metric → the
     numbers of the runs with the best mean. ``against``: the runs after the first, by ``metric``, over the same
-    questions as its means. ``over_all``: metric → one figure per run over all answers at once, where it has one."""
+    questions as its means. ``over_all``: metric → one figure per run over all answers at once, where it has one.
+    ``measures``: metric → its card, for the workbench's own metrics and for those that only a suite knows."""
 
     sides: tuple[Side, ...]
     common: tuple[Example, ...]
@@ -68,6 +70,12 @@ class Many:
     best: Mapping[str, frozenset[int]]
     against: tuple[Against, ...]
     over_all: Mapping[str, tuple[Together, ...]] = field(default_factory=dict)
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+
+    @property
+    def measure(self) -> Measure:
+        """What the differences are of."""
+        return self.measures[self.metric]
 
     @property
     def warnings(self) -> list[str]:
@@ -90,7 +98,7 @@ class Many:
 
 
 def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> Many:
-    """All metrics of 2 to MOST_RUNS runs; ``chosen``: the metric of the differences ('' = the first headline).
+    """All metrics of 2 to MOST_RUNS runs; ``chosen``: the metric of the differences ('' = see ``headline``).
 
     Raises UsageError where there is nothing to compare: too few runs, one run twice, no common question, no
     common metric.
@@ -106,15 +114,16 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> Many:
     if not common:
         these = ", ".join(run.name for run in runs)
         raise UsageError(f"The runs {these} share no question, so they cannot be compared.")
-    names = _metrics(runs, chosen)
-    chosen = metric(chosen).name if chosen else next((m for m in HEADLINES if m in names), names[0])
+    measures = _measures(runs, chosen)
+    names, chosen = tuple(measures), measure(chosen, runs).name if chosen else headline(measures)
     columns = [scores_of(run, names) for run in runs]
     qids = [e.question.qid for e in common]
     cells = _rows({name: [column[name] for column in columns] for name in names}, qids)
     sides = tuple(_side(run, examples, set(qids)) for run, examples in zip(runs, asked))
-    best = {name: _best(name, row) for name, row in cells.items()}
-    against = _against(runs, columns, qids, chosen)
-    return Many(sides, tuple(common), chosen, names, cells, best, against, _over_all(runs, columns, common, names))
+    best = {name: _best(measures[name], row) for name, row in cells.items()}
+    against = _against(runs, columns, qids, measures[chosen])
+    over_all = _over_all(runs, columns, common, [name for name, one in measures.items() if not one.own])
+    return Many(sides, tuple(common), chosen, names, cells, best, against, over_all, measures)
 
 
 def shared_by(asked: Sequence[Sequence[Example]]) -> list[Example]:
@@ -137,25 +146,25 @@ def _over_all(
     return {name: together(name, scored[name], episodes) for name in asked}
 
 
-def _metrics(runs: Sequence[RunFolder], chosen: str) -> tuple[str, ...]:
-    lists = [list(run.spec()["metrics"]) for run in runs]
-    names = [name for name in lists[0] if all(name in other for other in lists)]
-    if chosen and metric(chosen).name not in names:
-        names.append(metric(chosen).name)
-    if not names:
+def _measures(runs: Sequence[RunFolder], chosen: str) -> dict[str, Measure]:
+    found = shared_measures(runs)
+    if chosen:
+        one = measure(chosen, runs)
+        found.setdefault(one.name, one)
+    if not found:
         raise UsageError("The runs share no metric; choose one to score them all by.")
-    return tuple(names)
+    return found
 
 
 def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """Metric → question id → score; None where it failed or is not scored. Metrics that the run did not keep are
-    scored anew from its episodes."""
+    scored anew from its episodes, but for those that only its suite knows."""
     found: dict[str, dict[str, float | None]] = {name: {} for name in names}
     for line in _lines(run.path / SCORES, names):
         if line.get("metric") in found and "qid" in line:
             found[line["metric"]][line["qid"]] = line["value"]
     absent = [name for name in names if not found[name]]
-    if absent:
+    if absent and (absent := [name for name in absent if name not in own_of(run)]):
         episodes = run.episodes()
         asked = [e for e in examples_of(run) if e.question.qid in episodes]
         anew = columns(absent, [(episodes[e.question.qid], e.gold) for e in asked])
@@ -196,18 +205,17 @@ def _is_number(value: float | None) -> bool:
     return value is not None and not math.isnan(value)
 
 
-def _best(name: str, row: Sequence[Mean]) -> frozenset[int]:
+def _best(of: Measure, row: Sequence[Mean]) -> frozenset[int]:
     values = [mean.value for mean in row]
     known = [value for value in values if value is not None]
-    higher = metric(name).traits.get("higher_is_better", True)
-    if not known or min(known) == max(known) or higher is None:
+    if not known or min(known) == max(known) or of.upward is None:
         return frozenset()
-    top = max(known) if higher else min(known)
+    top = max(known) if of.upward else min(known)
     return frozenset(i for i, value in enumerate(values) if value == top)
 
 
 def _side(run: RunFolder, examples: Sequence[Example], common: set[str]) -> Side:
-    lines = {qid: line for qid, line in run.lines().items() if qid in common}
+    lines = {qid: line for qid, line in heads(run).items() if qid in common}
     failed = sum(bool(line.get("error")) for line in lines.values())
     return Side(
         run.name, str(run.spec()["spec"]["dataset"]), len(examples), len(examples) - len(common), failed,
@@ -216,9 +224,9 @@ def _side(run: RunFolder, examples: Sequence[Example], common: set[str]) -> Side
 
 
 def _against(
-    runs: Sequence[RunFolder], columns: Sequence[Mapping[str, Scores]], qids: Sequence[str], name: str
+    runs: Sequence[RunFolder], columns: Sequence[Mapping[str, Scores]], qids: Sequence[str], of: Measure
 ) -> tuple[Against, ...]:
-    higher = metric(name).traits.get("higher_is_better", True) is not False
+    name, higher = of.name, of.upward is not False
     # The questions of the means, so that no difference contradicts the two means above it.
     scored = [qid for qid in qids if all(_is_number(column[name].get(qid)) for column in columns)]
     kept = [{qid: column[name].get(qid) for qid in scored} for column in columns]

@@ -9,14 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.many import HEADLINES, scores_of
+from rallebench.analysis.many import scores_of
+from rallebench.analysis.measures import Measure, headline, measure, shared_measures
 from rallebench.analysis.paired import Paired, compare
 from rallebench.analysis.waterfall import Waterfall, waterfall
+from rallebench.bench.heads import heads
 from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
 from rallebench.corpora.store import PassageStore
 from rallebench.errors import RalleError, UsageError
-from rallebench.metrics import metric
 from rallebench.types import Retrieve
 from rallebench.workspace import Workspace
 
@@ -31,7 +32,7 @@ class Shared:
     qids: tuple[str, ...]
     only_a: int
     only_b: int
-    metrics: tuple[str, ...]
+    metrics: tuple[Measure, ...]
     left_out: tuple[str, ...] = ()
 
     @property
@@ -53,14 +54,14 @@ def shared(a: RunFolder, b: RunFolder) -> Shared:
     common = tuple(qid for qid, text in left.items() if right.get(qid) == text)
     if not common:
         raise UsageError(f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared.")
-    names = [name for name in a.spec()["metrics"] if name in b.spec()["metrics"]]
+    names = tuple(shared_measures([a, b]).values())
     left_out = tuple(filter(None, (_left_out(run, set(common)) for run in (a, b))))
-    return Shared(common, len(left) - len(common), len(right) - len(common), tuple(names), left_out)
+    return Shared(common, len(left) - len(common), len(right) - len(common), names, left_out)
 
 
 def _left_out(run: RunFolder, common: set[str]) -> str:
     """Of how many shared questions a run has no answer, in a sentence."""
-    lines = {qid: line for qid, line in run.lines().items() if qid in common}
+    lines = {qid: line for qid, line in heads(run).items() if qid in common}
     failed, missing = sum(bool(line.get("error")) for line in lines.values()), len(common) - len(lines)
     parts = [f"{failed} failed"] * bool(failed) + [f"{missing} are not answered yet"] * bool(missing)
     return f"{run.name}: {' and '.join(parts)}; these questions are left out." if parts else ""
@@ -69,19 +70,15 @@ def _left_out(run: RunFolder, common: set[str]) -> str:
 def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Shared]:
     """Run ``b`` against run ``a`` by one metric. Raises UsageError where nothing can be compared."""
     common = shared(a, b)
-    name = name or next((m for m in HEADLINES if m in common.metrics), "")
+    name = name or headline({one.name: one for one in common.metrics})
     if not name:
         raise UsageError(f"The runs {a.name!r} and {b.name!r} share no metric; name one with --metric.")
-    entry = metric(name)
+    of = measure(name, [a, b])
     wanted = set(common.qids)
-    left, right = (
-        {q: v for q, v in scores_of(run, (entry.name,))[entry.name].items() if q in wanted} for run in (a, b)
-    )
-    found = compare(entry.name, left, right, higher_is_better=entry.traits.get("higher_is_better", True) is not False)
+    left, right = ({q: v for q, v in scores_of(run, (of.name,))[of.name].items() if q in wanted} for run in (a, b))
+    found = compare(of.name, left, right, higher_is_better=of.upward is not False)
     if not found.n:
-        raise UsageError(
-            f"No question that {a.name!r} and {b.name!r} share is scored by {entry.name} in both; choose another metric."
-        )
+        raise UsageError(f"No question that {a.name!r} and {b.name!r} share is scored by {of.name} in both; choose another metric.")
     return found, common
 
 

@@ -102,7 +102,9 @@ def serve(args: argparse.Namespace) -> None:
     """Open the page and serve until interrupted. Raises UsageError for a bad address or a busy port."""
     auth = login(args)
     check_address(args.host, args.port)
-    workbench = Workbench(args.workspace, base_settings=args.base_settings)
+    workbench = Workbench(
+        args.workspace, base_settings=args.base_settings, allow_python=getattr(args, "allow_python", False)
+    )
     page = build_app(workbench)
     page.queue(default_concurrency_limit=16)
     try:

@@ -129,8 +129,10 @@ def actions(steps: Sequence[Step], workflow: str = "") -> dict[int, str]:
     return found
 
 
-def edit_text(reply: Reply) -> str:
-    """A reply as it is edited: a call as ``Name({…})``, anything else word for word."""
+def edit_text(reply: Reply, workflow: str = "") -> str:
+    """A reply as it is edited: a call as ``Name({…})``, a program without what stands around it, anything else word for word."""
+    if workflow == "pal":
+        return program_of(reply.text).strip("\n")
     if reply.tool_calls:
         call = reply.tool_calls[0]
         return f"{call.name}({call.arguments})"
@@ -151,12 +153,12 @@ def edited(reply: Reply, text: str) -> Reply:
     return replace(reply, tool_calls=(call,), note=EDITED)
 
 
-def before(steps: Sequence[Step], at: int, text: str) -> tuple[Step, ...]:
+def before(steps: Sequence[Step], at: int, text: str, workflow: str = "") -> tuple[Step, ...]:
     """The steps up to ``at``, with its action edited: what an episode goes on from. Raises UsageError."""
     if not 0 <= at < len(steps) or not isinstance(steps[at].request, Generate):
         raise UsageError("There is no action to go on from; run an episode first.")
     reply = steps[at].reply
-    same = text.strip() == edit_text(reply)
+    same = text.strip() == edit_text(reply, workflow).strip()
     return (*steps[:at], steps[at] if same else replace(steps[at], reply=edited(reply, text)))
 
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rallebench.agents import Agent
+from rallebench.bench.perform import Backends
 from rallebench.bench.statistics import Mean
 from rallebench.parameters import Setting, checked
 from rallebench.prepared import Described
@@ -32,13 +34,15 @@ Values = Mapping[str, "float | None"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a suite is asked for. ``settings``: all of the suite's own, checked. ``llm``: '' if none was named."""
+    """What a suite is asked for. ``settings``: all of the suite's own, checked. ``llm``: '' if none was named.
+    ``allow_python``: whether agents may run programs that a model wrote; it is the server's to say, no setting."""
 
     workspace: Workspace
     llm: str
     settings: Mapping[str, Any]
     limit: int | None = None
     seed: int = 0
+    allow_python: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,10 @@ class Part:
 
     ``label`` tells the parts of a suite apart and becomes part of the run's name. ``settings``: all that changes
     an answer beside the questions' ids (JSON-able; models and indexes are fingerprinted by the runner).
-    ``llms``, ``retrievers``, ``tools``: what the flow asks. ``metrics``: what ``score`` gives → its definition, in the order of a
-    table.
+    ``llms``, ``retrievers``: what the flow asks. ``metrics``: what ``score`` gives → its definition, in the order of a table.
+
+    ``agent``: who answers in place of ``make_flow``, which is then only for planning: its tools are opened with it, and its flows
+    know the loaded model.
 
     A chain's part has the chain in ``settings["chain"]``, as it is saved, and ``settings["dataset_sha256"]``; its ``workflow`` is
     ``chain``. With ``scored_by``, the metrics by which its run is scored besides, and the ``dataset_file`` it is then a run
@@ -67,10 +73,17 @@ class Part:
     metrics: Mapping[str, str] = field(default_factory=dict)
     llms: tuple[str, ...] = ()
     retrievers: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
+    agent: Agent | None = None
     scored_by: tuple[str, ...] = ()
     dataset_file: str = ""
     keep: Callable[[Answered], None] | None = None
+
+    def ready(self, backends: Backends) -> tuple[Backends, Callable[[Question], Flow]]:
+        """What answers, now that ``backends`` are loaded: they with the agent's tools, and its flows."""
+        if self.agent is None:
+            return backends, self.make_flow
+        backends = self.agent.with_tools(backends)
+        return backends, self.agent.flows(backends)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Plan:
         if not self.parts:
             return ("It asks nobody: it only works on files that are there.",)
         some = [part.label for part in self.parts if part.depends]
-        said = [f"{_listed(some)}: made of the answers of earlier parts, so their questions and calls are a guess."] * bool(some)
+        said = [f"{listed(some)}: made of the answers of earlier parts, so their questions and calls are a guess."] * bool(some)
         built = f"The parts search {self.indexes} index{'es' * (self.indexes != 1)} of a certain making, {len(self.builds)} of them to be built first."
         return (*[built] * bool(self.indexes), *said, *filter(None, [self.open_end]))
 
@@ -131,5 +131,6 @@ def as_json(found: Plan) -> dict[str, Any]:
     }
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -19,7 +19,7 @@ from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.prepared import foreseen
 from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Part, Release, Values
 from rallebench.suites._names import named_backends
-from rallebench.suites.planning import Plan, Planned, checked
+from rallebench.suites.planning import Plan, Planned, checked, listed
 from rallebench.types import Episode, Generate, Retrieve, Step
 from rallebench.workbench import Workbench
 
@@ -136,11 +136,12 @@ def _asked(
             backends = piece
         else:
             yield Probing(part.label, piece)
+    backends, make_flow = part.ready(backends)
     chosen = spread(part.examples, questions)
     found: dict[str, Episode] = {}
     yield Probing(part.label, f"0 of {len(chosen)} questions")
     for episode in loop.run(
-        part.make_flow, [e.question for e in chosen], backends, workflow=part.workflow, memo=workbench.memo,
+        make_flow, [e.question for e in chosen], backends, workflow=part.workflow, memo=workbench.memo,
         batch_size=min(batch_size, max(len(chosen), 1)), stop=lambda: bool(found) and time.monotonic() > deadline,
     ):  # fmt: skip
         found[episode.qid] = episode
@@ -259,8 +260,9 @@ def _notes(plan: Plan, samples: Sequence[Sample | None], borrowed: Sequence[str]
     if failed:
         first = next(sample.why for sample in there if sample.failed)
         said.append(f"{failed} of the probe's questions failed and are in no figure: {first}")
-    said += [f"{', '.join(borrowed)}: not asked; told by parts of the same sort."] * bool(borrowed)
-    said += [f"{', '.join(unknown)}: not reached by the probe, so the sums are not known."] * bool(unknown)
+    said += [f"{listed(borrowed)}: not asked; told by parts of the same sort."] * bool(borrowed)
+    builds = "; it builds no index" * bool(plan.builds)
+    said += [f"{listed(unknown)}: not reached by the probe{builds}, so the sums are not known."] * bool(unknown)
     unpriced = sorted({s.why for s in there if s.why and not s.failed and any(row["usd"] is None for row in s.rows)})
     said += [f"US dollars are not known for {why}." for why in unpriced]
     return (*said, *plan.notes)

@@ -113,6 +113,9 @@ def run_suite(
                     _release(workbench, [one for one in part.names if one not in before])
                 elif isinstance(part, Index):
                     reply = yield from _indexed(workbench, part)
+                    if not begun:
+                        begun = True
+                        kept.note(workbench.workspace, suite, name, asked)
                 else:
                     for stage in _perform(workbench, part, asked, name, batch_size, max_errors, track):
                         if not begun and (isinstance(stage, Ended) or stage.total):
@@ -182,6 +185,7 @@ def _perform(
             backends = piece
         else:
             yield Working(part.label, said=piece)
+    backends, make_flow = part.ready(backends)
     spec = _spec(part, asked, backends, batch_size)
     runs, run = workbench.workspace.runs, run_name(name, part.label)
     if (runs / run).exists():
@@ -197,7 +201,7 @@ def _perform(
         if not before:
             questions = [example.question for example in part.examples]
             for progress in work(
-                folder, part.make_flow, questions, backends, workflow=part.workflow, memo=workbench.memo,
+                folder, make_flow, questions, backends, workflow=part.workflow, memo=workbench.memo,
                 batch_size=batch_size, max_errors=max_errors,
             ):  # fmt: skip
                 yield Working(part.label, progress.done, progress.total)

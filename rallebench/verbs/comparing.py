@@ -1,4 +1,4 @@
-"""``compare`` and ``analyse``: two runs, question by question; where a run lost its questions."""
+"""``compare``: runs, question by question."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.many import compare_many
-from rallebench.analysis.runs import as_json, compare_runs, waterfall_of
-from rallebench.analysis.waterfall import STAGES
+from rallebench.analysis.runs import as_json, compare_runs
 from rallebench.bench import cost_text
 from rallebench.bench.score import cost_of
 from rallebench.bench.store import RunFolder
@@ -117,47 +116,3 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     over_all = compare_many([a, b], found.metric).over_all.get(found.metric, ()) if "over_all" in metric(found.metric).traits else ()
     told = {"over_all": [asdict(one) for one in over_all], "cost": [cost_of(a), cost_of(b)]}
     return {**as_json(found, common, a.name, b.name), **told}
-
-
-def _analyse_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN")
-
-
-def _analyse_plain(value: Mapping[str, Any]) -> str:
-    return "\n\n".join(_waterfall_lines(one) for one in value["runs"])
-
-
-def _waterfall_lines(one: Mapping[str, Any]) -> str:
-    rows = [f"  {count:>6}  {STAGES[stage]}" for stage, count in one["waterfall"].items() if count]
-    notes = [] if one["corpus_known"] or one["imported"] else ["  the corpus could not be looked at: its index is not in this workspace"]
-    if one["without_pages"]:
-        notes.append(f"  {one['without_pages']} questions name no gold pages: a passage that holds an answer counts as support")
-    return "\n".join([f"{one['run']}: {one['n']} questions", *rows, *notes])
-
-
-@VERBS.register(
-    "analyse",
-    about="say where a run lost its questions",
-    example="rallebench analyse my-run",
-    order=6.7,
-    flags=_analyse_flags,
-    plain=_analyse_plain,
-)
-def analyse(args: argparse.Namespace) -> dict[str, Any]:
-    """The failure waterfall of runs: from the corpus to the answer, without a judge."""
-    workbench = workbench_of(args)
-    found = []
-    for name in args.runs:
-        result = waterfall_of(workbench.open_run(name), workbench.workspace)
-        found.append(
-            {
-                "run": name,
-                "n": len(result.placed),
-                "waterfall": result.counts(),
-                "questions": {stage: result.questions(stage) for stage in STAGES if result.questions(stage)},
-                "corpus_known": result.corpus_known,
-                "imported": result.imported,
-                "without_pages": result.without_pages,
-            }
-        )
-    return {"runs": found}

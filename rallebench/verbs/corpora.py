@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.acting import import_scholars
+from rallebench.analysis.acting import logs
 from rallebench.analysis.predictions import READERS, import_run
 from rallebench.corpora import CORPORA
 from rallebench.corpora.imported import Corpus, Importing
@@ -32,7 +33,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="F",
         help=f"corpus: {', '.join(CORPORA.names())}; dataset: {', '.join(DATASETS.names())}; "
-        f"predictions: {', '.join(READERS)} (default: recognised)",
+        f"predictions: {', '.join(READERS)}, {logs.FORM} (R-Eval's logs) (default: recognised)",
     )
     parser.add_argument(
         "--page-map", type=Path, metavar="FILE", help="passage id → page id: JSON, JSON lines or TSV"
@@ -41,6 +42,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="dataset: so many questions drawn at random (default: all)")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of --sample (default: {SEED}, as R-Eval)")
     parser.add_argument("--dataset", default="", metavar="D", help="predictions: the question set that they answer")
+    parser.add_argument("--system", default="", metavar="WORKFLOW:MODEL", help=f"of {logs.FORM}: whose log it is; default: as its folder is named")
 
 
 def _plain(value: dict[str, Any]) -> str:
@@ -98,6 +100,10 @@ def _scholars(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
 
 def _predictions(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
     """A run of that name, scored."""
+    if args.format == logs.FORM or (not args.format and logs.recognises(args.source)):
+        return _log(args, workbench)
+    if args.system:
+        raise UsageError(f"--system goes with R-Eval's logs (--format {logs.FORM}).")
     if not args.dataset:
         raise UsageError("Predictions answer a question set; name it with --dataset.")
     source = args.source
@@ -107,6 +113,13 @@ def _predictions(args: argparse.Namespace, workbench: Workbench) -> dict[str, An
     if without:
         say(f"Warning: {without} of {report['n']} questions have no prediction; they count as failed.")
     return {"name": run.name, "rows": report["n"] - without, "skipped": without, "problems": []}
+
+
+def _log(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
+    """A log of R-Eval as a run of that name."""
+    workflow, _, llm = args.system.partition(":")
+    run = logs.import_log(workbench.workspace, args.source, args.name, workflow=workflow, llm=llm, dataset=args.dataset)
+    return {"name": run.name, "rows": len(run.records()), "skipped": 0, "problems": []}
 
 
 def _told(progress: Iterator[Importing | Corpus]) -> Corpus:

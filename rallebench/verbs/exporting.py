@@ -23,7 +23,7 @@ def _plain(value: dict[str, Any]) -> str:
 
 @VERBS.register(
     "export",
-    about="write a run as TREC run, qrels, KILT predictions, JSON lines or CSV",
+    about="write a run as TREC run, qrels, KILT predictions, R-Eval's log, JSON lines or CSV",
     example="rallebench export my-run --format trec --out my-run.trec",
     order=8.5,
     flags=_flags,

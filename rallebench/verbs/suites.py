@@ -35,6 +35,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, default=20, metavar="B")
     parser.add_argument("--max-errors", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--allow-python", action="store_true", help="let agents run programs that a model wrote (README says what holds them)")
     parser.add_argument("--no-mlflow", action="store_true")
     parser.add_argument("--tracking-uri", metavar="URI")
     settings_flag(parser, "a setting of the suite, as in data=FOLDER or noise=0,0.2")
@@ -97,7 +98,7 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     if args.limit is not None and args.limit < 1:
         raise UsageError(f"--limit is {args.limit}; give at least 1, or leave it out for all.")
     workbench = workbench_of(args)
-    asked = Asked(workbench.workspace, args.llm, settings, args.limit, args.seed)
+    asked = Asked(workbench.workspace, args.llm, settings, args.limit, args.seed, workbench.allow_python)
     name = args.name or name_of(args.suite, args.llm, settings, args.limit)
     if args.plan:
         return _planned(workbench, args, asked, name)

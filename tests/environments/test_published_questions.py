@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from acted import act
 
-from rallebench.acting import make_environment
-from rallebench.cli import main
+from rallebench.bench import loop
+from rallebench.bench.perform import Backends
+from rallebench.datasets.kilt import read_questions
 from rallebench.datasets.r_eval import read_r_eval
-from rallebench.workspace import Workspace
+from rallebench.metrics import METRICS
+from rallebench.workbench import Workbench
 
 pytestmark = pytest.mark.shared_data
 QUESTIONS = 6
@@ -29,16 +31,24 @@ def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(shared_da
     (tmp_path / "corpus.tsv").write_text("id\ttext\ttitle\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
     (tmp_path / "own.jsonl").write_text("".join(json.dumps(record_of(e)) + "\n" for e in asked), encoding="utf-8")
     (tmp_path / "llms.json").write_text(json.dumps({"oracle": {"backend": "scripted", "settings": {"replies": oracle(asked), "default": "Thinking."}}}))
-    place = ["--workspace", str(tmp_path)]
-    assert main(["index", "--corpus", str(tmp_path / "corpus.tsv"), "--name", "own", "--kind", "bm25", *place]) == 0
-    assert main(["import", str(tmp_path / "own.jsonl"), "--kind", "dataset", "--name", "own", *place]) == 0
-    run = ["run", "--workflow", "react", "--env", "wikipedia", "--retriever", "own", "--llm", "oracle", "--dataset", "own", "--name", "r"]
-    assert main([*run, "--set", "shots=0", "--metrics", "em,f1", *place]) == 0
-    report = json.loads((tmp_path / "runs" / "r" / "report.json").read_text(encoding="utf-8"))
-    assert report["n"] == QUESTIONS and report["n_errors"] == 0
-    assert report["metrics"]["em"]["mean"] == report["metrics"]["f1"]["mean"] == 1.0
-    made = make_environment(Workspace(tmp_path), "wikipedia", {"retriever": "own"})
-    assert act(made.make(), "Search[Page 3]").startswith(asked[3].question.text.strip()[:40])
+    bench = Workbench(tmp_path)
+    try:
+        *_, manifest = bench.build_index("own", tmp_path / "corpus.tsv", "bm25")
+        made = bench.import_dataset("own", tmp_path / "own.jsonl")
+        agent = bench.agent("react", "wikipedia", "oracle", {"shots": 0, "env.retriever": "own"})
+        *_, backends = bench.load_for(agent.named_backends())
+        assert isinstance(backends, Backends) and manifest and made.form == "r-eval"
+        ready = agent.with_tools(backends)
+        questions = read_questions(made.path)
+        episodes = {e.qid: e for e in loop.run(agent.flows(ready), (one.question for one in questions), ready, workflow="react")}
+    finally:
+        bench.close()
+    assert len(episodes) == QUESTIONS
+    for one in questions:
+        episode = episodes[one.question.qid]
+        assert not episode.error and METRICS["em"](episode, one.gold) == METRICS["f1"](episode, one.gold) == 1.0
+        seen = [step.reply.text for step in episode.steps if "It is known: " in step.reply.text]
+        assert seen and one.gold.answers[0] in seen[0]
 
 
 def record_of(example: Any) -> dict[str, Any]:
@@ -47,8 +57,6 @@ def record_of(example: Any) -> dict[str, Any]:
 
 def oracle(asked: list[Any]) -> dict[str, str]:
     """Replies: the first action searches the question, the second finishes with its gold."""
-    import re
-
     found = {}
     for example in asked:
         text = re.escape(example.question.text)

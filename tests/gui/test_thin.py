@@ -66,7 +66,7 @@ def test_every_control_has_a_name_that_scripts_can_rely_on(drawn: gr.Blocks) -> 
 
 def test_the_tabs_stand_in_the_agreed_order(drawn: gr.Blocks) -> None:
     bar = next(b for b in drawn.blocks.values() if isinstance(b, gr.Tabs) and b.elem_id == "tabs")
-    assert [tab.label for tab in bar.children] == ["Models", "Develop", "Benchmark", "Sweep", "Runs", "Compare", "Chat", "Data", "Suites", "Config"]
+    assert [tab.label for tab in bar.children] == ["Models", "Develop", "Benchmark", "Sweep", "Runs", "Compare", "Chat", "Agent", "Data", "Suites", "Config"]
 
 
 def test_no_field_is_checked_by_gradio_whose_message_names_none(drawn: gr.Blocks) -> None:

@@ -57,7 +57,7 @@ def read_run(run: RunFolder, *, original: bool = False, tokenizer: str = "") -> 
 def system_of(spec: Mapping[str, Any], name: str) -> System:
     """Workflow and model of a run; the name of a chain is its workflow."""
     settings = spec["settings"]
-    if isinstance(agent := settings.get("agent"), Mapping):
+    if isinstance(agent := settings.get("agent") or settings.get("system"), Mapping):
         return System(str(agent["workflow"]), str(agent["llm"]))
     if isinstance(chain := settings.get("chain"), Mapping):
         models = dict.fromkeys(a.get("target", "") for a in chain.get("actions", ()) if a.get("kind") == "generate")

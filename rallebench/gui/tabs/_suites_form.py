@@ -112,7 +112,7 @@ def request_of(
     given = {form.settings[i][0]: values[i] for i in form.of(suite) if values[i] not in ("", None)}
     settings = checked(f"suite {suite!r}", known, given)
     assert suite is not None
-    asked = Asked(workbench.workspace, (llm or "").strip(), settings, number_of(limit))
+    asked = Asked(workbench.workspace, (llm or "").strip(), settings, number_of(limit), allow_python=workbench.allow_python)
     if asked.llm:
         workbench.workspace.llm(asked.llm)
     changed = {key: value for key, value in settings.items() if value != known[key].default}

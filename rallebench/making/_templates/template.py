@@ -35,6 +35,7 @@ class Template:
 
     ``several``: what a question that fits several things becomes; ``best``: a number's column, ``-`` before it for the largest:
     the row with it answers; ``count``: how many answers there are is the answer. ``strata``: (column, value → how many questions).
+    A column may end with the place of one of its values, ``authors.name[0]``; rows that have it at another place are not looked for.
     """
 
     id: str

@@ -156,18 +156,20 @@ def _plain(config: Config) -> Config:
 def _refused(asked: Asked, factor: Factor, value: Any, given: bool) -> str:
     """Why a value is not asked for, '' if it is. Raises UsageError for one that was ``given`` and that nobody knows."""
     try:
-        if factor.name == "llm":
+        if factor.name == "llm" and (given or value in asked.workspace.llms()):
             asked.workspace.llm(value)
+        elif factor.name == "llm":
+            return "the workspace has no model of this name (nothing is fetched unasked; --set llms=… names others)."
         elif factor.name == "embedding":
             check_encoder(value)
         elif factor.name == "retriever" and value not in RETRIEVERS:
             raise UsageError(unknown("retriever of CRUD-RAG", value, list(RETRIEVERS)))
         elif value == "hybrid-rerank" and not asked.settings["reranker"].strip():
-            return "no cross-encoder is named (--set reranker=FOLDER)"
+            return "no cross-encoder is named (--set reranker=FOLDER)."
     except RalleError as error:
         if given:
             raise UsageError(f"--set {factor.setting}: {error}") from None
-        return "the workspace has no model of this name" if factor.name == "llm" else str(error)
+        return str(error)
     return ""
 
 

@@ -43,6 +43,8 @@ QUIRK = (
     "(BLEU 34.20 with chunks of 64, 30.35 with 512)."
 )
 COLUMNS = ("topk", "chunk", "overlap", "retriever", "llm", "embedding")
+GROWING = ("mrr", "gold_found")
+"""These cannot fall with a larger top-k."""
 ASIDE = {"QA_avg_F1": "precision", "QA_recall": "recall"}
 """Metrics of which a recommendation of their own is told, as the paper does."""
 
@@ -137,15 +139,16 @@ def table_of(found: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
     note = (
         f"By {heading}, each value against the base on the questions that both answered: paired permutation test, p < {LEVEL} "
         f"after Holm's correction for {tried} comparisons; differences in points of 100 with their 95 % interval (paired bootstrap). "
-        "The paper tested nothing. " + QUIRK
+        "The paper tested nothing. "
     )
+    note += f"Of top-k a larger one can only find more, so nothing is recommended for it by {heading}. " * (metric in GROWING) + QUIRK
     return Table("Recommendations (CRUD-RAG's Table 9)", ("scenario", *(FACTORS[name].heading for name in COLUMNS)), tuple(rows), note=note)
 
 
 def _cell(grid: Grid, group: str, name: str, metric: str, all_of: Mapping[str, Mapping[tuple[str, str], Sequence[Versus]]]) -> str | None:
     """What is said of a factor in a scenario; None where nothing was compared."""
     compared = all_of[metric].get((group, name))
-    if not compared:
+    if not compared or (name == "topk" and metric in GROWING):
         return None
     factor, base = FACTORS[name], getattr(grid.base, FACTORS[name].field)
     values = list(grid.values[name])

@@ -1,0 +1,364 @@
+"""Agent: let a workflow act on an environment, watch it think, act and see; stop it, edit an action and go on from there."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from rallebench import benchmark, sandbox
+from rallebench.environments import ENVIRONMENTS
+from rallebench.errors import RalleError, UsageError
+from rallebench.gui import views, views_agent
+from rallebench.gui.session import Session, guard
+from rallebench.gui.tabs import TABS
+from rallebench.gui.tabs import _agent_form as form_of
+from rallebench.gui.tabs._agent_analysis import draw_analysis
+from rallebench.gui.tabs._agent_form import AgentForm
+from rallebench.gui.tabs.develop import QUESTION, choices, on_find
+from rallebench.gui.tabs.sweep import number_of
+from rallebench.live.kept import keep
+from rallebench.live.pieces import actions, before, edit_text
+from rallebench.live.watching import Lives, Wanted, Watched, example_of
+from rallebench.workbench import Workbench
+from rallebench.workflows import WORKFLOWS
+from rallebench.workspace import DEFAULT_DATASET
+
+Widgets = dict[str, Any]
+
+REMEMBERS = "the name of an episode, which is no secret"
+"""The page keeps that name in the browser, readable also after the program was started anew."""
+
+KEEPS_OPEN = """
+const touched = new Map();
+element.addEventListener("click", function (event) {
+    const summary = event.target.closest("summary");
+    const details = summary && summary.parentElement;
+    if (details && details.dataset.key) touched.set(details.dataset.key, !details.open);
+});
+new MutationObserver(function () {
+    element.querySelectorAll("details[data-key]").forEach(function (details) {
+        const wanted = touched.get(details.dataset.key);
+        if (wanted !== undefined && wanted !== details.open) details.open = wanted;
+    });
+}).observe(element, { childList: true, subtree: true });
+"""
+"""What a visitor unfolded stays unfolded when the episode is drawn again."""
+
+
+@TABS.register("agent", order=7, label="Agent")
+def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
+    """Choose, run, watch, stop, edit, compare."""
+    lives = Lives()
+    who = draw_agent(workbench)
+    about = gr.HTML(about_of(form_of.FIRST, form_of.FIRST_ENV), elem_id="agent-about", elem_classes="rb-flush")
+    form = form_of.draw_settings(workbench)
+    programs = gr.HTML(visible=False, elem_id="agent-programs", elem_classes="rb-flush")
+    asked = draw_question(workbench)
+    tools = draw_tools()
+    panel = gr.HTML(views.empty(views_agent.NOTHING), elem_id="agent-episode", elem_classes="rb-flush", js_on_load=KEEPS_OPEN)
+    edit = draw_edit()
+    after = draw_after()
+    followed = gr.BrowserState("", storage_key="rallebench-agent", secret=REMEMBERS)
+    seen, sent, timer = gr.State(-1), gr.State({}), gr.Timer(0.4, active=False)
+
+    chosen = [who["workflow"], who["env"]]
+    gr.on(
+        [who["workflow"].change, who["env"].change], partial(guard, on_agent, workbench, form), chosen,
+        [who["env"], about, programs, *form.inputs], show_progress="hidden",
+    )  # fmt: skip
+    wire_question(workbench, who, asked)
+    screen = [seen, panel, edit["at"], edit["text"], edit["group"], timer, tools["episodes"]]
+    request = [*chosen, who["llm"], asked["dataset"], asked["question"], *form.inputs]
+    tools["run"].click(partial(guard, on_run, workbench, lives, form), [followed, tools["mark"], *request], [followed, *screen], show_progress="hidden")
+    tools["stop"].click(partial(guard, on_stop, workbench, lives), [followed, tools["mark"]], screen, show_progress="hidden")
+    timer.tick(partial(guard, on_tick, workbench, lives), [followed, seen, tools["mark"]], screen, show_progress="hidden")
+    page.load(partial(guard, on_return, workbench, lives), [followed, tools["mark"]], [followed, *screen], show_progress="hidden")
+    tools["mark"].input(partial(guard, on_mark, workbench, lives), [followed, tools["mark"]], [panel], show_progress="hidden")
+    tools["episodes"].input(
+        partial(guard, on_episode, workbench, lives), [tools["episodes"], tools["mark"]], [followed, *screen], show_progress="hidden"
+    )
+    edit["at"].change(partial(guard, on_action, lives), [followed, edit["at"]], [edit["text"]], show_progress="hidden")
+    edit["go"].click(
+        partial(guard, on_continue, workbench, lives), [followed, tools["mark"], edit["at"], edit["text"]], [followed, *screen],
+        show_progress="hidden",
+    )  # fmt: skip
+    after["send"].click(
+        partial(guard, on_send, workbench, lives), [followed, sent], [sent, after["said"], session.tabs, session.compare_runs],
+        show_progress_on=[after["said"]],
+    )  # fmt: skip
+    after["benchmark"].click(
+        partial(guard, on_benchmark, workbench, form), [after["limit"], after["track"], *request],
+        [after["said"], session.tabs, session.followed], show_progress_on=[after["said"]],
+    )  # fmt: skip
+    tab.select(
+        partial(guard, on_names, workbench, form), None, [who["llm"], asked["dataset"], *form.inputs], show_progress="hidden"
+    )
+    draw_analysis(workbench)
+
+
+# what is drawn
+
+
+def draw_agent(workbench: Workbench) -> Widgets:
+    """Workflow, environment and model."""
+    with gr.Row(equal_height=True):
+        return {
+            "workflow": gr.Dropdown(
+                form_of.workflows(), value=form_of.FIRST, label="Workflow", allow_custom_value=True, elem_id="agent-workflow"
+            ),
+            "env": gr.Dropdown(
+                list(ENVIRONMENTS.names()), value=form_of.FIRST_ENV, label="Environment", allow_custom_value=True, elem_id="agent-env"
+            ),
+            "llm": gr.Dropdown(
+                list(workbench.workspace.llms()), value=None, label="Language model", allow_custom_value=True, elem_id="agent-llm"
+            ),
+        }
+
+
+def draw_question(workbench: Workbench) -> Widgets:
+    """Question set, search and question, and the gold of the chosen one."""
+    examples = workbench.questions(DEFAULT_DATASET)
+    with gr.Row(equal_height=True):
+        dataset = gr.Dropdown(
+            list(workbench.workspace.dataset_paths()), value=DEFAULT_DATASET, label="Question set", allow_custom_value=True,
+            elem_id="agent-dataset", scale=2,
+        )  # fmt: skip
+        find = gr.Textbox(label="Search in the set", placeholder="words of a question", elem_id="agent-find", scale=2, max_lines=1)
+        question = gr.Dropdown(
+            choices(examples, ""), value=examples[0].question.qid, label=QUESTION, allow_custom_value=True, elem_id="agent-question",
+            scale=6,
+        )  # fmt: skip
+    gold = gr.HTML(views.gold_line(examples[0]), elem_id="agent-gold", elem_classes="rb-flush")
+    return {"dataset": dataset, "find": find, "question": question, "gold": gold}
+
+
+def draw_tools() -> Widgets:
+    """Run, stop, marks, and the episodes so far."""
+    with gr.Row(elem_classes="rb-tools"):
+        return {
+            "run": gr.Button("Run", variant="primary", elem_id="agent-run", scale=2, min_width=140, size="md"),
+            "stop": gr.Button("Stop", elem_id="agent-stop", scale=1, min_width=90, size="md"),
+            "mark": gr.Checkbox(True, label="Mark gold", elem_id="agent-mark", scale=0, min_width=130, container=False),
+            "episodes": gr.Dropdown(
+                [], value=None, label="Episodes since the program was started", allow_custom_value=True, elem_id="agent-episodes", scale=5
+            ),
+        }
+
+
+def draw_edit() -> Widgets:
+    """An action to edit, and to go on from; hidden while there is none."""
+    with gr.Row(visible=False, elem_classes="rb-tools") as group:
+        at = gr.Dropdown([], label="Go on from action", allow_custom_value=True, elem_id="agent-action", scale=4)
+        text = gr.Textbox(label="with this in its place", lines=1, max_lines=14, elem_id="agent-edit", scale=6)
+        go = gr.Button("Continue from here", elem_id="agent-continue", scale=0, min_width=190, size="md")
+    return {"group": group, "at": at, "text": text, "go": go}
+
+
+def draw_after() -> Widgets:
+    """What an episode, or its agent, can be used for next."""
+    with gr.Row(elem_classes="rb-tools"):
+        send = gr.Button("Send this episode to Compare", elem_id="agent-compare", scale=2, min_width=220, size="md")
+        start = gr.Button("Benchmark this agent", elem_id="agent-benchmark", scale=2, min_width=180, size="md")
+        limit = gr.Textbox("20", label="on so many questions", placeholder="all", max_lines=1, elem_id="agent-limit", scale=1, min_width=150)
+        track = gr.Checkbox(True, label="Log to MLflow", elem_id="agent-track", scale=0, min_width=150, container=False)
+    said = gr.HTML(elem_id="agent-status", elem_classes="rb-flush")
+    return {"send": send, "benchmark": start, "limit": limit, "track": track, "said": said}
+
+
+def wire_question(workbench: Workbench, who: Widgets, asked: Widgets) -> None:
+    """Choosing and finding questions."""
+    dataset, find, question, gold = asked["dataset"], asked["find"], asked["question"], asked["gold"]
+    dataset.input(partial(guard, on_dataset, workbench), [dataset], [find, question, gold, who["env"]], show_progress="hidden")
+    find.change(
+        partial(guard, on_find, workbench), [dataset, find], [question], show_progress="hidden", trigger_mode="always_last"
+    )
+    question.input(partial(guard, on_question, workbench), [dataset, question], [gold], show_progress="hidden")
+
+
+# what is asked
+
+
+def about_of(workflow: str | None, env: str | None) -> str:
+    """What the chosen workflow and environment are; '' for names that there are not."""
+    if not workflow or workflow not in form_of.workflows():
+        return ""
+    entry = WORKFLOWS.entry(workflow)
+    acts = form_of.needs_env(workflow)
+    acting = ENVIRONMENTS.entry(env).about if acts and env and env in ENVIRONMENTS else "nothing yet; choose an environment." if acts else ""
+    return views_agent.about(entry.about, acting, str(entry.traits.get("paper", "")))
+
+
+def on_agent(workbench: Workbench, form: AgentForm, workflow: str | None, env: str | None) -> list[Any]:
+    """Show what was chosen, its settings, and for programs what holds them."""
+    runs = form_of.needs_python(workflow)
+    held = views_agent.programs(sandbox.protection().sentences(), workbench.allow_python) if runs else ""
+    acts = gr.update(interactive=form_of.needs_env(workflow))
+    return [acts, about_of(workflow, env), gr.update(value=held, visible=runs), *form_of.shown(form, workflow, env)]
+
+
+def on_names(workbench: Workbench, form: AgentForm) -> list[Any]:
+    """Offer the models, question sets and data that there are now."""
+    space = workbench.workspace
+    return [gr.update(choices=list(space.llms())), gr.update(choices=list(space.dataset_paths())), *form_of.offers(workbench, form)]
+
+
+def on_dataset(workbench: Workbench, dataset: str) -> list[Any]:
+    """Another question set: its questions, and the environment that they are made for if they name one."""
+    examples = workbench.questions(dataset)
+    first = examples[0]
+    made_for = first.record.get("environment")
+    env = made_for if isinstance(made_for, str) and made_for in ENVIRONMENTS else gr.skip()
+    return ["", gr.update(choices=choices(examples, ""), value=first.question.qid, label=QUESTION), views.gold_line(first), env]
+
+
+def on_question(workbench: Workbench, dataset: str, chosen: str) -> str:
+    """The gold of another question, for the reader's eye only."""
+    _, example = example_of(workbench, dataset, chosen)
+    return views.gold_line(example)
+
+
+# an episode
+
+
+def on_run(
+    workbench: Workbench, lives: Lives, form: AgentForm, followed: str, mark: bool,
+    workflow: str, env: str, llm: str, dataset: str, chosen: str, *values: Any,
+) -> list[Any]:  # fmt: skip
+    """Begin an episode in the background; the panel follows it."""
+    refuse_second(lives, followed)
+    name, example = example_of(workbench, dataset, chosen)
+    settings = form_of.given(form, workflow, env, values)
+    wanted = Wanted((workflow or "").strip(), (env or "").strip() if form_of.needs_env(workflow) else "", (llm or "").strip(), settings, name, example)
+    watched = lives.start(workbench, wanted)
+    return [watched.name, *screen_of(workbench, lives, watched, mark)]
+
+
+def refuse_second(lives: Lives, followed: str) -> None:
+    """Raise UsageError while the episode that the page follows goes on."""
+    watched = lives.get(followed or "")
+    if watched is not None and watched.going:
+        raise UsageError("An episode goes on; stop it, or wait for its end.")
+
+
+def screen_of(workbench: Workbench, lives: Lives, watched: Watched, mark: bool) -> list[Any]:
+    """Version, panel, what can be edited, whether to look again soon, and the episodes so far."""
+    panel = views_agent.shown(watched, workbench.prices(), mark)
+    episodes = gr.update(choices=episodes_of(lives), value=watched.name)
+    if watched.going:
+        return [watched.version, panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=True), episodes]
+    return [watched.version, panel, *edit_of(watched), gr.Timer(active=False), episodes]
+
+
+def episodes_of(lives: Lives) -> list[tuple[str, str]]:
+    """(what it was, name) of the episodes that are known."""
+    return [(views_agent.title(one), one.name) for one in lives.known()]
+
+
+def edit_of(watched: Watched) -> list[Any]:
+    """The actions that can be edited, the last one's text, and whether there are any."""
+    found = actions(watched.steps, watched.wanted.workflow)
+    if not found:
+        return [gr.update(choices=[], value=None), "", gr.update(visible=False)]
+    offers = [(f"{n}: {text[:120]}", at) for n, (at, text) in enumerate(found.items(), 1)]
+    last = offers[-1][1]
+    text = edit_text(watched.steps[last].reply, watched.wanted.workflow)
+    return [gr.update(choices=offers, value=last), text, gr.update(visible=True)]
+
+
+def on_tick(workbench: Workbench, lives: Lives, followed: str, seen: int, mark: bool) -> list[Any]:
+    """Draw the episode if anything has happened."""
+    watched = lives.get(followed or "")
+    if watched is None:
+        return [-1, views.note(views_agent.LOST), *[gr.skip()] * 2, gr.update(visible=False), gr.Timer(active=False), gr.skip()]
+    if watched.version == seen and watched.going:
+        return [gr.skip()] * 7
+    return screen_of(workbench, lives, watched, mark)
+
+
+def on_return(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> list[Any]:
+    """A page that was loaded again finds its episode, or hears that it is gone; a fresh one follows what goes on."""
+    going = next((one for one in lives.known() if one.going), None)
+    watched = lives.get(followed or "") or (going if not followed else None)
+    if watched is not None:
+        return [watched.name, *screen_of(workbench, lives, watched, mark)]
+    episodes = gr.update(choices=episodes_of(lives), value=None)
+    panel = views.note(views_agent.LOST) if followed else views.empty(views_agent.NOTHING)
+    return ["", -1, panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=False), episodes]
+
+
+def on_episode(workbench: Workbench, lives: Lives, name: str, mark: bool) -> list[Any]:
+    """Show another episode."""
+    watched = lives.get(name or "")
+    if watched is None:
+        raise UsageError("That episode is not known any more.")
+    return [watched.name, *screen_of(workbench, lives, watched, mark)]
+
+
+def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> Any:
+    """The same episode with or without marks."""
+    watched = lives.get(followed or "")
+    return gr.skip() if watched is None else views_agent.shown(watched, workbench.prices(), mark)
+
+
+def on_stop(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> list[Any]:
+    """Stop the episode at once; what it has done stays, and can be gone on from."""
+    lives.stop(followed or "")
+    watched = lives.get(followed)
+    assert watched is not None
+    return screen_of(workbench, lives, watched, mark)
+
+
+def on_action(lives: Lives, followed: str, at: int | str | None) -> Any:
+    """The text of another action."""
+    watched = lives.get(followed or "")
+    if watched is None or not isinstance(at, int) or at >= len(watched.steps):
+        return gr.skip()
+    return edit_text(watched.steps[at].reply, watched.wanted.workflow)
+
+
+def on_continue(workbench: Workbench, lives: Lives, followed: str, mark: bool, at: int | str | None, text: str) -> list[Any]:
+    """Go on from an action as it now reads; nothing before it is asked again."""
+    refuse_second(lives, followed)
+    watched = lives.get(followed or "")
+    if watched is None or not isinstance(at, int):
+        raise UsageError("There is no action to go on from; run an episode, then choose one of its actions.")
+    steps = before(watched.steps, at, text or "", watched.wanted.workflow)
+    now = lives.start(workbench, replace(watched.wanted, before=steps))
+    return [now.name, *screen_of(workbench, lives, now, mark)]
+
+
+# what comes next
+
+
+def on_send(workbench: Workbench, lives: Lives, followed: str, sent: dict[str, Any]) -> list[Any]:
+    """Keep the episode as a run of one question; with another one of the same question the two are compared."""
+    watched = lives.get(followed or "")
+    if watched is None or watched.name not in sent:
+        run = keep(workbench, watched).name
+        assert watched is not None
+        sent = {**sent, watched.name: (watched.wanted.example.question.qid, run)}
+    qid, run = sent[watched.name]
+    same = [name for other, name in sent.values() if other == qid][-8:]
+    if len(same) == 1:
+        return [sent, views_agent.kept(run), gr.skip(), gr.skip()]
+    return [sent, views_agent.kept(run, len(same)), gr.Tabs(selected="compare"), {"runs": same, "at": time.time()}]
+
+
+def on_benchmark(
+    workbench: Workbench, form: AgentForm, limit: str, track: bool,
+    workflow: str, env: str, llm: str, dataset: str, chosen: str, *values: Any,
+) -> list[Any]:  # fmt: skip
+    """Run the agent over a question set in the background, where Benchmark follows it."""
+    try:
+        agent = workbench.agent((workflow or "").strip(), env or "", llm or "", form_of.given(form, workflow, env, values), seed=0)
+        plan = benchmark.prepare(
+            workbench.workspace, agent.named_backends(), dataset, limit=number_of(limit), agent=agent, track=bool(track)
+        )
+    except RalleError as error:
+        return [views.error(views_agent.sentence(str(error))), gr.skip(), gr.skip()]
+    job = workbench.start_run(plan)
+    return [views.note(f"The benchmark {job.name} runs in the background; Benchmark follows it.", "good"), gr.Tabs(selected="benchmark"), job.name]

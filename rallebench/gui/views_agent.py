@@ -1,0 +1,279 @@
+"""An agent's episode → HTML: how it stands, what was thought, done and seen, the tree of a search. Pure; everything escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from rallebench.bench import cost_text
+from rallebench.bench.cost import Prices, total
+from rallebench.bench.score import score_episode
+from rallebench.gui import views, views_cost
+from rallebench.gui.views import badge, marked
+from rallebench.live.pieces import EDITED, Piece, beginning, pieces, was_edited
+from rallebench.live.watching import Watched
+from rallebench.types import Episode, Example, Generate, Gold, Message, Retrieve, Step
+from rallebench.workflows import REASONS
+from rallebench.workflows.trees import Node, tree_of
+
+NOTHING = (
+    "No episode yet. Choose a workflow, what it acts on, a language model and a question, then press Run: every thought, "
+    "action and observation appears here as it happens."
+)
+LOST = (
+    "The episode that this page followed is not known here any more: the program was started anew since, which ended it. "
+    "Run it again: what the model had answered is remembered, so it goes quickly to where it was."
+)
+LABELS: Mapping[str, str] = {
+    "thought": "Thought", "action": "Action", "observation": "Observation", "plan": "Plan", "program": "Program",
+    "output": "It printed", "reply": "Reply", "search": "Asked", "note": "",
+}  # fmt: skip
+GOOD, BAD = frozenset({"answered"}), frozenset({"model_error", "tool_error"})
+PROMPT_CHARACTERS = 6_000
+"""Of a prompt on the page; the middle of a longer one is left out."""
+
+
+def shown(watched: Watched, prices: Prices, mark: bool) -> str:
+    """A whole episode: head, tree, steps, cost."""
+    gold = watched.wanted.example.gold if mark else Gold()
+    workflow = watched.wanted.workflow
+    parts = [head(watched, prices)]
+    tree = tree_of_html(_nodes(watched))
+    if tree:
+        parts.append('<div class="rb-label">The tree of the search, in the order in which it was tried</div>' + tree)
+    title = "Step by step"
+    steps = steps_html(watched.steps, workflow, gold) + _now(watched, gold)
+    if tree and not watched.going:
+        parts.append(_folded(title, "steps", steps))
+    elif steps:
+        parts.append(f'<div class="rb-label">{title}</div>{steps}')
+    if watched.steps and not watched.going:
+        table = views_cost.steps_table(watched.steps, prices)
+        parts.append(_folded("What the model was asked, request by request", "prompts", _prompts(watched)))
+        parts.append(_folded("Cost step by step", "cost", table))
+    return "".join(parts)
+
+
+def _folded(title: str, key: str, inside: str) -> str:
+    return f'<details class="rb-label" data-key="{key}"><summary>{title}</summary>{inside}</details>' if inside else ""
+
+
+# ── how it stands ────────────────────────────────────────────────────────────
+
+
+def head(watched: Watched, prices: Prices) -> str:
+    """What is asked, how it stands or ended, its answer and what it took."""
+    question = f'<div class="rb-agent-question" dir="auto">{escape(watched.wanted.example.question.text)}</div>'
+    spent = total(watched.steps, prices)
+    requests = sum(isinstance(step.request, Generate) for step in watched.steps)
+    cached = sum(step.cached for step in watched.steps)
+    facts = [
+        ("Requests to the model", f"{requests}"),
+        ("Tokens read + written", cost_text.counted(spent).removesuffix(" tokens") if requests else "–"),
+        ("Seconds of asking", cost_text.plain(spent["seconds"] or 0.0)),
+        ("By the clock", views.duration(watched.seconds) if watched.seconds >= 10 else f"{watched.seconds:.1f} s"),
+    ]
+    grid = "".join(f"<div><span>{name}</span><b>{escape(value)}</b></div>" for name, value in facts)
+    memory = f"{cached} of {len(watched.steps)} steps came from memory; their cost is that of the first time." if cached else ""
+    changed = "An action was edited by you, so this is not the agent's own doing." if was_edited(watched.steps) else ""
+    remarks = "".join(f'<div class="rb-label">{text}</div>' for text in (memory, changed) if text)
+    return f'{question}{state_line(watched)}<div class="rb-facts">{grid}</div>{remarks}'
+
+
+def state_line(watched: Watched) -> str:
+    """One sentence: it goes on, was stopped, failed, or why it ended; the answer, and whether it is the gold's."""
+    wanted = watched.wanted
+    who = " · ".join(filter(None, [wanted.workflow, wanted.env if watched.agent is None or watched.agent.acting else "", wanted.llm]))
+    who = f'<span class="rb-agent-who">{escape(who)}</span>'
+    if watched.state == "starting":
+        return f'<div class="rb-note">Getting ready what it names … {who}</div>'
+    if watched.state == "running":
+        return f'<div class="rb-note">Running … {who}</div>'
+    if watched.state == "stopped":
+        return f'<div class="rb-note">Stopped by you. What was done so far is kept; continue from an action below. {who}</div>'
+    if watched.state == "failed":
+        return views.error(sentence(watched.error))
+    assert watched.episode is not None and watched.episode.outcome is not None
+    reason = watched.episode.outcome.stop_reason
+    kind = "good" if reason in GOOD else "error" if reason in BAD else "note"
+    words = badge(REASONS.get(reason, reason), "good" if reason in GOOD else "bad" if reason in BAD else "", about=reason)
+    answer = f'<b class="rb-agent-answer" dir="auto">{escape(watched.episode.answer)}</b>' if watched.episode.answer else "No answer"
+    return f'<div class="rb-{kind}">{answer} {words} {verdict(watched.episode, wanted.example)} {who}</div>'
+
+
+def verdict(episode: Episode, example: Example) -> str:
+    """Whether the answer is a gold one, as badges; '' for a question without gold answers."""
+    if not example.gold.answers or episode.error:
+        return ""
+    em, f1 = (score.value or 0.0 for score in score_episode(episode, example, ("em", "f1")))
+    right = badge("is a gold answer", "good") if em else badge("is no gold answer", "bad")
+    return right + badge(f"F1 {f1:.2f}", about="Words shared with the best gold answer, as KILT counts them.")
+
+
+def sentence(error: str) -> str:
+    """An error in the words of the page, which has no flags."""
+    error = error.replace("; name one with --llm.", "; choose one.").replace("--set ", "").replace("needs an environment; name one with --env: ", "needs an environment; choose one: ")
+    return error.replace("allow it with --allow-python.", "allow it by opening this page with app.py --allow-python.")
+
+
+def title(watched: Watched) -> str:
+    """An episode in a line."""
+    outcome = watched.episode.outcome if watched.episode else None
+    ended = f"{outcome.stop_reason.replace('_', ' ')}: {outcome.answer}" if outcome and outcome.answer else outcome.stop_reason.replace("_", " ") if outcome else watched.state
+    question = " ".join(watched.wanted.example.question.text.split())
+    return f"{watched.wanted.workflow} · {watched.wanted.llm} · {question[:60]} · {ended[:60]}"
+
+
+def kept(run: str, together: int = 1) -> str:
+    """Where an episode is now, and what to do to compare it."""
+    if together > 1:
+        return views.note(f"Kept as the run {run}; Compare shows the {together} episodes of this question that were sent.", "good")
+    return views.note(
+        f"Kept as the run {run}, which Runs opens and Compare can compare with any run that asked this question. Send another "
+        "episode of the same question, and the two are compared at once.", "good",
+    )  # fmt: skip
+
+
+# ── step by step ─────────────────────────────────────────────────────────────
+
+
+def steps_html(steps: Sequence[Step], workflow: str, gold: Gold) -> str:
+    """Every piece of the steps; below a search, folded, what was found."""
+    rows, last = [], -1
+    for piece in pieces(steps, workflow):
+        step, first = steps[piece.at], piece.at != last
+        last = piece.at
+        rows.append(_row(piece, gold, _badges(step) if first else "", _found(step, piece.at, gold) if first else ""))
+    return f'<div class="rb-agent">{"".join(rows)}</div>' if rows else ""
+
+
+def _now(watched: Watched, gold: Gold) -> str:
+    """The step that goes on, as far as it has come."""
+    if not watched.going or watched.request is None:
+        return ""
+    rows = []
+    for piece in beginning(watched.request, watched.writing, watched.wanted.workflow):
+        rows.append(_row(piece, gold, '<span class="rb-agent-busy">…</span>', ""))
+    return f'<div class="rb-agent">{"".join(rows)}</div>'
+
+
+def _row(piece: Piece, gold: Gold, extra: str, below: str) -> str:
+    label = f"{LABELS[piece.kind]} {piece.number}".strip()
+    text = marked(piece.text, gold.answers, piece.kind in ("observation", "output", "action")) if gold.answers else escape(piece.text)
+    if not piece.text.strip():
+        text = "" if extra.startswith('<span class="rb-agent-busy"') else '<span class="rb-empty">nothing</span>'
+    return (
+        f'<div class="rb-agent-row {piece.kind}"><div class="rb-agent-label">{label}</div>'
+        f'<div class="rb-agent-body"><div class="rb-agent-text" dir="auto">{text}</div>{below}</div><div class="rb-agent-cost">{extra}</div></div>'
+    )
+
+
+def _badges(step: Step) -> str:
+    """What stands at the right of a step: seconds, tokens, and what is unusual about it."""
+    if not isinstance(step.request, (Generate, Retrieve)):
+        return ""
+    parts = [badge("edited by you", "page")] if step.reply.note == EDITED else []
+    parts += [badge("memory", about="Nothing was asked this time; the costs are those of then.")] if step.cached else []
+    if isinstance(step.request, Generate):
+        ended = step.reply.finish_reason
+        parts += [badge(f"ended: {ended}", "bad")] if ended not in ("stop", "", "tool_calls") else []
+        counted = total([step], {})
+        parts.append(f"<span>{escape(cost_text.counted(counted))}</span>")
+    return "".join([*parts, f"<span>{cost_text.plain(step.seconds)} s</span>"])
+
+
+def _found(step: Step, at: int, gold: Gold) -> str:
+    if not isinstance(step.request, Retrieve):
+        return ""
+    found = views.ranked(step.reply.hits, gold, bool(gold.answers or gold.pages), "")
+    return f'<details data-key="{at}"><summary>{len(step.reply.hits)} passages</summary>{found}</details>'
+
+
+def _prompts(watched: Watched) -> str:
+    """Each request to the model, folded below what it answered."""
+    found = []
+    said = {piece.at: piece for piece in reversed(pieces(watched.steps, watched.wanted.workflow))}
+    for at, step in enumerate(watched.steps):
+        if isinstance(step.request, Generate):
+            piece = said[at]
+            text = " ".join(piece.text.split())[:100]
+            name = f"{LABELS[piece.kind]} {piece.number}".strip()
+            told = "".join(_message(message) for message in step.request.messages)
+            found.append(_folded(f"{name}: {escape(text)}", f"prompt-{at}", told))
+    return f'<div class="rb-agent-prompts">{"".join(found)}</div>' if found else ""
+
+
+def _message(message: Message) -> str:
+    text = message.content + "".join(f"\n{call.name}({call.arguments})" for call in message.tool_calls)
+    left = len(text) - PROMPT_CHARACTERS
+    if left > 0:
+        text = f"{text[: PROMPT_CHARACTERS // 3]}\n[… {left:,} characters left out here …]\n{text[-PROMPT_CHARACTERS * 2 // 3 :]}"
+    return views.text_box(message.role.capitalize(), escape(text))
+
+
+# ── the tree ─────────────────────────────────────────────────────────────────
+
+STATES: Mapping[str, tuple[str, str]] = {
+    "open": ("gone on from", ""), "answered": ("answered", "good"), "gave_up": ("gave up", "bad"),
+    "too_deep": ("as deep as it may go", "bad"), "left": ("left: no way on from it led anywhere", ""),
+}  # fmt: skip
+
+
+def _nodes(watched: Watched) -> tuple[Node, ...]:
+    return tree_of(watched.steps)
+
+
+def tree_of_html(nodes: Sequence[Node]) -> str:
+    """The turns of a search below those that led to them; the way to the answer stands out. '' without a tree."""
+    if not nodes:
+        return ""
+    below: dict[int, list[Node]] = {}
+    for node in nodes:
+        below.setdefault(node.parent, []).append(node)
+    return f'<ul class="rb-tree" role="tree">{"".join(_branch(node, below, _way(nodes)) for node in below.get(0, ()))}</ul>'
+
+
+def _way(nodes: Iterable[Node]) -> frozenset[int]:
+    """The nodes that led to the answer."""
+    known = {node.number: node for node in nodes}
+    at = next((node.number for node in known.values() if node.state == "answered"), 0)
+    way = set()
+    while at in known:
+        way.add(at)
+        at = known[at].parent
+    return frozenset(way)
+
+
+def _branch(node: Node, below: Mapping[int, Sequence[Node]], way: frozenset[int]) -> str:
+    words, kind = STATES.get(node.state, (node.state, ""))
+    children = "".join(_branch(child, below, way) for child in below.get(node.number, ()))
+    inside = "".join(
+        f'<div class="rb-agent-row {kind_}"><div class="rb-agent-label">{label}</div><div class="rb-agent-text" dir="auto">{escape(text)}</div></div>'
+        for kind_, label, text in (("thought", "Thought", node.thought), ("observation", "Observation", node.observation))
+        if text
+    )
+    move = node.move if len(node.move) <= 300 else node.move[:299] + "…"
+    return (
+        f'<li role="treeitem" class="{"way" if node.number in way else ""}"><details data-key="tree-{node.number}"{" open" if node.number in way else ""}>'
+        f"<summary><b>{node.number}</b> <code>{escape(move)}</code> {badge(words, kind)}</summary>{inside}</details>"
+        f"{f'<ul>{children}</ul>' if children else ''}</li>"
+    )
+
+
+# ── before it runs ───────────────────────────────────────────────────────────
+
+
+def about(workflow: str, env: str, paper: str) -> str:
+    """What a workflow does, and what its environment is, in their own words."""
+    source = f' <span class="rb-basis">({escape(paper)})</span>' if paper else ""
+    acting = f"<br><b>Acts on:</b> {escape(env)}" if env else "<br>It acts on nothing: no environment is needed."
+    return f'<div class="rb-agent-about"><b>How it answers:</b> {escape(workflow)}{source}{acting}</div>'
+
+
+def programs(sentences: Sequence[str], allowed: bool) -> str:
+    """What holds a program that a model wrote, and how to allow one."""
+    lines = "".join(f"<li>{escape(text)}</li>" for text in sentences)
+    if allowed:
+        return f'<div class="rb-good">Programs that the model writes may run here.<ul class="rb-list">{lines}</ul></div>'
+    how = "Programs that the model writes may <b>not</b> run here. To allow it, open the page with <code>python app.py --allow-python</code>. Then:"
+    return f'<div class="rb-note">{how}<ul class="rb-list">{lines}</ul></div>'

@@ -1,0 +1,35 @@
+"""How a question ended: with an answer, or at which limit."""
+
+from __future__ import annotations
+
+import re
+
+from rallebench.errors import UsageError
+from rallebench.metrics import METRICS
+from rallebench.metrics.recorded import IMPORTED
+from rallebench.types import Episode, Gold
+
+ANSWERED = "answered"
+
+
+def check_reason(option: str) -> None:
+    """Raise UsageError for what can be no reason to stop."""
+    if not re.fullmatch(r"[a-z_]{1,40}", option):
+        raise UsageError(f"{option!r} is no reason to stop; write one as step_limit: small letters and '_'.")
+
+
+@METRICS.register(
+    "ended", needs="", higher_is_better=None, label="Ended", unit="fraction", range=(0, 1), check=check_reason
+)
+def ended(episode: Episode, gold: Gold, option: str = "") -> float | None:
+    """1 if the question ended for the chosen reason, by default with an answer, else 0.
+
+    Normalisation: none.
+    Not scored: predictions of another program, which do not say how they ended.
+    Option: answered, step_limit, context_limit, token_limit, time_limit, model_error, tool_error, gave_up or no_answer.
+    Source: this project; the reasons are those of its workflows.
+    Traps: A chain always ends with an answer, be it an empty one. A failed question is not scored.
+    """
+    if episode.workflow == IMPORTED or episode.outcome is None:
+        return None
+    return float(episode.outcome.stop_reason == (option or ANSWERED))

@@ -1,0 +1,1 @@
+"""What the suite ``reval`` is made of: its tasks, its grid, its tables."""
