@@ -12,13 +12,14 @@ from rallebench import sandbox
 from rallebench.acting import Acting, make_environment
 from rallebench.bench.perform import Backends
 from rallebench.environments import ENVIRONMENTS
-from rallebench.errors import BadFileError, NotFoundError, UsageError
+from rallebench.errors import NotFoundError, UsageError
 from rallebench.parameters import Setting, checked
+from rallebench.prompt_files import prompts_folder, read_prompt
 from rallebench.registry import unknown
 from rallebench.types import Action, Chain, Episode, Flow, Generate, Question, digest
 from rallebench.workflows import WORKFLOWS, Limits, Shot
 from rallebench.workflows._prompts import read_shots
-from rallebench.workspace import Workspace, prompts_folder
+from rallebench.workspace import Workspace
 
 FOLDER = "workflows"
 _LIMITS = ("steps", "max_tokens", "context", "tokens", "seconds")
@@ -156,11 +157,7 @@ def _parted(
 
 
 def _text(name: str) -> str:
-    path = prompts_folder() / FOLDER / name
-    try:
-        return path.read_text(encoding="utf-8").removesuffix("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFileError(f"The prompt {path} cannot be read ({error}); install rallebench again.") from None
+    return read_prompt(prompts_folder() / FOLDER / name, "install rallebench again").removesuffix("\n")
 
 
 def pools() -> dict[str, Path]:

@@ -12,14 +12,15 @@ from typing import Any
 from rallebench.catalog import Combination, LLMEntry, Manifest, read_manifest
 from rallebench.combining import INDEX, QUERY_QUANTIZATION
 from rallebench.encoders.references import open_encoder, with_settings
-from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
+from rallebench.errors import NotFoundError, RalleError, UsageError
 from rallebench.indexing import build_index, check_index
 from rallebench.llms import LLMS
+from rallebench.prompt_files import prompts_folder, read_prompt
 from rallebench.ralle_settings import why_not, with_environment
 from rallebench.registry import unknown
 from rallebench.retrievers import COMBINATIONS, RETRIEVERS
 from rallebench.types import Example
-from rallebench.workspace import STARTER, STARTER_INDEXES, Workspace, prompts_folder
+from rallebench.workspace import STARTER, STARTER_INDEXES, Workspace
 
 
 class Encoders:
@@ -99,11 +100,7 @@ def _with_knobs(name: str, index: Any, settings: Mapping[str, Any]) -> Any:
 def _prompt(file: str) -> str:
     """A prompt of the user's own, given as a path, or a shipped one, given by its name."""
     shipped = prompts_folder() / "rerank" / file
-    path = shipped if shipped.is_file() else Path(file).expanduser()
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFileError(f"The prompt {file} cannot be read ({error}); give a text file in UTF-8.") from None
+    return read_prompt(shipped if shipped.is_file() else Path(file).expanduser(), "give a text file in UTF-8")
 
 
 def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> Iterator[str]:

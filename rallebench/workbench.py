@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -32,6 +32,7 @@ from rallebench.data_verbs import Data
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import RalleError, UsageError
+from rallebench.footprint import Footprint, footprint
 from rallebench.indexing import Building, build_index
 from rallebench.loads import Loads
 from rallebench.model_verbs import Models
@@ -250,6 +251,10 @@ class Workbench:
 
     # benchmarks
 
+    def footprint(self, names: Iterable[str]) -> Footprint:
+        """What loaded models and indexes took in memory, those included that they are made of."""
+        return footprint(self.workspace, self.status(), names)
+
     def run(self, plan: benchmark.Plan, job: Job | None = None) -> Generator[benchmark.Stage, None, None]:
         """Run a plan in the calling thread, yielding its stages."""
         heavy = job is None
@@ -267,6 +272,7 @@ class Workbench:
             lambda: self.memo,
             self.track_run,
             opened,
+            self.footprint,
         )
 
     def start_run(self, plan: benchmark.Plan) -> Job:

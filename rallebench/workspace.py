@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageErro
 from rallebench.files import read_json, write_json
 from rallebench.llms import LLMS
 from rallebench.llms.presets import entry_of, presets
+from rallebench.prompt_files import prompts_folder
 from rallebench.ralle_settings import BaseSettings, llm_entries, read_base_settings
 from rallebench.registry import unknown
 from rallebench.types import Chain
@@ -43,12 +43,6 @@ class Named:
 
     name: str
     about: str
-
-
-def prompts_folder() -> Path:
-    """The shipped prompts: beside the package in a checkout, under the prefix when installed."""
-    beside = PACKAGE.parent / "prompts"
-    return beside if beside.is_dir() else Path(sys.prefix) / "share" / "rallebench" / "prompts"
 
 
 class Workspace:

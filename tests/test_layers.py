@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent / "rallebench"
 # Lowest first; names on one line are siblings and do not import each other.
 LAYERS = [
     {"types", "errors", "tokens", "__init__"},
-    {"registry", "files", "memory", "parameters", "folders"},
+    {"registry", "files", "memory", "parameters", "prompt_files", "folders"},
     {"catalog", "sources", "endpoints", "checkpoints", "disk", "sandbox"},
     {"corpora", "encoders", "vector_index", "datasets"},
     {"metrics"},
@@ -27,7 +27,7 @@ LAYERS = [
     {"loading", "listing", "tracking", "background", "estimate", "budget"},
     {"turns", "agents"},
     {"benchmark", "loads"},
-    {"tradeoff", "data_verbs", "model_verbs", "analysis", "prepared"},
+    {"tradeoff", "data_verbs", "model_verbs", "analysis", "prepared", "footprint"},
     {"workbench"},
     {"serving", "standalone", "sweeps", "suites", "modelling", "live"},
     {"making"},

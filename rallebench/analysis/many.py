@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
 from rallebench.types import Example
 
-__all__ = ["HEADLINES", "Against", "Many", "Side", "compare_many", "scores_of", "shared_by"]
+__all__ = ["HEADLINES", "Against", "Many", "Side", "compare_many", "scores_of", "shared_by", "with_mean"]
 
 MOST_RUNS = 64
 
@@ -171,6 +171,14 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
         for name, column in anew.items():
             found[name] = {e.question.qid: value for e, value in zip(asked, column.values)}
     return found
+
+
+def with_mean(run: RunFolder, name: str) -> dict[str, Any]:
+    """A run's report with a metric in its ``metrics`` that was chosen later, or that is a suite's own."""
+    report = dict(run.report() or {})
+    kept = {**report.get("suite", {}), **report.get("metrics", {})}
+    found = kept.get(name) or asdict(means({name: list(scores_of(run, (name,))[name].values())})[name])
+    return {**report, "metrics": {**report.get("metrics", {}), name: found}}
 
 
 def _lines(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:

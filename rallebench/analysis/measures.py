@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rallebench.bench.heads import heads
-from rallebench.bench.statistics import means
 from rallebench.bench.store import RunFolder
 from rallebench.errors import NotFoundError, UsageError
 from rallebench.metrics import card, metric
@@ -108,11 +107,3 @@ def reasons(runs: Sequence[RunFolder]) -> list[str]:
     """How the questions of runs ended, the most frequent reason first; failed ones have none."""
     found = Counter(str(line["stop_reason"]) for run in runs for line in heads(run).values() if line.get("stop_reason"))
     return [reason for reason, _ in found.most_common()]
-
-
-def with_mean(run: RunFolder, name: str, values: Mapping[str, float | None]) -> dict[str, Any]:
-    """A run's report with a metric in its ``metrics`` that was chosen later, or that is a suite's own."""
-    report = dict(run.report() or {})
-    kept = {**report.get("suite", {}), **report.get("metrics", {})}
-    found = kept.get(name) or asdict(means({name: list(values.values())})[name])
-    return {**report, "metrics": {**report.get("metrics", {}), name: found}}

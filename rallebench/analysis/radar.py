@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis.many import HEADLINES, scores_of
+from rallebench.analysis.many import scores_of
+from rallebench.analysis.measures import Measure, headline, measure, shared_measures
 from rallebench.bench.score import examples_of
 from rallebench.bench.statistics import Mean, means
 from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
-from rallebench.metrics import metric
+from rallebench.metrics import card
 from rallebench.types import Example, digest
 
 DATASETS = "question set"
@@ -30,6 +31,12 @@ class Radar:
     metric: str
     axes: tuple[str, ...]
     lines: Mapping[str, tuple[Mean | None, ...]]
+    measure: Measure | None = None
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The metric's card."""
+        return self.measure.about if self.measure else card(self.metric)
 
     @property
     def spans(self) -> bool:
@@ -45,7 +52,7 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
     sets = tuple(dict.fromkeys(str(run.spec()["spec"]["dataset"]) for run in runs))
     if len(sets) < 2:
         raise UsageError(f"All runs asked {sets[0] if sets else 'nothing'}; choose runs of several question sets.")
-    name = _metric(runs, chosen)
+    of = _measure(runs, chosen)
     lines: dict[str, dict[str, RunFolder]] = {}
     kinds: dict[str, str] = {}
     for run in runs:
@@ -54,8 +61,8 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
         if kinds.setdefault(label, content) != content or dataset in lines.get(label, {}):
             label = run.name
         lines.setdefault(label, {})[dataset] = run
-    found = {label: tuple(_mean(of[one], name) if one in of else None for one in sets) for label, of in lines.items()}
-    return Radar(DATASETS, name, sets, found)
+    found = {label: tuple(_mean(its[one], of.name) if one in its else None for one in sets) for label, its in lines.items()}
+    return Radar(DATASETS, of.name, sets, found, of)
 
 
 def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: str) -> Radar:
@@ -72,7 +79,7 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
         run.name: tuple(means({"": [column[qid] for qid in groups[axis]]})[""] for axis in axes)
         for run, column in zip(runs, columns)
     }
-    return Radar(by, chosen, axes, found)
+    return Radar(by, chosen, axes, found, measure(chosen, runs))
 
 
 def share_nothing(runs: Sequence[RunFolder]) -> bool:
@@ -131,14 +138,14 @@ def _chain(run: RunFolder) -> tuple[str, str]:
     return (str(chain["name"]), digest(chain)) if chain else (run.name, run.name)
 
 
-def _metric(runs: Sequence[RunFolder], chosen: str) -> str:
+def _measure(runs: Sequence[RunFolder], chosen: str) -> Measure:
     if chosen:
-        return metric(chosen).name
-    lists = [run.spec()["metrics"] for run in runs]
-    found = next((name for name in HEADLINES if all(name in names for names in lists)), "")
+        return measure(chosen, runs)
+    known = shared_measures(runs)
+    found = headline(known)
     if not found:
         raise UsageError("The runs share no metric; choose one to score them all by.")
-    return found
+    return known[found]
 
 
 def _mean(run: RunFolder, name: str) -> Mean | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
 from rallebench.corpora.store import PassageStore
 from rallebench.errors import RalleError, UsageError
-from rallebench.types import Retrieve
+from rallebench.types import Example, Retrieve
 from rallebench.workspace import Workspace
 
 MOST_PASSAGES = 1_000_000
@@ -82,10 +82,13 @@ def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Sh
     return found, common
 
 
-def waterfall_of(run: RunFolder, workspace: Workspace, *, at_most: int | None = None) -> Waterfall:
+def waterfall_of(
+    run: RunFolder, workspace: Workspace, *, at_most: int | None = None, examples: Sequence[Example] | None = None
+) -> Waterfall:
     """Where the run lost its questions; the corpora are looked at where their indexes are here.
 
-    ``at_most``: corpora of more passages together are not looked at, because it would take too long.
+    ``at_most``: corpora of more passages together are not looked at, because it would take too long. ``examples``: the
+    run's questions, or those of them that count.
     """
     episodes = run.episodes()
     asked = {
@@ -94,7 +97,8 @@ def waterfall_of(run: RunFolder, workspace: Workspace, *, at_most: int | None = 
         for step in episode.steps
         if isinstance(step.request, Retrieve)
     }
-    return waterfall(examples_of(run), episodes.values(), corpus_pages(workspace, asked, at_most=at_most))
+    asked_of = examples_of(run) if examples is None else examples
+    return waterfall(asked_of, episodes.values(), corpus_pages(workspace, asked, at_most=at_most))
 
 
 def lost(run: RunFolder, workspace: Workspace) -> dict[str, float]:

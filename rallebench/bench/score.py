@@ -122,11 +122,27 @@ def report_of(
         "metrics": {name: asdict(mean) for name, mean in found.items()},
         "over_all": {name: column.over_all for name, column in scored.items() if column.over_all is not None},
         "cost": _cost(folder, episodes),
+        "memory": memory_of(spec),
         "errors": dict(failed.most_common(20)),
     }
     if spec["spec"]["workflow"] == IMPORTED:
         report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
     return report, scores
+
+
+def memory_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's models and indexes took when they were loaded: ``bytes`` of all, None unless every one is known, and
+    ``unknown``, the names of those that are not.
+
+    >>> memory_of({"memory": {"a": {"ram": 3, "vram": 4}, "b": None}})
+    {'bytes': None, 'unknown': ['b']}
+    >>> memory_of({})
+    {'bytes': None, 'unknown': []}
+    """
+    held = spec.get("memory") or {}
+    unknown = [name for name, one in held.items() if one is None]
+    known = sum(one["ram"] + one["vram"] for one in held.values() if one is not None)
+    return {"bytes": known if known and not unknown else None, "unknown": unknown}
 
 
 def _cost(folder: RunFolder, episodes: Mapping[str, Episode]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -54,10 +54,12 @@ def execute(
     memo: Callable[[], Memo | None],
     track: Callable[[RunFolder], str],
     opened: Callable[[RunFolder], None] = lambda folder: None,
+    took: Callable[[Iterable[str]], Mapping[str, Any]] = lambda names: {},
 ) -> Generator[Stage, None, None]:
     """Run a plan, yielding phases and progress; Finished is last. Raises RalleError; what was answered is kept.
 
-    ``memo`` is opened only when all is loaded: a request that is refused before writes nothing.
+    ``memo`` is opened only when all is loaded: a request that is refused before writes nothing. ``took``: what the models
+    and indexes of these names took in memory.
     """
     backends = Backends()
     for piece in load(plan.chain):
@@ -73,7 +75,9 @@ def execute(
         folder.check_same(spec)
     remembered = memo()
     if not plan.resume:
-        folder = RunFolder.create(workspace.runs, plan.name, spec, (dict(e.record) for e in plan.examples))
+        named = [a.target for a in plan.chain.actions if a.template and a.kind != "identity"]
+        made = {**spec, "memory": took(named)}
+        folder = RunFolder.create(workspace.runs, plan.name, made, (dict(e.record) for e in plan.examples))
     lock = folder.lock()
     try:
         folder.forget_stop()

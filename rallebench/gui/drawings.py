@@ -106,8 +106,8 @@ def radar(found: Radar, label: str, most: float) -> str:
     return _svg(720, 480 + 20 * len(found.lines), _text(20, 22, label) + body)
 
 
-def bubbles(points: Sequence[tuple[str, float, float, float]], across: str, up: str) -> str:
-    """Quality against cost: (name, cost, quality, share of the largest size 0 … 1) of each run."""
+def bubbles(points: Sequence[tuple[str, float, float, float | None]], across: str, up: str) -> str:
+    """Quality against cost: (name, cost, quality, share of the largest size 0 … 1) of each run; hollow where the size is None."""
     if not points:
         return ""
     left, top, width, height = 70.0, 30.0, 600.0, 320.0
@@ -124,8 +124,9 @@ def bubbles(points: Sequence[tuple[str, float, float, float]], across: str, up: 
         body += _text(x, top + height + 20, f"{right * tick / 4:.3g}", "middle")
     for i, (name, cost, quality, size) in enumerate(points):
         x, y = left + width * cost / right, top + height * (high - quality) / (high - low)
-        radius = 6 + 15 * math.sqrt(size)
-        body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{COLOURS[i % len(COLOURS)]}" fill-opacity=".8"/>'
+        radius, colour = 7.0 if size is None else max(4.0, 21 * math.sqrt(size)), COLOURS[i % len(COLOURS)]
+        style = f'fill="none" stroke="{colour}" stroke-width="2"' if size is None else f'fill="{colour}" fill-opacity=".8"'
+        body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {style}/>'
         body += _text(x, y - radius - 5, name, "middle")
     body += _text(left + width / 2, top + height + 45, across, "middle") + _text(left, 16, up)
     return _svg(720, 410, body)

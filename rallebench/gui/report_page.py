@@ -11,15 +11,16 @@ from pathlib import Path
 from rallebench import __version__
 from rallebench.analysis.changes import changes
 from rallebench.analysis.exporting import answered
-from rallebench.analysis.many import Many, compare_many
+from rallebench.analysis.many import Many, compare_many, with_mean
 from rallebench.analysis.radar import axes_of, over, over_datasets, share_nothing
 from rallebench.analysis.runs import waterfall_of
+from rallebench.bench.heads import heads
 from rallebench.bench.ralle_files import prompts_text
 from rallebench.bench.score import score_episode
 from rallebench.bench.store import RunFolder
 from rallebench.catalog import chain_from_json
 from rallebench.chain.chain import prompt_of
-from rallebench.gui import views_compare, views_plots
+from rallebench.gui import views_compare, views_fall, views_plots
 from rallebench.gui.drawings import ALLOWED
 from rallebench.gui.views import empty, note
 from rallebench.gui.views_runs import whole_report
@@ -48,7 +49,7 @@ def run_page(run: RunFolder, workspace: Workspace) -> Iterator[str]:
     made = run.spec()
     yield _head(f"Run {run.name}")
     yield whole_report(run)
-    yield f"<h2>Where questions were lost</h2>{views_compare.waterfalls([(run.name, waterfall_of(run, workspace))])}"
+    yield f"<h2>Where questions were lost</h2>{views_fall.waterfalls([(run.name, waterfall_of(run, workspace))])}"
     yield f"<h2>What was run</h2><pre>{escape(_made(made['spec']))}</pre>"
     yield "<h2>Every question</h2>"
     for example, episode in answered(run):
@@ -67,10 +68,10 @@ def comparison_page(runs: Sequence[RunFolder], workspace: Workspace, metric: str
     yield _head(f"Comparison of {', '.join(run.name for run in runs)}")
     yield f"<h2>Every metric</h2>{views_compare.table(found)}<h2>Differences</h2>{views_compare.differences(found)}"
     falls = [(run.name, waterfall_of(run, workspace).within(qids)) for run in runs]
-    yield f"<h2>Where questions were lost</h2>{views_compare.waterfalls(falls)}"
-    named = [(run.name, run.report() or {}) for run in runs]
+    yield f"<h2>Where questions were lost</h2>{views_fall.waterfalls(falls)}"
+    named = [(run.name, with_mean(run, found.metric)) for run in runs]
     for across, label in views_plots.COST_AXES.items():
-        if drawn := views_plots.deployment_drawing(named, found.metric, across):
+        if drawn := views_plots.deployment_drawing(named, found.measure, across):
             yield f"<h2>Quality against {escape(label)}</h2>{drawn}"
     for by in axes_of(runs, found.common)[:RADARS_AT_MOST]:
         yield f"<h2>By {escape(by)}</h2>{views_plots.radar_drawing(over(runs, found.common, found.metric, by))}"
@@ -80,7 +81,7 @@ def comparison_page(runs: Sequence[RunFolder], workspace: Workspace, metric: str
         if against.paired.n:
             yield from _flipped(found, runs[0], other, against.paired.flipped)
         else:
-            yield empty(f"No question is scored by {found.metric} in both.")
+            yield empty(f"No question is scored by {found.measure.about['label']} in both.")
     yield _foot()
 
 
@@ -96,12 +97,12 @@ def _flipped(found: Many, first: RunFolder, other: RunFolder, qids: Sequence[str
         yield empty("No question changed its score.")
         return
     by_id = {example.question.qid: example for example in found.common}
-    sides = [run.episodes() for run in (first, other)]
+    sides = [heads(run) for run in (first, other)]
     told = f", the first {FLIPPED_AT_MOST} of them" if len(qids) > FLIPPED_AT_MOST else ""
     one = len(qids) == 1
     yield f"<p>{len(qids)} question{'s' * (not one)} changed {'its' if one else 'their'} score{told}:</p>"
     for qid in qids[:FLIPPED_AT_MOST]:
-        a, b = (episodes[qid].answer if qid in episodes else "" for episodes in sides)
+        a, b = (str(answers.get(qid, {}).get("answer", "")) for answers in sides)
         gold = " / ".join(by_id[qid].gold.answers[:3])
         yield (
             f"<details><summary>{escape(by_id[qid].question.text)}</summary><p>gold: {escape(gold)}</p>"

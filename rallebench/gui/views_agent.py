@@ -77,7 +77,8 @@ def head(watched: Watched, prices: Prices) -> str:
     memory = f"{cached} of {len(watched.steps)} steps came from memory; their cost is that of the first time." if cached else ""
     changed = "An action was edited by you, so this is not the agent's own doing." if was_edited(watched.steps) else ""
     remarks = "".join(f'<div class="rb-label">{text}</div>' for text in (memory, changed) if text)
-    return f'{question}{state_line(watched)}<div class="rb-facts">{grid}</div>{remarks}'
+    grid = f'<div class="rb-facts">{grid}</div>' if watched.steps or watched.state != "failed" else ""
+    return f"{question}{state_line(watched)}{grid}{remarks}"
 
 
 def state_line(watched: Watched) -> str:
@@ -113,7 +114,8 @@ def verdict(episode: Episode, example: Example) -> str:
 def sentence(error: str) -> str:
     """An error in the words of the page, which has no flags."""
     error = error.replace("; name one with --llm.", "; choose one.").replace("--set ", "").replace("needs an environment; name one with --env: ", "needs an environment; choose one: ")
-    return error.replace("allow it with --allow-python.", "allow it by opening this page with app.py --allow-python.")
+    before, asked, _ = error.partition("allow it with --allow-python.")
+    return f"{before}allow it by opening this page with app.py --allow-python." if asked else error
 
 
 def title(watched: Watched) -> str:
@@ -215,7 +217,7 @@ def _message(message: Message) -> str:
 
 STATES: Mapping[str, tuple[str, str]] = {
     "open": ("gone on from", ""), "answered": ("answered", "good"), "gave_up": ("gave up", "bad"),
-    "too_deep": ("as deep as it may go", "bad"), "left": ("left: no way on from it led anywhere", ""),
+    "too_deep": ("as deep as it may go", "bad"), "left": ("no way on led anywhere", ""),
 }  # fmt: skip
 
 

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from rallebench.analysis.changes import Change, pieces
 from rallebench.analysis.many import Against, Many
+from rallebench.analysis.paired import Paired
 from rallebench.analysis.together import Together
-from rallebench.analysis.waterfall import SHORT, STAGES, Waterfall
 from rallebench.bench.statistics import Mean
 from rallebench.chain.chain import prompt_of
-from rallebench.gui.drawings import falls, save_links
 from rallebench.gui.views import badge, empty, note
+from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_runs import number
-from rallebench.metrics import card
 from rallebench.types import Episode, Example
 
-STAGE_COLOURS: Mapping[str, str] = {
-    "failed": "#334155",
-    "not_in_corpus": "#7f1d1d",
-    "not_retrieved": "#dc4c3e",
-    "not_in_prompt": "#ea8a3c",
-    "not_in_answer": "#e3b23c",
-    "lost_by_format": "#a3a847",
-    "right_without_support": "#5b9bd5",
-    "right": "#0d9488",
-    "in_prompt": "#8b5cf6",
-    "unanswerable": "#94a3b8",
-    "retrieved": "#c4b5fd",
-    "not_recorded": "#cbd5e1",
-}
 FLIPPED_COLUMNS = ("question id", "question", "gold answer", "first run", "other run", "change")
 
 
@@ -45,7 +27,9 @@ def table(found: Many) -> str:
     """Metric by run, mean and interval; the best of a row is bold."""
     heads = "".join(f'<th class="num">{escape(side.name)}</th>' for side in found.sides)
     body = "".join(
-        _row(name, found.cells[name], found.best[name]) + _over_all_row(name, found.over_all.get(name, ())) for name in found.metrics
+        _row(found.measures[name].about, found.cells[name], found.best[name])
+        + _over_all_row(found.measures[name].about, found.over_all.get(name, ()))
+        for name in found.metrics
     )
     counted = f"{len(found.common)} questions that all runs share. "
     told = "Mean, 95 % bootstrap interval, n = questions that every run has scored; bold: the best mean of the row."
@@ -57,8 +41,7 @@ def table(found: Many) -> str:
     )
 
 
-def _row(name: str, row: Sequence[Mean], best: frozenset[int]) -> str:
-    about = card(name)
+def _row(about: Mapping[str, Any], row: Sequence[Mean], best: frozenset[int]) -> str:
     told = escape(" ".join(filter(None, (about["definition"], about.get("traps", "")))), quote=True)
     cells = "".join(f'<td class="num">{mean_cell(mean, about.get("unit", ""), i in best)}</td>' for i, mean in enumerate(row))
     less = " ↓" if about.get("higher_is_better", True) is False else ""
@@ -66,11 +49,10 @@ def _row(name: str, row: Sequence[Mean], best: frozenset[int]) -> str:
     return f'<tr><td title="{told}">{label}</td>{cells}<td class="num">{row[0].n}</td></tr>'
 
 
-def _over_all_row(name: str, row: Sequence[Together]) -> str:
+def _over_all_row(about: Mapping[str, Any], row: Sequence[Together]) -> str:
     """The figure over all answers at once below the mean, with its difference from the first run."""
     if not row:
         return ""
-    about = card(name)
     cells = "".join(f'<td class="num">{_together(one, about.get("unit", ""))}</td>' for one in row)
     told = escape(f"{about['over_all']} The intervals resample questions, the same ones for every run.", quote=True)
     return f'<tr><td title="{told}">{escape(about["label"])}, over all answers</td>{cells}<td class="num">{row[0].n}</td></tr>'
@@ -117,33 +99,42 @@ def table_rows(found: Many) -> list[list[Any]]:
 
 def differences(found: Many) -> str:
     """Every run against the first: difference, interval, p, wins and losses, in words a reader can trust."""
-    first, label = found.sides[0].name, card(found.metric)["label"]
+    first, about, upward = found.sides[0].name, found.measure.about, found.measure.upward
+    more, less = ("higher", "lower") if upward is None else ("better", "worse")
     heads = "<th>Run</th>" + "".join(
         f'<th class="num">{head}</th>'
-        for head in ("difference", "95 % interval", "p", "p, corrected", "better", "equal", "worse", "n", "questions needed")
+        for head in ("difference", "95 % interval", "p", "p, corrected", more, "equal", less, "n", "questions needed")
     )
-    body = "".join(_difference(one) for one in found.against)
+    body = "".join(_difference(one, upward is None) for one in found.against)
     correction = f" Corrected for {len(found.against)} comparisons (Holm)." if len(found.against) > 1 else ""
     told = (
-        f"{escape(label)} against <b>{escape(first)}</b>, question by question: paired bootstrap interval, paired permutation "
+        f"{escape(about['label'])} against <b>{escape(first)}</b>, question by question: paired bootstrap interval, paired permutation "
         f"test.{correction} <i>Questions needed</i>: to see this difference with 80 % power at the 5 % level."
     )
-    rows = [["run", "difference", "low", "high", "p", "p_corrected", "better", "equal", "worse", "n", "needed"]]
+    traps = f" Beware: {about['traps']}" if about.get("traps") else ""
+    defined = f"<i>{escape(about['label'])}</i>: {escape(about['definition'] + traps)}"
+    rows = [["run", "difference", "low", "high", "p", "p_corrected", more, "equal", less, "n", "needed"]]
     for one in found.against:
         p = one.paired
         rows.append([one.name, p.difference, p.low, p.high, p.p, one.corrected, p.wins, p.ties, p.losses, p.n, p.needed])  # type: ignore[list-item]
     return (
-        f'<div class="rb-label"><span>{told}</span></div><div class="rb-wide"><table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead>'
+        f'<div class="rb-label"><span>{told}</span></div><div class="rb-label"><span>{defined}</span></div>'
+        f'<div class="rb-wide"><table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{csv_link('differences.csv', rows)}"
     )
 
 
-def _difference(one: Against) -> str:
+def _difference(one: Against, undirected: bool) -> str:
     pair = one.paired
     if pair.difference is None or pair.low is None or pair.high is None or pair.p is None:
         return f'<tr><td>{escape(one.name)}</td><td colspan="9" class="rb-empty">no question is scored in both</td></tr>'
     p = one.corrected if one.corrected is not None else pair.p
-    verdict = badge("no difference shown") if p >= 0.05 else badge("better" if _gain(one) else "worse", "good" if _gain(one) else "bad")  # fmt: skip
+    if p >= 0.05:
+        verdict = badge("no difference shown")
+    elif undirected:
+        verdict = badge("higher" if pair.difference > 0 else "lower", "page")
+    else:
+        verdict = badge("better" if _gain(one) else "worse", "good" if _gain(one) else "bad")
     cells = (
         f"{pair.difference:+.4f}", f"{pair.low:+.4f} – {pair.high:+.4f}", _p(pair.p), _p(p),
         str(pair.wins), str(pair.ties), str(pair.losses), str(pair.n), f"{pair.needed:,}" if pair.needed else "–",
@@ -157,55 +148,6 @@ def _gain(one: Against) -> bool:
 
 def _p(value: float) -> str:
     return "&lt; 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-# waterfalls
-
-
-def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
-    """One bar per run, a part per stage; then the stages that occur, with what they mean."""
-    bars = "".join(_bar(name, fall) for name, fall in named)
-    there = [stage for stage in STAGES if any(fall.counts()[stage] for _, fall in named)]
-    keys = "".join(
-        f'<li data-stage="{stage}"><span class="rb-key" style="background:{STAGE_COLOURS[stage]}"></span><b>{SHORT[stage]}</b>: {escape(STAGES[stage])}</li>'
-        for stage in there
-    )
-    notes = []
-    unknown = [name for name, fall in named if not fall.corpus_known and not fall.imported]
-    for name in (name for name, fall in named if fall.imported):
-        notes.append(f"{name}: imported predictions; no prompt is recorded, and where no page is, no retrieval either.")
-    if unknown:
-        notes.append(
-            f"{', '.join(unknown)}: the corpus could not be looked at (its index is not in this workspace), so “not retrieved” "
-            "may hold questions whose page the corpus lacks."
-        )
-    for name, fall in named:
-        if fall.without_pages:
-            notes.append(
-                f"{name}: {fall.without_pages} questions name no gold pages; there a passage that holds an answer counts as support."
-            )
-    rows: list[list[Any]] = [["run", *STAGES], *[[name, *fall.counts().values()] for name, fall in named]]
-    drawn = save_links(falls([(name, fall.counts()) for name, fall in named], SHORT, STAGE_COLOURS), "waterfall")
-    return bars + f'<ul class="rb-list rb-keys">{keys}</ul>' + "".join(map(note, notes)) + drawn + csv_link("waterfall.csv", rows)
-
-
-def lost(name: str, fall: Waterfall, hint: str) -> str:
-    """One run's waterfall under a heading, with what else can be done; nothing for a run without questions."""
-    if not fall.placed:
-        return ""
-    told = f'<div class="rb-label"><span>{escape(hint)}</span></div>'
-    return f'<div class="rb-section"><h3>Where questions were lost</h3></div>{told}{waterfalls([(name, fall)])}'
-
-
-def _bar(name: str, fall: Waterfall) -> str:
-    total = len(fall.placed)
-    parts = "".join(
-        f'<div data-stage="{stage}" style="width:{100 * count / total:.3f}%;background:{STAGE_COLOURS[stage]}" title="{SHORT[stage]}: {count} of {total}">'
-        f"<span>{count if count / total > 0.04 else ''}</span></div>"
-        for stage, count in fall.counts().items()
-        if count
-    )
-    return f'<div class="rb-fall"><b>{escape(name)}</b><div class="rb-parts">{parts}</div><span>n = {total}</span></div>'
 
 
 # what was changed
@@ -230,10 +172,14 @@ def _cut(found: Sequence[tuple[str, bool]]) -> str:
     return "".join(f"<mark>{escape(text)}</mark>" if is_new else escape(text) for text, is_new in found)
 
 
-def flipped_below(rows: Sequence[Sequence[Any]], n: int, metric: str) -> str:
-    """What stands below the questions that flipped: how many both runs have scored, and the table as a file."""
-    label = card(metric)["label"]
-    said = f'<div class="rb-label"><span>{len(rows)} of the {n} questions that these two runs have both scored by {escape(label)}.</span></div>'
+def flipped_below(rows: Sequence[Sequence[Any]], found: Paired, label: str) -> str:
+    """What stands below the questions that flipped: how many of those that both runs have scored, and the table as a file."""
+    flipped = found.wins + found.losses
+    shown = f" The table has the first {len(rows):,} of them." if len(rows) < flipped else ""
+    said = (
+        f'<div class="rb-label"><span>{flipped:,} of the {found.n:,} questions that these two runs have both scored by {escape(label)} '
+        f"changed their score.{shown}</span></div>"
+    )
     return said + (csv_link("flipped.csv", [FLIPPED_COLUMNS, *rows]) if rows else "")
 
 
@@ -265,17 +211,3 @@ def _answer(episode: Episode | None) -> str:
 
 def _steps(episode: Episode | None) -> list[tuple[str, str]]:
     return [(prompt_of(step.request), step.reply.text) for step in episode.steps] if episode else []
-
-
-# files
-
-
-def csv_link(name: str, rows: Sequence[Sequence[Any]]) -> str:
-    """A link that saves rows as a CSV file; the page needs no server for it."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([["" if cell is None else cell for cell in row] for row in rows])
-    data = base64.b64encode(text.getvalue().encode()).decode()
-    return (
-        f'<div class="rb-label"><a class="rb-link" download="{escape(name, quote=True)}" '
-        f'href="data:text/csv;base64,{data}">Save as CSV</a></div>'
-    )

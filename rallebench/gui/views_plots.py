@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rallebench.analysis.measures import Measure
 from rallebench.analysis.radar import Radar
 from rallebench.bench.statistics import Mean
 from rallebench.gui import drawings
-from rallebench.gui.views_compare import csv_link, mean_cell
+from rallebench.gui.views import note
+from rallebench.gui.views_compare import mean_cell
+from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
-from rallebench.metrics import card
+from rallebench.memory import size
 
 COST_AXES: Mapping[str, str] = {
     "seconds_per_question": "seconds a question",
@@ -23,14 +26,26 @@ COST_AXES: Mapping[str, str] = {
 
 def points(
     named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, across: str
-) -> list[tuple[str, float, float, float | None]]:
-    """(run, cost, quality, tokens of a question) of every run of which both are known."""
+) -> list[tuple[str, float, float, int | None]]:
+    """(run, cost, quality, bytes that its models and indexes took) of every run of which cost and quality are known."""
     known = []
     for name, report in named:
         value, cost = report.get("metrics", {}).get(metric, {}).get("value"), costs(report)
         if value is not None and cost[across] is not None:
-            known.append((name, cost[across] or 0.0, value, cost["tokens_per_question"]))
+            known.append((name, cost[across] or 0.0, value, (report.get("memory") or {}).get("bytes")))
     return known
+
+
+def below(named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, across: str) -> str:
+    """What stands below the plot: what a bubble's size is, whose is not known, and which runs the plot lacks."""
+    known, lacking = points(named, metric, across), note(unplotted(named, metric, across))
+    if not known:
+        return lacking
+    hollow = [name for name, *_, held in known if held is None]
+    unknown = f" Hollow, because it is not known: {', '.join(hollow)}." if hollow else ""
+    said = f"The area of a bubble is the memory that the run's models and indexes took when they were loaded.{unknown}"
+    rows = [["run", across, metric, "memory_bytes"], *map(list, known)]
+    return f'<div class="rb-label"><span>{escape(said)}</span></div>{lacking}{csv_link("quality-and-cost.csv", rows)}'
 
 
 def unplotted(named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, across: str) -> str:
@@ -40,35 +55,41 @@ def unplotted(named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, acros
     return f"Not in the plot, because the metric or this cost is unknown: {', '.join(left)}." if left else ""
 
 
-def deployment_drawing(named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, across: str) -> str:
+def deployment_drawing(named: Sequence[tuple[str, Mapping[str, Any]]], of: Measure, across: str) -> str:
     """The same plot as a drawing, with links that save it; '' if no run has both."""
-    known = points(named, metric, across)
-    most = max((tokens or 0 for *_, tokens in known), default=0) or 1
-    drawn = drawings.bubbles([(name, x, y, (tokens or 0) / most) for name, x, y, tokens in known], COST_AXES[across], card(metric)["label"])
-    return drawings.shown(drawn, "quality-and-cost")
+    known = points(named, of.name, across)
+    if not known:
+        return ""
+    most = max((held or 0 for *_, held in known), default=0) or 1
+    bubbles = [(name, x, y, None if held is None else held / most) for name, x, y, held in known]
+    return drawings.shown(drawings.bubbles(bubbles, COST_AXES[across], of.about["label"]), "quality-and-cost") + below(named, of.name, across)
 
 
-def deployment(named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, across: str) -> Any:
-    """A plotly figure: quality up, cost across, one bubble per run, its area the tokens of a question."""
+def deployment(named: Sequence[tuple[str, Mapping[str, Any]]], of: Measure, across: str) -> Any:
+    """A plotly figure: quality up, cost across, one bubble per run, its area the memory taken; hollow where that is not known."""
     import plotly.graph_objects as go
 
-    known = points(named, metric, across)
-    most = max((tokens or 0 for *_, tokens in known), default=0)
+    known, label = points(named, of.name, across), of.about["label"]
+    most = max((held or 0 for *_, held in known), default=0)
     drawn = go.Figure()
     if not known:
         drawn.add_annotation(text="No run has both the metric and this cost.", showarrow=False, font={"size": 14})
-    for i, (name, cost, value, tokens) in enumerate(known):
-        size = 12 + 30 * ((tokens or 0) / most) ** 0.5 if most else 16
+    for i, (name, cost, value, held) in enumerate(known):
+        colour, told = COLOURS[i % len(COLOURS)], "memory not known" if held is None else f"memory: {size(held)}"
+        wide = 42 * (held / most) ** 0.5 if held and most else 14
         drawn.add_trace(
             go.Scatter(
                 x=[cost], y=[value], name=escape(name), mode="markers+text", text=[escape(name)], textposition="top center", cliponaxis=False,
-                marker={"size": size, "color": COLOURS[i % len(COLOURS)], "opacity": 0.8},
-                hovertemplate=f"<b>{escape(name)}</b><br>{escape(card(metric)['label'])}: %{{y:.4f}}<br>{COST_AXES[across]}: %{{x:.4g}}<extra></extra>",
+                marker={
+                    "size": max(wide, 8), "color": colour, "opacity": 0.8, "symbol": "circle-open" if held is None else "circle",
+                    "line": {"width": 2 if held is None else 0, "color": colour},
+                },
+                hovertemplate=f"<b>{escape(name)}</b><br>{escape(label)}: %{{y:.4f}}<br>{COST_AXES[across]}: %{{x:.4g}}<br>{told}<extra></extra>",
             )
         )  # fmt: skip
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "automargin": True}
     drawn.update_layout(
-        xaxis={**axis, "title": COST_AXES[across], "rangemode": "tozero"}, yaxis={**axis, "title": card(metric)["label"]},
+        xaxis={**axis, "title": COST_AXES[across], "rangemode": "tozero"}, yaxis={**axis, "title": label},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": INK, "size": 13}, height=420,
         margin={"l": 60, "r": 20, "t": 30, "b": 55}, showlegend=False,
     )  # fmt: skip
@@ -106,17 +127,17 @@ def radar(found: Radar) -> Any:
 def rim(found: Radar) -> float:
     """The value at the rim of a radar: 1 for what lies between 0 and 1, a little more than the largest for the rest."""
     most = max((mean.value for row in found.lines.values() for mean in row if mean and mean.value is not None), default=1.0)
-    return 1.0 if card(found.metric).get("range", [None, None])[1] == 1 else most * 1.1 or 1.0
+    return 1.0 if found.about.get("range", [None, None])[1] == 1 else most * 1.1 or 1.0
 
 
 def radar_drawing(found: Radar) -> str:
     """The radar as a drawing with links that save it, and its table."""
-    return drawings.shown(drawings.radar(found, f"{card(found.metric)['label']} by {found.by}", rim(found)), "radar") + radar_table(found)
+    return drawings.shown(drawings.radar(found, f"{found.about['label']} by {found.by}", rim(found)), "radar") + radar_table(found)
 
 
 def radar_table(found: Radar) -> str:
     """Axis by line, mean and interval."""
-    about = card(found.metric)
+    about = found.about
     heads = f"<th>{escape(found.by)}</th>" + "".join(f'<th class="num">{escape(name)}</th>' for name in found.lines)
     body, rows = "", [[found.by, *(head for name in found.lines for head in (name, f"{name} low", f"{name} high", f"{name} n"))]]
     for i, axis in enumerate(found.axes):

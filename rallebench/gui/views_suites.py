@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.errors import StoppedError
 from rallebench.gui import views_runs
 from rallebench.gui.views import badge, empty, error, note
-from rallebench.gui.views_compare import csv_link
+from rallebench.gui.views_csv import csv_link
 from rallebench.suites.kept import Kept, changed
 from rallebench.suites.running import Ended, Finished, Working
 from rallebench.suites.shown import bounds, cell, duration, figure, is_mean, parts_tables, plan_rows

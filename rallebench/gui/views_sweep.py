@@ -8,10 +8,9 @@ from typing import Any
 
 from rallebench.errors import StoppedError
 from rallebench.gui.views import badge, error, note, progress_bar
-from rallebench.gui.views_compare import csv_link
+from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_runs import number
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
-from rallebench.metrics import card
 from rallebench.prepared import Costs
 from rallebench.sweeps import Cell
 from rallebench.sweeps.results import Swept
@@ -60,7 +59,7 @@ def whole(found: Swept) -> str:
     compared = found.compared
     if compared is None:
         return note(found.verdict) + failed
-    about = card(compared.metric)
+    about = compared.measure.about
     unit = about.get("unit", "")
     names = list(found.runs)
     heads = ("Variant", about["label"], "95 % interval", "to the best", "p, corrected", "n", "Run")
@@ -112,7 +111,7 @@ def figure(found: Swept) -> Any:
     )  # fmt: skip
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "automargin": True}
     drawn.update_layout(
-        xaxis={**axis, "type": "category"}, yaxis={**axis, "title": card(compared.metric)["label"]},
+        xaxis={**axis, "type": "category"}, yaxis={**axis, "title": compared.measure.about["label"]},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": INK, "size": 13}, height=380,
         margin={"l": 60, "r": 20, "t": 20, "b": 55}, showlegend=False,
     )  # fmt: skip

@@ -43,8 +43,8 @@ Judge = Callable[..., Flow]
 """``judge(case, *, llm, prompt, **settings)``: asks ``llm`` and ends with ``ended(judgement)``."""
 
 JUDGES: Registry[Judge] = Registry("judge", "rallebench.judges")
-"""Traits: ``values``, what it gives → (lowest, highest); ``prompts``, file below ``prompts/judges`` → what must stand in it
-in braces; ``paper``."""
+"""Traits: ``values``, what it gives → (lowest, highest); ``folder``, where below ``prompts/`` its prompts lie;
+``prompts``, file there → what must stand in it in braces; ``paper``."""
 
 
 def mean_of(each: Sequence[Judgement]) -> Judgement:

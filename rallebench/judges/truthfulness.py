@@ -6,13 +6,12 @@ it had built, so the rubric was never sent; ``compat`` "original" leaves it out,
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.judges import JUDGES, Case, ended, mean_of
 from rallebench.judges._reading import read_scores
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Generate, Message, ToolSpec
 
 TRUTHFULNESS, RELEVANCE = "truthfulness", "relevance"
@@ -40,6 +39,7 @@ def article_of(title: str, content: str) -> str:
 @JUDGES.register(
     "truthfulness-relevance",
     values={TRUTHFULNESS: (LOW, HIGH), RELEVANCE: (LOW, HIGH)},
+    folder="judges",
     prompts={
         "truthfulness-system.txt": (),
         "truthfulness-user.txt": ("article", "query", "answer"),
@@ -80,11 +80,6 @@ def truthfulness(
         )
         each.append(read_scores(reply, names, LOW, HIGH))
     return ended(mean_of(each))
-
-
-def filled(template: str, values: Mapping[str, str]) -> str:
-    """``{name}`` replaced by its value; what a value holds in braces is not looked at."""
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
 
 
 def _asked(form: str, names: tuple[str, str]) -> tuple[tuple[ToolSpec, ...], dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from rallebench import sandbox
 from rallebench.errors import UsageError
-from rallebench.types import Generate, Note, Reply, Request, Retrieve, Step, ToolCall, UseTool
+from rallebench.types import Generate, Reply, Request, Retrieve, Step, ToolCall, UseTool
 from rallebench.workflows.pal import program_of
 from rallebench.workflows.trees import MARK
 

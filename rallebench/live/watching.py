@@ -64,6 +64,11 @@ class Watched:
     version: int = 0
 
     @property
+    def mark(self) -> str:
+        """Changes with whatever a page shows of it, the full seconds included."""
+        return f"{self.name} {self.version} {self.seconds:.0f}"
+
+    @property
     def going(self) -> bool:
         """Whether it goes on."""
         return self.state in ("starting", "running")
@@ -88,6 +93,11 @@ class Live:
         self.now = Watched(uuid.uuid4().hex[:12], wanted, steps=wanted.before)
         self._lock = threading.Lock()
         self._clock = time.monotonic()
+
+    def seen(self) -> Watched:
+        """Where it stands, with the seconds until now."""
+        now = self.now
+        return replace(now, seconds=time.monotonic() - self._clock) if now.going else now
 
     def start(self, workbench: Workbench) -> None:
         """Begin, in a daemon thread."""
@@ -159,12 +169,12 @@ class Lives:
         """Where the episode ``name`` stands, None if it is not known here (any more)."""
         with self._lock:
             live = self._lives.get(name)
-        return live.now if live else None
+        return live.seen() if live else None
 
     def known(self) -> list[Watched]:
         """All that are known, the newest first."""
         with self._lock:
-            return [live.now for live in reversed(self._lives.values())]
+            return [live.seen() for live in reversed(self._lives.values())]
 
     def stop(self, name: str) -> None:
         """Stop an episode at once. Raises UsageError if it does not go on."""

@@ -13,11 +13,12 @@ from typing import Any
 from rallebench.errors import UsageError
 from rallebench.making import MAKERS, Made, Order, Stage, Steps
 from rallebench.making import _crud as cutting
-from rallebench.making._prompts import filled, read_prompt
+from rallebench.making._prompts import read_prompt
 from rallebench.making._replies import declined, fields_of, said, text_field
 from rallebench.making.articles import SOURCES, Article, drawn, kind_of, read_articles, stamp_of, text_of
 from rallebench.making.rows import Row, Rows
 from rallebench.parameters import Setting
+from rallebench.prompt_files import filled
 from rallebench.suites._crud.tasks import TASKS, Task, tasks_of
 from rallebench.types import Episode, Flow, Generate, Message, Outcome
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rallebench.errors import RalleError, UsageError
 from rallebench.parameters import Setting
+from rallebench.prompt_files import filled
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
 from rallebench.retrievers.rerank import TITLES_SETTING, passage_text
@@ -53,11 +54,6 @@ def verdict_of(answer: str) -> bool | None:
     (True, False, None)
     """
     return True if _YES.match(answer) else False if _NO.match(answer) else None
-
-
-def filled(template: str, **values: str) -> str:
-    """The template with ``{name}`` replaced; braces in the values are left alone."""
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
 
 
 class LLMReranked(Combined):
@@ -115,10 +111,10 @@ class LLMReranked(Combined):
 
     def _list_prompt(self, query: str, hits: Sequence[Hit]) -> str:
         passages = "\n\n".join(f"[{n}] {self._text(hit)}" for n, hit in enumerate(hits, 1))
-        return filled(self._prompt, question=query, passages=passages, count=str(len(hits)))
+        return filled(self._prompt, {"question": query, "passages": passages, "count": str(len(hits))})
 
     def _pair_prompt(self, query: str, hit: Hit) -> str:
-        return filled(self._prompt, question=query, passage=self._text(hit))
+        return filled(self._prompt, {"question": query, "passage": self._text(hit)})
 
     def _text(self, hit: Hit) -> str:
         most = self._settings["passage_words"]

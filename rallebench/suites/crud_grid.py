@@ -53,7 +53,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 @SUITES.register("crud-grid", settings=SETTINGS, needs_llm=False, named_by=("tasks",))
 def crud_grid(asked: Asked) -> Generator[Part | Index | Release, Any, Made]:
-    """CRUD-RAG's one-factor grid with its recommendations; without --llm it compares retrievers alone."""
+    """CRUD-RAG's one-factor grid with its recommendations; without a model it compares retrievers alone."""
     s = asked.settings
     if s["kind"] not in kinds() or s["kind"] == "bm25":
         raise UsageError(f"--set kind={s['kind']}: choose a kind of vector index: {', '.join(one for one in kinds() if one != 'bm25')}.")
@@ -76,9 +76,9 @@ def crud_grid(asked: Asked) -> Generator[Part | Index | Release, Any, Made]:
     compared = grid_tables.compared_of(found, grid, tasks)
     shown = [
         *([tables.table_of(base)] if base else []),
-        *grid_tables.factor_tables(found, grid, tasks),
-        grid_tables.at_a_glance(compared, grid, tasks, metric),
         recommending.table_of(found, grid, metric, grid_tables.HEADS[metric]),
+        grid_tables.at_a_glance(compared, grid, tasks, metric),
+        *grid_tables.factor_tables(found, grid, tasks),
         grid_tables.differences(compared),
     ]
     report = {

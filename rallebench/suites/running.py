@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import platform
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rallebench import __version__
-from rallebench.bench.cost import prices_of
 from rallebench.bench.perform import Backends
-from rallebench.bench.ralle_files import write_ralle_files
 from rallebench.bench.runner import work
-from rallebench.bench.score import score_run
-from rallebench.bench.statistics import means
-from rallebench.bench.store import REPORT, SCORES, RunFolder
-from rallebench.benchmark import PACKAGES
-from rallebench.catalog import chain_from_json
-from rallebench.chain.ralle import experiment_to_json
+from rallebench.bench.store import RunFolder
 from rallebench.errors import MismatchError, RalleError, StoppedError, UsageError
 from rallebench.files import write_json, write_text
-from rallebench.indexing import versions
 from rallebench.prepared import Prepared, prepare
 from rallebench.suites import (
     SUITES,
@@ -35,18 +24,13 @@ from rallebench.suites import (
     Made,
     Part,
     Release,
-    Values,
     kept,
     tracked,
 )
 from rallebench.suites._names import named_backends, run_name
-from rallebench.suites._rehearsing import fixed
+from rallebench.suites._recording import complete, scored, spec_of
 from rallebench.suites.planning import checked
-from rallebench.types import Episode, RunSpec
 from rallebench.workbench import Workbench
-
-COSTS = ("seconds", "prompt_tokens", "completion_tokens")
-"""Beside the suite's own metrics, every run is scored by these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +170,7 @@ def _perform(
         else:
             yield Working(part.label, said=piece)
     backends, make_flow = part.ready(backends)
-    spec = _spec(part, asked, backends, batch_size)
+    spec = spec_of(part, asked, backends, workbench, batch_size)
     runs, run = workbench.workspace.runs, run_name(name, part.label)
     if (runs / run).exists():
         folder = RunFolder.open(runs, run)
@@ -197,7 +181,7 @@ def _perform(
     try:
         folder.forget_stop()
         yield Working(part.label, total=len(part.examples))
-        before = _complete(folder, part)
+        before = complete(folder, part)
         if not before:
             questions = [example.question for example in part.examples]
             for progress in work(
@@ -208,77 +192,9 @@ def _perform(
         episodes = folder.episodes()
         if len(episodes) < len(part.examples):
             raise StoppedError(f"Stopped in {run!r}; start the suite again with the same --name to continue.")
-        yield Ended(_scored(folder, part, episodes, workbench, track and not before), before)
+        yield Ended(scored(folder, part, episodes, workbench, track and not before), before)
     finally:
         lock.release()
-
-
-def _complete(folder: RunFolder, part: Part) -> bool:
-    lines = folder.lines()
-    qids = (example.question.qid for example in part.examples)
-    return folder.state()["state"] == "done" and all(q in lines and not lines[q].get("error") for q in qids)
-
-
-def _spec(part: Part, asked: Asked, backends: Backends, batch_size: int) -> dict[str, Any]:
-    """``run.json``'s content. Its fingerprint changes whenever an episode may."""
-    llms = {name: backends.llms[name] for name in part.llms}
-    fingerprints = {f"llm {name}": llm.fingerprint for name, llm in llms.items()}
-    fingerprints |= {f"retriever {name}": backends.retrievers[name].fingerprint for name in part.retrievers}
-    settings = {**fixed(part), "backends": fingerprints}
-    spec = RunSpec(part.dataset, part.workflow, settings, COSTS, asked.limit, asked.seed)
-    return {
-        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "fingerprint": spec.fingerprint(),
-        "dataset_file": part.dataset_file,
-        "spec": {
-            "dataset": spec.dataset,
-            "workflow": spec.workflow,
-            "settings": settings,
-            "limit": spec.limit,
-            "seed": spec.seed,
-        },
-        "metrics": list(_scored_by(part)),
-        "batch_size": batch_size,
-        "prices": prices_of(llms),
-        "asks_models": [],
-        "versions": {"rallebench": __version__, "python": platform.python_version(), **versions(*PACKAGES)},
-        "platform": platform.platform(),
-    }
-
-
-def _scored_by(part: Part) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*part.scored_by, *COSTS)))
-
-
-def _scored(
-    folder: RunFolder, part: Part, episodes: Mapping[str, Episode], workbench: Workbench, track: bool
-) -> Answered:
-    """Score what was answered; the suite's own means stand in the report under ``suite``."""
-    report = score_run(folder, _scored_by(part))
-    good = {e.question.qid: episodes[e.question.qid] for e in part.examples if not episodes[e.question.qid].error}
-    rows = {e.question.qid: part.score(e, good[e.question.qid]) for e in part.examples if e.question.qid in good}
-    values: dict[str, Values] = {metric: {q: row.get(metric) for q, row in rows.items()} for metric in part.metrics}
-    found = means({metric: list(column.values()) for metric, column in values.items()})
-    own = {metric: column for metric, column in values.items() if metric not in part.scored_by}
-    write_text(folder.path / SCORES, (folder.path / SCORES).read_text(encoding="utf-8") + _score_lines(own))
-    write_json(folder.path / REPORT, {**report, "suite": {name: asdict(mean) for name, mean in found.items()}})
-    chain = chain_from_json(part.settings["chain"]) if "chain" in part.settings else None
-    config = experiment_to_json(chain, part.dataset, folder.spec()["spec"]["limit"]) if chain else None
-    write_ralle_files(folder.path, folder.records(), episodes, report, chain, config)
-    warning = workbench.track_run(folder) if track else ""
-    named = {*part.llms, *part.retrievers}
-    memory = {line.name: line.ram + line.vram for line in workbench.status() if line.name in named}
-    folder.set_state(
-        "done", done=report["n_done"], total=report["n"], errors=report["n_errors"], seconds=report["seconds"], message=warning
-    )  # fmt: skip
-    return Answered(
-        part, folder.name, good, values, found, report["n"], report["n_errors"], report["seconds"], warning, memory
-    )  # fmt: skip
-
-
-def _score_lines(values: Mapping[str, Values]) -> str:
-    rows = ({"qid": qid, "metric": m, "value": value} for m, column in values.items() for qid, value in column.items())
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def as_json(found: Finished) -> dict[str, Any]:

@@ -111,6 +111,7 @@ def metrics(report: Mapping[str, Any]) -> dict[str, float]:
     }
     found |= {f"total_{key}": report.get(key) for key in _TOTALS}
     found["sec per query"] = report.get("seconds_per_question")
+    found["memory_bytes"] = (report.get("memory") or {}).get("bytes")
     found |= cost_metrics(report.get("cost") or {})
     for name, mean in {**report.get("metrics", {}), **report.get("suite", {})}.items():
         key = safe_key(name)

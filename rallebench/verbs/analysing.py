@@ -90,7 +90,7 @@ def _aspect(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     original = args.compat == "original"
     names = runs_of(workbench, args.runs)
     cells = read([workbench.open_run(name) for name in names], original=original)
-    found = analysed(cells, args.aspect, Asked(original, args.reference, _sizes(args.size)))
+    found = analysed(cells, args.aspect, Asked(original, args.reference, read_sizes(args.size)))
     files = write(found, args.out) if args.out is not None else ()
     return {
         "aspect": found.aspect, "compat": args.compat, "runs": names, **found.value, "tables": [dict(table) for table in found.tables],
@@ -113,7 +113,8 @@ def runs_of(workbench: Workbench, names: list[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _sizes(pairs: list[str]) -> dict[str, float]:
+def read_sizes(pairs: list[str]) -> dict[str, float]:
+    """Model → billions of parameters, of ``MODEL=B`` each. Raises UsageError."""
     sizes: dict[str, float] = {}
     for pair in pairs:
         model, equals, number = pair.rpartition("=")

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.many import compare_many
+from rallebench.analysis.measures import Measure, measure
 from rallebench.analysis.runs import as_json, compare_runs
 from rallebench.bench import cost_text
 from rallebench.bench.score import cost_of
@@ -20,20 +21,22 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_a", metavar="RUN_A")
     parser.add_argument("run_b", metavar="RUN_B")
     parser.add_argument("others", nargs="*", metavar="RUN", help="more runs: a table of every metric, each against the first")
-    parser.add_argument("--metric", default="", metavar="M", help="default: the first of em, accuracy, f1, … that both have")
+    parser.add_argument("--metric", default="", metavar="M", help="default: the first of em, accuracy, f1, … that both have, or of their suite's own")
 
 
 def _plain(value: Mapping[str, Any]) -> str:
     if "metrics" in value:
         return _table(value)
     a, b = value["runs"]
+    more, same, less = ("wins", "ties", "loses") if value["higher_is_better"] is not None else ("is higher on", "equal on", "lower on")
     flipped = ", ".join(value["flipped"][:20]) + (" …" if len(value["flipped"]) > 20 else "")
     return "\n".join(
         [
             f"{value['metric']} on {value['n']} questions: {a} {value['a']:.4f}, {b} {value['b']:.4f}",
             f"difference {value['difference']:+.4f}  [{value['low']:+.4f}, {value['high']:+.4f}]  p = {value['p']:.4f}",
-            f"{b} wins {value['wins']}, ties {value['ties']}, loses {value['losses']}",
+            f"{b} {more} {value['wins']}, {same} {value['ties']}, {less} {value['losses']}",
             f"questions needed to see this difference: {value['needed'] or 'there is none'}",
+            *([f"{value['metric']}: {value['definition']}"] if value["own"] else []),
             *_over_all(value),
             *([f"flipped: {flipped}"] if flipped else []),
             *cost_text.side_by_side(value["runs"], value["cost"]),
@@ -62,13 +65,15 @@ def _table(value: Mapping[str, Any]) -> str:
             shown = ("not scored" if one["value"] is None else f"{one['value']:.4f}" for one in figures)
             lines.append(f"{f'{name}, over all':24}" + "".join(f"{text:>{wide + 2}}" for text in shown) + f"{figures[0]['n']:>8}")
     lines.append(f"{value['metric']} against {value['runs'][0]}; p corrected for {len(value['against'])} comparisons (Holm):")
+    more, less = ("better", "worse") if value["higher_is_better"] is not None else ("higher", "lower")
+    lines += [f"  {value['metric']}: {value['definition']}"] if value["own"] else []
     for one in value["against"]:
         if one["difference"] is None:
             lines.append(f"  {one['run']}: no question is scored in both")
             continue
         lines.append(
             f"  {one['run']}: {one['difference']:+.4f}  [{one['low']:+.4f}, {one['high']:+.4f}]  p = {one['p']:.4f}, corrected "
-            f"{one['p_corrected']:.4f}; better on {one['wins']}, equal {one['ties']}, worse {one['losses']}"
+            f"{one['p_corrected']:.4f}; {more} on {one['wins']}, equal {one['ties']}, {less} {one['losses']}"
         )
     return "\n".join(lines + cost_text.side_by_side(value["runs"], value["cost"]))
 
@@ -85,11 +90,17 @@ def _several(runs: list[RunFolder], name: str) -> dict[str, Any]:
         "runs": [side.name for side in found.sides],
         "n": len(found.common),
         "metric": found.metric,
+        **_of(found.measure),
         "metrics": {name: [asdict(cell) for cell in row] for name, row in found.cells.items()},
         "over_all": {name: [asdict(one) for one in row] for name, row in found.over_all.items()},
         "against": against,
         "warnings": found.warnings,
     }
+
+
+def _of(found: Measure) -> dict[str, Any]:
+    """What a reader should know of the metric; ``own``: it is the suite's, whose runs alone hold its values."""
+    return {"definition": found.about["definition"], "higher_is_better": found.upward, "own": found.own}
 
 
 @VERBS.register(
@@ -113,6 +124,8 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
         say(f"Warning: {common.warning}")
     if found.n < len(common.qids) and not common.left_out:
         say(f"Warning: only {found.n} of the {len(common.qids)} shared questions are scored by {found.metric} in both.")
-    over_all = compare_many([a, b], found.metric).over_all.get(found.metric, ()) if "over_all" in metric(found.metric).traits else ()
-    told = {"over_all": [asdict(one) for one in over_all], "cost": [cost_of(a), cost_of(b)]}
+    of = measure(found.metric, [a, b])
+    has_over_all = not of.own and "over_all" in metric(of.name).traits
+    over_all = compare_many([a, b], of.name).over_all.get(of.name, ()) if has_over_all else ()
+    told = {**_of(of), "over_all": [asdict(one) for one in over_all], "cost": [cost_of(a), cost_of(b)]}
     return {**as_json(found, common, a.name, b.name), **told}

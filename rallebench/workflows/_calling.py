@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.environments import Environment
+from rallebench.prompt_files import filled
 from rallebench.types import Message, Note, Outcome, Reply, Request, ToolCall, ToolSpec
 from rallebench.workflows import Shot
-from rallebench.workflows._prompts import FINISH, filled
+from rallebench.workflows._prompts import FINISH
 from rallebench.workflows._scratchpad import finishes
 from rallebench.workflows._talking import LONGEST, Talk, too_long, without_imitation
 
@@ -58,7 +59,7 @@ class Move:
 def opening(prompt: str, protocol: str, env: Environment, shots: Sequence[Shot], question: str, native: bool) -> tuple[Message, ...]:
     """The conversation before the first turn: what to do, demonstrations, the question."""
     tools = "\n".join(json.dumps(_described(tool), ensure_ascii=False) for tool in (*env.tools, FINISHING))
-    told = filled(prompt, protocol="" if native else "\n\n" + filled(protocol, tools=tools))
+    told = filled(prompt, {"protocol": "" if native else "\n\n" + filled(protocol, {"tools": tools})})
     messages = [Message("system", told)]
     for number, shot in enumerate(shots, 1):
         messages.append(Message("user", f"Question: {shot.question}"))

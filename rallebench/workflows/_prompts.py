@@ -1,9 +1,8 @@
-"""Prompts of workflows: their files filled, demonstrations as text, and the file that holds demonstrations."""
+"""Prompts of workflows: what stands in them, demonstrations as text, and the file that holds demonstrations."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,6 @@ from rallebench.workflows import Shot, ShotStep
 
 FINISH = "Finish"
 FORMAT = "rallebench-shots/1"
-
-
-def filled(template: str, **values: str) -> str:
-    """``{name}`` replaced by its value; what a value holds in braces is not looked at.
-
-    >>> filled("{question} {x}", question="{x}")
-    '{x} {x}'
-    """
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
 
 
 def examples(rendered: Sequence[str]) -> str:

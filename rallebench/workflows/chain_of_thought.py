@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Outcome, Question
 from rallebench.workflows import WORKFLOWS, Limits, Shot, common
-from rallebench.workflows._prompts import examples, filled
+from rallebench.workflows._prompts import examples
 from rallebench.workflows._talking import Talk, ending
 
 _ANSWER = re.compile(r"^[\s*#>-]*(?:final\s+)?answer\s*\**\s*:\s*\**\s*", re.IGNORECASE | re.MULTILINE)
@@ -33,7 +34,7 @@ def chain_of_thought(
     rendered = [f"Question: {shot.question}\nReasoning: {shot.reasoning}\nAnswer: {shot.answer}" for shot in shots]
 
     def flow() -> Flow:
-        prompt = filled(prompts["chain_of_thought.txt"], examples=examples(rendered), question=question.text)
+        prompt = filled(prompts["chain_of_thought.txt"], {"examples": examples(rendered), "question": question.text})
         reply = yield from talk.say(prompt, ("\nQuestion:",))
         answer = answer_of(reply.text)
         return Outcome(answer) if answer else Outcome("", "no_answer" if reply.text.strip() else "model_error")

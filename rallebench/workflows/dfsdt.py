@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from rallebench.environments import Environment
 from rallebench.parameters import Setting
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Message, Outcome, Question, Reply, Request
 from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
 from rallebench.workflows._calling import FINISHING, carried_out, opening, turn
-from rallebench.workflows._prompts import filled
 from rallebench.workflows._talking import Ended, Talk, ending
 from rallebench.workflows.function_calling import PROTOCOL
 from rallebench.workflows.trees import Node, note_of
@@ -58,7 +58,7 @@ class _Search:
             return self.back
         tried: list[str] = []
         for _ in range(self.width):
-            told = (Message("user", filled(self.again, tried="\n".join(tried))),) if tried else ()
+            told = (Message("user", filled(self.again, {"tried": "\n".join(tried)})),) if tried else ()
             if self.asked >= self.talk.limits.steps:
                 raise Ended("step_limit")
             self.asked += 1

@@ -13,9 +13,10 @@ from typing import Any
 
 from rallebench import sandbox
 from rallebench.environments import Environment
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Outcome, Question, Reply, Request, ToolCall, UseTool
 from rallebench.workflows import WORKFLOWS, Limits, Shot, common
-from rallebench.workflows._prompts import examples, filled, functions, properties
+from rallebench.workflows._prompts import examples, functions, properties
 from rallebench.workflows._talking import Talk, ending, too_long
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
@@ -42,9 +43,8 @@ def pal(
     rendered = [f"Question: {shot.question}\n```python\n{shot.program}\n```" for shot in shots if shot.program]
 
     def flow() -> Flow:
-        prompt = filled(
-            prompts["pal.txt"], functions=functions(env.tools), examples=examples(rendered), question=question.text
-        )
+        values = {"functions": functions(env.tools), "examples": examples(rendered), "question": question.text}
+        prompt = filled(prompts["pal.txt"], values)
         reply = yield from talk.say(prompt)
         program = program_of(reply.text)
         if not program.strip():

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.environments import Environment
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Outcome, Question
 from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
-from rallebench.workflows._prompts import actions, episode, examples, filled
+from rallebench.workflows._prompts import actions, episode, examples
 from rallebench.workflows._scratchpad import scratchpad
 from rallebench.workflows._talking import Talk, ending, first_line
 
@@ -55,13 +56,13 @@ def _planned(
 
     def flow() -> Flow:
         plans = [f"Question: {shot.question}\nPlan: {shot.plan}" for shot in shots if shot.plan]
-        prompt = filled(planning, actions=known, examples=examples(plans), question=question.text)
+        prompt = filled(planning, {"actions": known, "examples": examples(plans), "question": question.text})
         reply = yield from talk.say(f"{prompt}\nPlan:", ("\n",))
         plan = first_line(reply.text)
         if not plan:
             return Outcome("", "model_error")
         rendered = [episode(shot, env.brackets, thought=thought, plan=True) for shot in shots]
-        head = filled(acting, actions=known, examples=examples(rendered), question=question.text)
+        head = filled(acting, {"actions": known, "examples": examples(rendered), "question": question.text})
         return (yield from scratchpad(talk, env, f"{head}\nPlan: {plan}", thought=thought))
 
     return (yield from ending(flow()))

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from rallebench.environments import Environment
 from rallebench.parameters import Setting
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Question
 from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
-from rallebench.workflows._prompts import actions, episode, examples, filled
+from rallebench.workflows._prompts import actions, episode, examples
 from rallebench.workflows._scratchpad import scratchpad
 from rallebench.workflows._talking import Talk, ending
 
@@ -42,5 +43,5 @@ def react(
     """Thought, Action and Observation in turn, with demonstrations."""
     talk = Talk(question, llm, limits, temperature=temperature, seed=seed, original=compat == "original")
     rendered = [episode(shot, env.brackets, thought=True, plan=False) for shot in shots]
-    head = filled(prompts["react.txt"], actions=actions(env), examples=examples(rendered), question=question.text)
+    head = filled(prompts["react.txt"], {"actions": actions(env), "examples": examples(rendered), "question": question.text})
     return (yield from ending(scratchpad(talk, env, head, one_call=one_call)))

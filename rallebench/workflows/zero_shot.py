@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.environments import Environment
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Question
 from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
-from rallebench.workflows._prompts import actions, episode, examples, filled
+from rallebench.workflows._prompts import actions, episode, examples
 from rallebench.workflows._scratchpad import scratchpad
 from rallebench.workflows._talking import Talk, ending
 
@@ -47,5 +48,5 @@ def _acting(
 ) -> Flow:
     talk = Talk(question, llm, limits, temperature=temperature, seed=seed, original=compat == "original")
     rendered = [episode(shot, env.brackets, thought=thought, plan=False) for shot in shots]
-    head = filled(prompt, actions=actions(env), examples=examples(rendered), question=question.text)
+    head = filled(prompt, {"actions": actions(env), "examples": examples(rendered), "question": question.text})
     return (yield from ending(scratchpad(talk, env, head, thought=thought)))

@@ -14,7 +14,7 @@ from small_workspace import make_workspace
 
 from rallebench import benchmark
 from rallebench.errors import UsageError
-from rallebench.gui import views_compare, views_plots
+from rallebench.gui import views_compare, views_fall, views_plots
 from rallebench.gui.tabs import compare
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
@@ -122,7 +122,7 @@ def test_names_and_texts_are_shown_as_they_are_and_never_run() -> None:
 
 
 def test_every_stage_of_the_waterfall_has_a_colour_and_a_short_name() -> None:
-    assert set(views_compare.STAGE_COLOURS) == set(views_compare.SHORT) == set(views_compare.STAGES)
+    assert set(views_fall.STAGE_COLOURS) == set(views_fall.SHORT) == set(views_fall.STAGES)
 
 
 def test_a_cost_that_no_run_has_leaves_a_sentence_in_place_of_the_plot() -> None:

@@ -18,9 +18,9 @@ from rallebench.chain.ralle import load_chain_file
 from rallebench.cli import main
 from rallebench.gui import executed, form, views_config
 from rallebench.gui.tabs import config
+from rallebench.prompt_files import prompts_folder
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
-from rallebench.workspace import prompts_folder
 
 WHOLE = Chain(
     "whole",

@@ -19,6 +19,8 @@ from rallebench.suites._crud.grid import FACTORS, Config, Grid, grid_of, indexes
 from rallebench.suites._crud.recommending import NONE_SHOWN, PAPERS, SCENARIOS, Versus, recommended
 from rallebench.suites._names import run_name
 from rallebench.suites.planning import as_json, plan
+from rallebench.suites.running import Finished, run_suite
+from rallebench.workbench import Workbench
 from rallebench.workspace import Workspace
 
 TOWNS = ("青禾市", "临江市", "云溪县", "河口镇", "东岭市", "白石县", "南屏市", "松林县")
@@ -167,7 +169,7 @@ def test_what_is_better_on_every_question_is_recommended_and_nothing_else(ralleb
     assert ours[:3] == ["Read, 1 document", NONE_SHOWN, None] and ours[5].startswith("knows, +") and ours[6] is None
     assert papers[0] == "Read, 1 document · paper" and papers[1] == "larger" and papers[5] == "Baichuan2-13B"
     gaps = {(row[0], row[1]): row for row in table(found, "Differences")["rows"]}
-    label, _, gap, p, higher, equal, lower = gaps["qa1 · LLM knows", "ROUGE-L"]
+    *_, gap, p, higher, equal, lower = gaps["qa1 · LLM knows", "ROUGE-L"]
     assert gap["n"] == 8 and p < 0.05 and (higher, equal, lower) == (8, 0, 0)
     assert gaps["qa1 · top-k 4", "ROUGE-L"][3] == 1.0 and gaps["qa1 · top-k 4", "ROUGE-L"][2]["value"] == 0.0
     glance = table(found, "All tasks at a glance")
@@ -266,6 +268,23 @@ def test_where_no_cell_can_be_run_the_reason_ends_it(rallebench: CommandLine, wo
     flags = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
     ran = rallebench("suite", "crud-grid", "--llm", "quiet", "--name", "g", "--no-mlflow", *flags)
     assert ran.code in (1, 2) and "/nowhere" in ran.last and not (workspace / "runs").exists()
+
+
+def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_somebody_had_loaded(workspace: Path) -> None:
+    bench = Workbench(workspace)
+    wanted = asked(workspace, "factors=chunk,retriever", "chunks=16,64", "retrievers=bm25,hybrid", llm="")
+    *_, end = run_suite(bench, "crud-grid", wanted, "g", track=False)
+    assert isinstance(end, Finished)
+    retrievers = {part.part.label: part.part.retrievers[0] for part in end.parts}
+    loaded = [line.name for line in bench.status()]
+    assert retrievers["qa1 chunk=16"] not in loaded and retrievers["qa1 chunk=64"] not in loaded
+    assert retrievers["qa1 retriever=hybrid"] in loaded, "nothing came after it"
+    bench.close()
+    again = Workbench(workspace)
+    list(again.load(retrievers["qa1 chunk=16"], "retriever"))
+    list(run_suite(again, "crud-grid", asked(workspace, "factors=chunk", "chunks=16,64", llm=""), "other", track=False))
+    assert retrievers["qa1 chunk=16"] in [line.name for line in again.status()]
+    again.close()
 
 
 def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:

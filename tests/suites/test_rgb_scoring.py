@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from rallebench.prompt_files import filled
 from rallebench.reader import REFUSAL
-from rallebench.suites._rgb import files, judging, prompts, scoring
+from rallebench.suites._rgb import files, judging, scoring
 from rallebench.suites._rgb.documents import Documents
 from rallebench.suites._rgb.judging import Judge, verdict_on_errors, verdict_on_rejection
 from rallebench.suites._rgb.notes import holds_the_true_one
@@ -210,7 +211,7 @@ def test_rows_are_rgbs_and_are_used_again_where_id_query_and_answer_match(tmp_pa
 
 
 def test_braces_in_an_answer_are_not_filled() -> None:
-    assert prompts.filled("{a} {b}", {"a": "{b}", "b": "1"}) == "{b} 1"
+    assert filled("{a} {b}", {"a": "{b}", "b": "1"}) == "{b} 1"
 
 
 @pytest.mark.parametrize("name", ["en_fact", "zh_fact", "zh_int", "zh_refine"])

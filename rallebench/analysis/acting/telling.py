@@ -111,8 +111,8 @@ def tables_of(board: Board) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _rank(rank: float | None) -> str | None:
-    return None if rank is None else f"{rank:g}"
+def _rank(rank: float | None) -> float | None:
+    return rank if rank is None or rank % 1 else int(rank)
 
 
 def tex_of(board: Board) -> str:
@@ -195,10 +195,10 @@ def errors(cells: Sequence[Cell], asked: Asked) -> Analysed:
         ],
     }  # fmt: skip
     heads = ["system", "ACC", "WA", *names, "n"]
-    rows = [[one.system.label, *(f"{x:.1f}" for x in (one.sum(RIGHT), one.sum(WRONG), *(one.shares[name] for name in names))), one.n] for one in found]
-    note = "Percent, the mean over environments and levels. " + "; ".join(f"{name}: {CLASSES[name]}" for name in names) + "."
+    rows = [[one.system.label, *(x / 100 for x in (one.sum(RIGHT), one.sum(WRONG), *(one.shares[name] for name in names))), one.n] for one in found]
+    note = "The mean over environments and levels. " + "; ".join(f"{name}: {CLASSES[name]}" for name in names) + "."
     return Analysed(
-        "errors", value, (_table("Errors", heads, rows, note),), {one.system.label: drawn.rings(one) for one in found},
+        "errors", value, (_table("Errors", heads, rows, note, True),), {one.system.label: drawn.rings(one) for one in found},
         notes=(*notes_of(cells, asked.original), *_error_notes(found, asked.original)),
     )  # fmt: skip
 
@@ -237,7 +237,7 @@ def deployment(cells: Sequence[Cell], asked: Asked) -> Analysed:
         {"system": p.system.label, "environment": p.domain, "reward": p.reward, "seconds": p.seconds, "tokens": p.tokens, "size": p.size, "n_timed": p.n}
         for p in found
     ]  # fmt: skip
-    rows = [[p.system.label, domain_name(p.domain), None if p.reward is None else f"{100 * p.reward:.1f}", p.seconds, p.tokens, p.size] for p in found]
+    rows = [[p.system.label, domain_name(p.domain), None if p.reward is None else 100 * p.reward, p.seconds, p.tokens, p.size] for p in found]
     note = f"Seconds that a question's requests took, over at most {made.TIMED} questions drawn at random; size in billions of parameters."
     if all(p.size is None for p in found):
         note += " No model's name tells its size; give it with --size MODEL=7."

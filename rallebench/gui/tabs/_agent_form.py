@@ -77,16 +77,16 @@ def draw_settings(workbench: Workbench) -> AgentForm:
     """A component for every setting; those of the first workflow and environment are seen."""
     form = AgentForm(in_order())
     seen = form.of(FIRST, FIRST_ENV)
-    form.inputs = [None] * len(form.settings)
+    drawn: dict[int, Any] = {}
+    data = [i for i, (_, name, _) in enumerate(form.settings) if name in NAMES_DATA]
     with gr.Row(equal_height=True):
-        for i, known in enumerate(form.settings):
-            if known[1] in NAMES_DATA:
-                form.inputs[i] = _input(workbench, known, i in seen)
+        drawn |= {i: _input(workbench, form.settings[i], i in seen) for i in data}
     with gr.Accordion("Settings: demonstrations, limits and the like", open=False, elem_id="agent-settings"):
-        with gr.Row(equal_height=True):
-            for i, known in enumerate(form.settings):
-                if known[1] not in NAMES_DATA:
-                    form.inputs[i] = _input(workbench, known, i in seen)
+        for owner in ("workflow", "env"):
+            with gr.Row(equal_height=True):
+                others = [i for i, known in enumerate(form.settings) if known[0] == owner and i not in drawn]
+                drawn |= {i: _input(workbench, form.settings[i], i in seen) for i in others}
+    form.inputs = [drawn[i] for i in range(len(form.settings))]
     return form
 
 
@@ -94,7 +94,7 @@ def _input(workbench: Workbench, known: Known, visible: bool) -> Any:
     owner, name, setting = known
     of = next(one for one in (ENVIRONMENTS.names() if owner == "env" else workflows()) if known in known_of(owner, one))
     shared: dict[str, Any] = {
-        "label": name, "info": setting.about or setting.must_be, "elem_id": f"agent-set-{of}-{name}", "visible": visible,
+        "label": name if owner == "workflow" or name in NAMES_DATA else f"{name} (environment)", "info": setting.about or setting.must_be, "elem_id": f"agent-set-{of}-{name}", "visible": visible,
         "scale": 1, "min_width": 210,
     }  # fmt: skip
     if setting.kind is bool:
@@ -131,12 +131,22 @@ def shown(form: AgentForm, workflow: str | None, env: str | None) -> list[Any]:
     return [gr.update(visible=i in own) for i in range(len(form.settings))]
 
 
+def filled(form: AgentForm, workflow: str, env: str, settings: Mapping[str, Any]) -> list[Any]:
+    """Updates that put an earlier request into the form; the settings of others stay."""
+    own = set(form.of(workflow, env))
+    return [
+        gr.update(value=settings.get(name if owner == "workflow" else f"env.{name}", setting.default), visible=True)
+        if i in own else gr.update(visible=False)
+        for i, (owner, name, setting) in enumerate(form.settings)
+    ]  # fmt: skip
+
+
 def given(form: AgentForm, workflow: str | None, env: str | None, values: Sequence[Any]) -> dict[str, Any]:
     """The settings that are not the defaults, as ``Workbench.agent`` takes them."""
     found: dict[str, Any] = {}
     for i in form.of(workflow, env):
         owner, name, setting = form.settings[i]
-        if values[i] in ("", None) and setting.default != "" or values[i] == setting.default:
+        if (values[i] in ("", None) and setting.default != "") or values[i] == setting.default:
             continue
         found[name if owner == "workflow" else f"env.{name}"] = values[i]
     return found

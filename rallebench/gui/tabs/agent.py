@@ -22,7 +22,7 @@ from rallebench.gui.tabs.develop import QUESTION, choices, on_find
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.live.kept import keep
 from rallebench.live.pieces import actions, before, edit_text
-from rallebench.live.watching import Lives, Wanted, Watched, example_of
+from rallebench.live.watching import TYPED, Lives, Wanted, Watched, example_of
 from rallebench.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace import DEFAULT_DATASET
@@ -63,7 +63,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     edit = draw_edit()
     after = draw_after()
     followed = gr.BrowserState("", storage_key="rallebench-agent", secret=REMEMBERS)
-    seen, sent, timer = gr.State(-1), gr.State({}), gr.Timer(0.4, active=False)
+    seen, sent, timer = gr.State(""), gr.State({}), gr.Timer(0.4, active=False)
 
     chosen = [who["workflow"], who["env"]]
     gr.on(
@@ -76,10 +76,14 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     tools["run"].click(partial(guard, on_run, workbench, lives, form), [followed, tools["mark"], *request], [followed, *screen], show_progress="hidden")
     tools["stop"].click(partial(guard, on_stop, workbench, lives), [followed, tools["mark"]], screen, show_progress="hidden")
     timer.tick(partial(guard, on_tick, workbench, lives), [followed, seen, tools["mark"]], screen, show_progress="hidden")
-    page.load(partial(guard, on_return, workbench, lives), [followed, tools["mark"]], [followed, *screen], show_progress="hidden")
+    filled = [*chosen, who["llm"], asked["dataset"], asked["question"], asked["gold"], *form.inputs]
+    page.load(
+        partial(guard, on_return, workbench, lives, form), [followed, tools["mark"]], [followed, *screen, *filled], show_progress="hidden"
+    )
     tools["mark"].input(partial(guard, on_mark, workbench, lives), [followed, tools["mark"]], [panel], show_progress="hidden")
     tools["episodes"].input(
-        partial(guard, on_episode, workbench, lives), [tools["episodes"], tools["mark"]], [followed, *screen], show_progress="hidden"
+        partial(guard, on_episode, workbench, lives, form), [tools["episodes"], tools["mark"]], [followed, *screen, *filled],
+        show_progress="hidden",
     )
     edit["at"].change(partial(guard, on_action, lives), [followed, edit["at"]], [edit["text"]], show_progress="hidden")
     edit["go"].click(
@@ -97,7 +101,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     tab.select(
         partial(guard, on_names, workbench, form), None, [who["llm"], asked["dataset"], *form.inputs], show_progress="hidden"
     )
-    draw_analysis(workbench)
+    draw_analysis(workbench, tab)
 
 
 # what is drawn
@@ -245,12 +249,12 @@ def refuse_second(lives: Lives, followed: str) -> None:
 
 
 def screen_of(workbench: Workbench, lives: Lives, watched: Watched, mark: bool) -> list[Any]:
-    """Version, panel, what can be edited, whether to look again soon, and the episodes so far."""
+    """What is seen, panel, what can be edited, whether to look again soon, and the episodes so far."""
     panel = views_agent.shown(watched, workbench.prices(), mark)
     episodes = gr.update(choices=episodes_of(lives), value=watched.name)
     if watched.going:
-        return [watched.version, panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=True), episodes]
-    return [watched.version, panel, *edit_of(watched), gr.Timer(active=False), episodes]
+        return [watched.mark, panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=True), episodes]
+    return [watched.mark, panel, *edit_of(watched), gr.Timer(active=False), episodes]
 
 
 def episodes_of(lives: Lives) -> list[tuple[str, str]]:
@@ -269,33 +273,45 @@ def edit_of(watched: Watched) -> list[Any]:
     return [gr.update(choices=offers, value=last), text, gr.update(visible=True)]
 
 
-def on_tick(workbench: Workbench, lives: Lives, followed: str, seen: int, mark: bool) -> list[Any]:
+def on_tick(workbench: Workbench, lives: Lives, followed: str, seen: str, mark: bool) -> list[Any]:
     """Draw the episode if anything has happened."""
     watched = lives.get(followed or "")
     if watched is None:
-        return [-1, views.note(views_agent.LOST), *[gr.skip()] * 2, gr.update(visible=False), gr.Timer(active=False), gr.skip()]
-    if watched.version == seen and watched.going:
+        return ["", views.note(views_agent.LOST), *[gr.skip()] * 2, gr.update(visible=False), gr.Timer(active=False), gr.skip()]
+    if watched.mark == seen and watched.going:
         return [gr.skip()] * 7
     return screen_of(workbench, lives, watched, mark)
 
 
-def on_return(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> list[Any]:
+def on_return(workbench: Workbench, lives: Lives, form: AgentForm, followed: str, mark: bool) -> list[Any]:
     """A page that was loaded again finds its episode, or hears that it is gone; a fresh one follows what goes on."""
     going = next((one for one in lives.known() if one.going), None)
     watched = lives.get(followed or "") or (going if not followed else None)
     if watched is not None:
-        return [watched.name, *screen_of(workbench, lives, watched, mark)]
+        return [watched.name, *screen_of(workbench, lives, watched, mark), *filled_with(workbench, form, watched)]
     episodes = gr.update(choices=episodes_of(lives), value=None)
     panel = views.note(views_agent.LOST) if followed else views.empty(views_agent.NOTHING)
-    return ["", -1, panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=False), episodes]
+    return ["", "", panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=False), episodes, *[gr.skip()] * (6 + len(form.inputs))]
 
 
-def on_episode(workbench: Workbench, lives: Lives, name: str, mark: bool) -> list[Any]:
-    """Show another episode."""
+def filled_with(workbench: Workbench, form: AgentForm, watched: Watched) -> list[Any]:
+    """The form as it was when the episode was asked for."""
+    wanted = watched.wanted
+    question, gold = wanted.example.question, views.gold_line(wanted.example)
+    which = [gr.skip(), gr.update(value=question.text), gold]
+    if wanted.dataset != TYPED:
+        offers = choices(workbench.questions(wanted.dataset), "")
+        which = [wanted.dataset, gr.update(choices=offers, value=question.qid), gold]
+    settings = form_of.filled(form, wanted.workflow, wanted.env, wanted.settings)
+    return [wanted.workflow, wanted.env or gr.skip(), wanted.llm, *which, *settings]
+
+
+def on_episode(workbench: Workbench, lives: Lives, form: AgentForm, name: str, mark: bool) -> list[Any]:
+    """Show another episode, with the form as it was then."""
     watched = lives.get(name or "")
     if watched is None:
         raise UsageError("That episode is not known any more.")
-    return [watched.name, *screen_of(workbench, lives, watched, mark)]
+    return [watched.name, *screen_of(workbench, lives, watched, mark), *filled_with(workbench, form, watched)]
 
 
 def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> Any:

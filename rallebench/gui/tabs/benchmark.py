@@ -14,7 +14,7 @@ from rallebench.analysis.references import Beside, beside
 from rallebench.analysis.runs import MOST_PASSAGES, waterfall_of
 from rallebench.bench.store import RunFolder
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import form, views, views_compare, views_runs
+from rallebench.gui import form, views, views_fall, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.metrics import METRICS
@@ -242,7 +242,7 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
         fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES)
         rows = views_runs.question_rows(folder, which, fall)
         report = views_runs.whole_report(folder, beside_lines(workbench, folder))
-        return [report, views_compare.lost(folder.name, fall, CLICK_A_STAGE), rows, counted(rows)]
+        return [report, views_fall.lost(folder.name, fall, CLICK_A_STAGE), rows, counted(rows)]
     except RalleError:  # the progress line says what is wrong with the run
         return ["", "", [], ""]
 

@@ -16,7 +16,7 @@ from rallebench.bench.store import RunFolder
 from rallebench.benchmark import lines_of
 from rallebench.catalog import chain_from_json
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import views, views_compare, views_runs, views_suites
+from rallebench.gui import views, views_fall, views_runs, views_suites
 from rallebench.gui.form import KINDS
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
@@ -236,7 +236,7 @@ def lost(workspace: Workspace, run: RunFolder) -> str:
     if not run.report():
         return ""
     fall = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
-    return views_compare.lost(run.name, fall, "Open the run in Benchmark to list the questions of a stage.")
+    return views_fall.lost(run.name, fall, "Open the run in Benchmark to list the questions of a stage.")
 
 
 def chain(spec: Mapping[str, Any]) -> str:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.making._prompts import filled
 from rallebench.making._replies import declined, fields_of, read_boolean, read_questions, said, text_field
 from rallebench.metrics.text import find_answers
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Generate, Message, Outcome, Reply, Request
 
 Verdict = dict[str, Any]

@@ -9,10 +9,10 @@ from typing import Any
 
 from rallebench.errors import BackendError, UsageError
 from rallebench.llms._structured import json_of
-from rallebench.making._prompts import filled
 from rallebench.making._replies import said
 from rallebench.making._templates.tables import Table
 from rallebench.making._templates.template import Template, check, template_of
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Generate, Message, Outcome
 
 SHOWN_ROWS, SHOWN_CHARACTERS = 3, 160

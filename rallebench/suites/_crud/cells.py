@@ -13,6 +13,7 @@ from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
 from rallebench.metrics.rouge import rouge_lcs_score
 from rallebench.metrics.similarity import similarity
 from rallebench.metrics.words import jieba_words
+from rallebench.prompt_files import filled, prompt_text
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._crud import files
 from rallebench.suites._crud.definitions import named
@@ -21,7 +22,6 @@ from rallebench.suites._crud.questing import Judged, Judging, judge, judging_of
 from rallebench.suites._crud.records import Record, RecordSet
 from rallebench.suites._crud.retrieval import joined, reciprocal_rank, separator_of
 from rallebench.suites._crud.tasks import Task
-from rallebench.suites._prompts import filled, prompt_text
 from rallebench.types import (
     Episode,
     Evidence,
@@ -118,7 +118,7 @@ def plan_cell(asked: Asked, task: Task, records: RecordSet) -> Plan:
     behind_api = asked.workspace.llm(asked.llm).backend == "openai_compatible"
     top_k = s["top_k"] or (0 if behind_api else 5)
     decoding = Decoding(s["temperature"], s["top_p"], top_k, s["max_tokens"], asked.seed)
-    prompt = prompt_text("crud", task.prompt, s["prompts"], (*task.fields, "documents"))
+    prompt = prompt_text("suites/crud", task.prompt, s["prompts"], (*task.fields, "documents"))
     chosen = records.records[: asked.limit]
     plan = Plan(
         asked, task, records, chosen, s["index"] if s["k"] else "", s["k"], separator, prompt, decoding, original,

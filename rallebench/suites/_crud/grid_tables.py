@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rallebench.analysis.paired import Paired
 from rallebench.bench.statistics import Mean
 from rallebench.errors import RalleError
 from rallebench.suites import Indexed, Plot, Table
@@ -79,9 +80,9 @@ def at_a_glance(compared_all: Compared, grid: Grid, tasks: Sequence[Task], metri
         for value in values:
             cells = [by_place.get((task.name, factor, value)) for task in tasks]
             if any(cells):
-                rows.append((f"{FACTORS[factor].heading} {value}", *(_gap(one.paired) if one else None for one in cells)))
+                rows.append((f"{FACTORS[factor].heading} {value}", *(_gap(one.paired, 1) if one else None for one in cells)))
     note = f"{HEADS[metric]}: points of 100 above the base, on the questions that both answered, with paired bootstrap intervals (95 %)."
-    return Table("All tasks at a glance: differences to the base", ("", *(task.name for task in tasks)), tuple(rows), note=note)
+    return Table("All tasks at a glance: differences to the base", ("", *(task.name for task in tasks)), tuple(rows), True, note)
 
 
 def differences(compared_all: Compared) -> Table:
@@ -100,9 +101,10 @@ def differences(compared_all: Compared) -> Table:
     return Table("Differences to the base, question by question", columns, tuple(rows), note=note)
 
 
-def _gap(paired: Any) -> Mean:
-    low, high = (100 * value if value is not None else None for value in (paired.low, paired.high))
-    return Mean(100 * paired.difference, low, high, paired.n)
+def _gap(paired: Paired, unit: float = 100) -> Mean:
+    """A difference as a mean: it has an interval and a number of questions."""
+    value, low, high = (None if one is None else unit * one for one in (paired.difference, paired.low, paired.high))
+    return Mean(value, low, high, paired.n)
 
 
 # in words

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.bench.statistics import Mean
+from rallebench.prompt_files import filled, prompt_text
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._crud import gold
 from rallebench.suites._crud.definitions import named
@@ -15,7 +16,6 @@ from rallebench.suites._crud.gold import Entry, GoldQuestions
 from rallebench.suites._crud.quest import Quest, answers_in, numbered, quest_scores, questions_in
 from rallebench.suites._crud.records import Record
 from rallebench.suites._crud.tasks import Task
-from rallebench.suites._prompts import filled, prompt_text
 from rallebench.types import Episode, Example, Flow, Generate, Gold, Message, Outcome, Question, digest
 from rallebench.workspace import Workspace
 
@@ -65,8 +65,8 @@ def judging_of(asked: Asked, task: Task) -> Judging | None:
     if not s["quest"]:
         return None
     asked.workspace.llm(s["quest"])
-    ask = prompt_text("crud", "quest-questions.txt", s["prompts"], ("text",))
-    answer = prompt_text("crud", "quest-answers.txt", s["prompts"], ("text", "questions"))
+    ask = prompt_text("suites/crud", "quest-questions.txt", s["prompts"], ("text",))
+    answer = prompt_text("suites/crud", "quest-answers.txt", s["prompts"], ("text", "questions"))
     published = gold.read_published(s["gold"], task)
     known = {**published, **gold.read_cache(gold.cache_file(asked.workspace, task))}
     return Judging(

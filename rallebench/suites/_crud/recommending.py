@@ -11,7 +11,6 @@ from rallebench.suites import Table
 from rallebench.suites._crud.grid import FACTORS, Factor, Grid
 from rallebench.suites._crud.grid_cells import Outcomes
 from rallebench.suites._crud.tasks import TASKS
-from rallebench.suites.shown import figure
 
 LEVEL = 0.05
 """Below this corrected p a difference counts as shown."""
@@ -122,7 +121,7 @@ def _gap(one: Versus) -> str:
     """The difference to the base with its interval, in points of 100."""
     paired = one.paired
     assert paired.difference is not None and paired.low is not None and paired.high is not None
-    return f"{100 * paired.difference:+.2f} [{figure(100 * paired.low)}, {figure(100 * paired.high)}]"
+    return f"{100 * paired.difference:+.2f} [{100 * paired.low:.2f}, {100 * paired.high:.2f}]"
 
 
 def table_of(found: Outcomes, grid: Grid, metric: str, heading: str) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rallebench.suites._rgb.prompts import filled
+from rallebench.prompt_files import filled
 from rallebench.types import Flow, Generate, Message, Outcome, Question
 
 YES, NO, UNREAD = "yes", "no", "unparsed"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from rallebench.errors import BadFileError
+from rallebench.prompt_files import filled, prompt_text
 from rallebench.suites._rgb.records import Language
 from rallebench.types import Evidence, Flow, Generate, Message, Outcome, Question
-from rallebench.workspace import prompts_folder
 
 FOLDER = "suites/rgb"
 JOIN = "\n"
@@ -48,22 +44,8 @@ class Decoding:
 
 
 def text_of(name: str, folder: str = "", fields: tuple[str, ...] = ()) -> str:
-    """A prompt file of ``folder``, or the shipped one where it has none. Raises BadFileError.
-
-    ``fields``: what must stand in it in braces.
-    """
-    own = Path(folder).expanduser() / name
-    path = own if folder and own.is_file() else prompts_folder() / FOLDER / name
-    if folder and not Path(folder).expanduser().is_dir():
-        raise BadFileError(f"{folder} is no folder of prompts; it may hold {name} and its kin.")
-    try:
-        text = path.read_text(encoding="utf-8").removesuffix("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFileError(f"The prompt {path} cannot be read ({error}).") from None
-    for field in fields:
-        if f"{{{field}}}" not in text:
-            raise BadFileError(f"The prompt {path} lacks {{{field}}}.")
-    return text
+    """RGB's prompt file ``name``, see ``prompt_text``. Raises BadFileError."""
+    return prompt_text(FOLDER, name, folder, fields)
 
 
 def read_prompt(language: Language, folder: str = "", merged: bool = False) -> Prompt:
@@ -71,15 +53,6 @@ def read_prompt(language: Language, folder: str = "", merged: bool = False) -> P
     return Prompt(
         text_of(f"system-{language}.txt", folder), text_of(f"user-{language}.txt", folder, ("DOCS", "QUERY")), merged
     )
-
-
-def filled(template: str, values: Mapping[str, str]) -> str:
-    """``{NAME}`` replaced by its value; what a value holds in braces is not looked at.
-
-    >>> filled("{DOCS} {QUERY} {other}", {"DOCS": "{QUERY}", "QUERY": "who"})
-    '{QUERY} who {other}'
-    """
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
 
 
 def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:

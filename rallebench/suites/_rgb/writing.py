@@ -17,9 +17,10 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.errors import BackendError, UsageError
 from rallebench.llms._structured import in_form, json_of
 from rallebench.metrics.text import find_answers
+from rallebench.prompt_files import filled
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._rgb import testbed
-from rallebench.suites._rgb.prompts import filled, text_of
+from rallebench.suites._rgb.prompts import text_of
 from rallebench.types import Episode, Example, Flow, Generate, Gold, Message, Outcome, Passage, Question
 
 WORKFLOW = "rgb-questions"
