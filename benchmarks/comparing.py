@@ -24,7 +24,7 @@ from rallebench.bench.score import score_run
 from rallebench.bench.store import RunFolder
 from rallebench.catalog import chain_to_json
 from rallebench.gui.report_page import run_page
-from rallebench.gui.views_runs import question_rows
+from rallebench.gui.views_questions import question_rows
 from rallebench.types import Episode, Generate, Hit, Message, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.workspace import Workspace
 

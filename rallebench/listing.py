@@ -13,6 +13,7 @@ from rallebench.encoders.references import encoders
 from rallebench.environments import ENVIRONMENTS
 from rallebench.errors import NotFoundError
 from rallebench.indexing import kinds
+from rallebench.judges import JUDGES
 from rallebench.llms import LLMS
 from rallebench.llms.presets import presets
 from rallebench.metrics import METRICS
@@ -71,6 +72,7 @@ KINDS: dict[str, Callable[[Workspace], Rows]] = {
     "chains": _chains,
     "workflows": lambda workspace: [*_rows({"chain": "A saved chain: its actions in order."}), *_registry(WORKFLOWS)],
     "environments": lambda workspace: _registry(ENVIRONMENTS),
+    "judges": lambda workspace: _registry(JUDGES),
     "tasks": lambda workspace: _rows(described(workspace.dataset_paths())),
     "scholars": lambda workspace: _rows({name: str(path) for name, path in scholar_tables(workspace).items()}),
 }

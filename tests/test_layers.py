@@ -28,6 +28,7 @@ LAYERS = [
     {"turns", "agents"},
     {"benchmark", "loads"},
     {"tradeoff", "data_verbs", "model_verbs", "analysis", "prepared", "footprint"},
+    {"ask_verbs", "run_verbs"},
     {"workbench"},
     {"serving", "standalone", "sweeps", "suites", "modelling", "live"},
     {"making"},

@@ -13,9 +13,10 @@ from small_workspace import make_workspace
 from rallebench.corpora.chunking import Chunking
 from rallebench.embeddings import _shards
 from rallebench.encoders.hashing import Hashing
-from rallebench.errors import UsageError
+from rallebench.errors import NotFoundError, UsageError
 from rallebench.indexing import build_index
 from rallebench.prepared import Costs, Described, Prepared, described, planned, prepare
+from rallebench.prepared.stored import delete_stored, stored
 from rallebench.workspace import Workspace
 
 
@@ -132,6 +133,17 @@ def test_an_encoding_that_was_interrupted_goes_on_and_serves_others(
     assert twice <= 2, "at most the shard that was being encoded"
 
 
+def test_a_text_that_comes_again_far_behind_is_not_encoded_again(
+    workspace: Workspace, encoder: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("rallebench.embeddings._shards", "rallebench.embeddings.by_text"):
+        monkeypatch.setattr(f"{module}.SHARD", 2)
+    rows = [f"{n}\tThe {('first', 'second', 'third', 'first', 'second', 'first')[n]} text.\t\n" for n in range(6)]
+    (workspace.path / "corpus.tsv").write_text("id\ttext\ttitle\n" + "".join(rows), encoding="utf-8")
+    found = prepared(workspace, of(workspace, None), encoder)
+    assert len(encoder.texts) == len(set(encoder.texts)) == found.encoded == 3 and found.manifest.passages == 6
+
+
 def test_damaged_vectors_are_encoded_again_and_never_read(workspace: Workspace, encoder: Counting) -> None:
     prepared(workspace, of(workspace, 7), encoder)
     (vectors,) = workspace.vectors.glob("*/vectors.npy")
@@ -156,3 +168,36 @@ def test_what_cannot_be_an_index_is_refused_before_anything_is_read(
     with pytest.raises(UsageError, match=sentence):
         described(workspace, full.pop("corpus"), full.pop("kind"), **full)
     assert not (workspace.path / "cache").exists()
+
+
+# what is kept
+
+
+def test_what_is_kept_is_listed_with_its_size_and_can_be_deleted(workspace: Workspace, encoder: Counting) -> None:
+    assert stored(workspace) == []
+    made = prepared(workspace, of(workspace, 5), encoder)
+    texts, passages = sorted(stored(workspace), key=lambda one: one.kind, reverse=True)
+    assert (passages.kind, passages.corpus, passages.chunking, passages.passages) == ("passages", "corpus.tsv", Chunking(5), made.manifest.passages)
+    assert (texts.kind, texts.corpus, texts.passages) == ("texts", "corpus.tsv", made.manifest.passages)
+    assert passages.bytes > 0 and texts.bytes > 0
+    for one in (passages, texts):
+        assert f"Deleted {one.key}" in delete_stored(workspace, one.key)
+    assert stored(workspace) == [] and prepared(workspace, of(workspace, 5), encoder).name == made.name
+
+
+def test_nothing_kept_is_deleted_while_an_index_is_prepared(workspace: Workspace, encoder: Counting) -> None:
+    prepared(workspace, of(workspace, 5), encoder)
+    (first, *_) = stored(workspace)
+    going = prepare(workspace, of(workspace, 7), lambda _: encoder)
+    next(going)
+    with pytest.raises(UsageError, match="in use: an index is being prepared"):
+        delete_stored(workspace, first.key)
+    going.close()
+    assert "Deleted" in delete_stored(workspace, first.key)
+    assert not list((workspace.path / "cache").glob(".prepared.*.use")), "no marks are left"
+
+
+@pytest.mark.parametrize("key", ["", "passages/none", "../llms.json", "vectors"])
+def test_only_what_is_kept_there_can_be_deleted(workspace: Workspace, key: str) -> None:
+    with pytest.raises(NotFoundError, match="There is nothing"):
+        delete_stored(workspace, key)

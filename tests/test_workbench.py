@@ -32,8 +32,9 @@ from rallebench.indexing import Building
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.registry import Entry
+from rallebench.run_verbs import Job
 from rallebench.types import Action, Chain, Episode, Message, Question
-from rallebench.workbench import Job, Workbench
+from rallebench.workbench import Workbench
 
 TITAN = Question("q1", "Which moon of Saturn has a thick atmosphere?")
 READ_CHAIN: Chain = chain_from_json(chain_file("read", retrieve(), generate()))

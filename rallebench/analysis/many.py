@@ -22,6 +22,7 @@ from rallebench.bench.statistics import Mean, means
 from rallebench.bench.store import SCORES, RunFolder
 from rallebench.errors import BadFileError, UsageError
 from rallebench.files import read_own_jsonl
+from rallebench.memory import uncollected
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
 from rallebench.types import Example
@@ -97,6 +98,7 @@ class Many:
         return found
 
 
+@uncollected()
 def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> Many:
     """All metrics of 2 to MOST_RUNS runs; ``chosen``: the metric of the differences ('' = see ``headline``).
 

@@ -18,6 +18,7 @@ from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
 from rallebench.corpora.store import PassageStore
 from rallebench.errors import RalleError, UsageError
+from rallebench.memory import uncollected
 from rallebench.types import Example, Retrieve
 from rallebench.workspace import Workspace
 
@@ -82,6 +83,7 @@ def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Sh
     return found, common
 
 
+@uncollected()
 def waterfall_of(
     run: RunFolder, workspace: Workspace, *, at_most: int | None = None, examples: Sequence[Example] | None = None
 ) -> Waterfall:

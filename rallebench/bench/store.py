@@ -9,7 +9,6 @@ follows it · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import re
 import time
@@ -20,6 +19,7 @@ from typing import Any
 from rallebench.bench.record import episode_from_json, episode_to_json
 from rallebench.errors import BadFileError, MismatchError, UsageError
 from rallebench.files import Appender, disk_error, read_json, read_own_jsonl, write_json
+from rallebench.memory import uncollected
 from rallebench.types import Episode
 
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
@@ -139,7 +139,7 @@ class RunFolder:
 
     def episodes(self) -> dict[str, Episode]:
         """Question id → its last episode. Raises BadFileError for one that cannot be read."""
-        with _uncollected():
+        with uncollected():
             return {qid: self._episode(qid, line) for qid, line in self.lines().items()}
 
     def earlier(self) -> list[Episode]:
@@ -238,18 +238,6 @@ class RunFolder:
         """Take a request to stop back."""
         with contextlib.suppress(OSError):
             (self.path / STOP).unlink()
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the cycle collector: it would look at every one of a million new objects several times."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _alive(pid: Any) -> bool:

@@ -74,6 +74,7 @@ class _Source:
         import numpy as np
 
         header, self._shards = read_progress(folder)
+        self.folder = folder
         self.dtype, self._total = str(header["dtype"]), int(header["passages"])
         # A plain view: numpy's memmap class makes every single number ten times as dear.
         self._table: Table = np.asarray(np.load(table, mmap_mode="r"))
@@ -82,6 +83,7 @@ class _Source:
         if self._table.shape != (3, self._total) or self._vectors.shape != (self._total, int(header["dim"])):
             raise ValueError(f"{folder} and {table} do not belong together")
         self._sound: dict[int, bool] = {}
+        self.whole = len(self._shards) * SHARD >= self._total
 
     def rows(self, keys: Table) -> NDArray[np.int64]:
         """(n,) the row of each text; -1 where there is none, or its shard is not finished."""
@@ -107,10 +109,19 @@ class _Source:
         return self._vectors[row] if self._sound[first] else None
 
 
-def sources(cache: Path, texts: Path, fits: Callable[[Mapping[str, object]], bool]) -> Iterator[_Source]:
-    """What is encoded already of the corpora that have a table, where the encoding's header ``fits``."""
+def sources(
+    cache: Path, texts: Path, fits: Callable[[Mapping[str, object]], bool], before: Iterable[_Source] = ()
+) -> Iterator[_Source]:
+    """What is encoded already of the corpora that have a table, where the encoding's header ``fits``.
+
+    ``before``: what an earlier call gave; of these, the whole ones are not opened anew.
+    """
+    whole = {source.folder: source for source in before if source.whole}
     for kept in kept_vectors(cache):
         folder, table = Path(cache) / kept.key, table_path(texts, kept.corpus_sha256)
+        if folder in whole:
+            yield whole[folder]
+            continue
         header, _ = read_progress(folder)
         if table.exists() and header and fits(header):
             try:
@@ -155,15 +166,14 @@ class Remembering:
         import numpy as np
 
         anew = self._bulk(dtype)
-        there = list(
-            sources(
-                self._cache,
-                self._texts,
-                lambda header: (header.get("fingerprint"), header.get("dtype")) == (self.fingerprint, dtype),
-            )
-        )
+        there: list[_Source] = []
+
+        def fits(header: Mapping[str, object]) -> bool:
+            return (header.get("fingerprint"), header.get("dtype")) == (self.fingerprint, dtype)
 
         def encode(texts: Sequence[str]) -> Batches:
+            # Looked for anew each time: shards of this very corpus have been finished since.
+            there[:] = sources(self._cache, self._texts, fits, tuple(there))
             known = _read(there, hashes(texts))
             if known:
                 yield np.array(list(known), dtype=np.int64), np.stack(list(known.values()))

@@ -26,7 +26,7 @@ LOST = (
 )
 LABELS: Mapping[str, str] = {
     "thought": "Thought", "action": "Action", "observation": "Observation", "plan": "Plan", "program": "Program",
-    "output": "It printed", "reply": "Reply", "search": "Asked", "note": "",
+    "output": "It printed", "reply": "Reply", "search": "Asked", "note": "", "ended": "How it ended",
 }  # fmt: skip
 GOOD, BAD = frozenset({"answered"}), frozenset({"model_error", "tool_error"})
 PROMPT_CHARACTERS = 6_000
@@ -76,7 +76,8 @@ def head(watched: Watched, prices: Prices) -> str:
     grid = "".join(f"<div><span>{name}</span><b>{escape(value)}</b></div>" for name, value in facts)
     memory = f"{cached} of {len(watched.steps)} steps came from memory; their cost is that of the first time." if cached else ""
     changed = "An action was edited by you, so this is not the agent's own doing." if was_edited(watched.steps) else ""
-    remarks = "".join(f'<div class="rb-label">{text}</div>' for text in (memory, changed) if text)
+    origin = f"Read from the run {escape(watched.run)}." if watched.run else ""
+    remarks = "".join(f'<div class="rb-label">{text}</div>' for text in (origin, memory, changed) if text)
     grid = f'<div class="rb-facts">{grid}</div>' if watched.steps or watched.state != "failed" else ""
     return f"{question}{state_line(watched)}{grid}{remarks}"
 
@@ -103,8 +104,8 @@ def state_line(watched: Watched) -> str:
 
 
 def verdict(episode: Episode, example: Example) -> str:
-    """Whether the answer is a gold one, as badges; '' for a question without gold answers."""
-    if not example.gold.answers or episode.error:
+    """Whether the answer is a gold one, as badges; '' for a question without gold answers, or without an answer."""
+    if not example.gold.answers or not episode.answer:
         return ""
     em, f1 = (score.value or 0.0 for score in score_episode(episode, example, ("em", "f1")))
     right = badge("is a gold answer", "good") if em else badge("is no gold answer", "bad")

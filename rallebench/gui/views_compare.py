@@ -172,6 +172,11 @@ def _cut(found: Sequence[tuple[str, bool]]) -> str:
     return "".join(f"<mark>{escape(text)}</mark>" if is_new else escape(text) for text, is_new in found)
 
 
+def flipped_columns(first: str, other: str) -> list[str]:
+    """FLIPPED_COLUMNS with the names of the runs."""
+    return [*FLIPPED_COLUMNS[:3], first, other, FLIPPED_COLUMNS[5]]
+
+
 def flipped_below(rows: Sequence[Sequence[Any]], found: Paired, label: str) -> str:
     """What stands below the questions that flipped: how many of those that both runs have scored, and the table as a file."""
     flipped = found.wins + found.losses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from rallebench.corpora.chunking import Chunking, spans
 from rallebench.corpora.imported import Corpus, Importing
 from rallebench.data_verbs import Preview, Search, Verified
 from rallebench.datasets.importing import QuestionSet
-from rallebench.embeddings import Building, Kept
+from rallebench.embeddings import Building
 from rallebench.errors import StoppedError
 from rallebench.estimate import Estimate
 from rallebench.gui.views import badge, duration, empty, error, note, progress_bar, rank_badge, ranked
@@ -29,7 +28,7 @@ SHOWN_ENDS = 5
 NO_CORPUS = (
     "No corpus is imported yet. Import one above; it is then listed here, previews at once and can be built into many indexes."
 )
-NO_VECTORS = "No vectors are kept yet: a build of any kind but BM25 keeps them here, and others over the same passages share them."
+
 
 
 def table(heads: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> str:
@@ -257,71 +256,6 @@ def checking(name: str, news: Any) -> str:
     if not isinstance(news, Building):
         return note(f"Checking {name} …")
     return progress_bar(news.done, news.total) + note(f"Checking {name}: {news.stage} …")
-
-
-# indexes
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRow:
-    """A line of the table of indexes: a manifest, or something that is not built, combined or damaged."""
-
-    name: str
-    manifest: Manifest | None = None
-    about: str = ""
-    state: str = ""
-    problem: str = ""
-
-
-_STATES = {"loaded": "good", "being built": "page"}
-
-
-def indexes(rows: Sequence[IndexRow], checks: Mapping[str, Any]) -> str:
-    """All indexes and combinations; ``checks``: how checks of them ended."""
-    heads = [("Name", False), ("Kind", False), ("Encoder", False), ("Corpus", False), ("Passages", True)]
-    heads += [("Disk", True), ("Built in", True), ("State", False)]
-    return table(heads, [_index(row, checks.get(row.name)) for row in rows])
-
-
-def _index(row: IndexRow, check: Any) -> list[str]:
-    name = f"<b>{escape(row.name)}</b>"
-    if row.problem:
-        return [name, "", "", f'<span class="definition">{escape(row.problem)}</span>', "", "", "", badge("damaged", "bad")]
-    state = badge(row.state, _STATES.get(row.state, "")) if row.state else ""
-    if isinstance(check, Verified):
-        state += badge("checked", "good")
-    elif isinstance(check, Exception) and not isinstance(check, StoppedError):
-        state += badge("damaged", "bad")
-    m = row.manifest
-    if m is None:
-        return [name, f'<span class="definition">{escape(row.about)}</span>', "", "", "", "", "", state]
-    encoder = f"{escape(m.encoder_name)} <span class='definition'>{m.dim}</span>" if m.dim else ""
-    kind = escape(m.kind) + _shown_parameters(m.parameters)
-    return [name, kind, encoder, escape(m.corpus), f"{m.passages:,}", size(m.bytes), _seconds(m.seconds), state]
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
-
-
-def _shown_parameters(parameters: Mapping[str, Any]) -> str:
-    shown = ", ".join(f"{key} {value}" for key, value in parameters.items() if key in ("m", "ef_construction", "nlist", "k1", "b"))
-    return f' <span class="definition">{escape(shown)}</span>' if shown else ""
-
-
-def vectors(found: Sequence[Kept]) -> str:
-    """The cached vectors."""
-    if not found:
-        return empty(NO_VECTORS)
-    rows = [
-        [
-            f"<code>{escape(k.key)}</code>", escape(k.encoder), f"{k.passages:,}", str(k.dim), escape(k.dtype),
-            size(k.bytes), badge("complete", "good") if k.complete else badge(f"{k.done:,} encoded", "page"),
-        ]
-        for k in found
-    ]  # fmt: skip
-    heads = [("Key", False), ("Encoder", False), ("Passages", True), ("Dimensions", True), ("Encoded in", False)]
-    return table([*heads, ("Disk", True), ("State", False)], rows)
 
 
 # search

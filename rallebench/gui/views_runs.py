@@ -8,16 +8,14 @@ from html import escape
 from typing import Any
 
 from rallebench.analysis.references import CEILING, COLUMNS, Beside
-from rallebench.analysis.waterfall import SHORT, Waterfall
 from rallebench.bench import cost_text
 from rallebench.bench.run_cost import recorded
-from rallebench.bench.score import cost_of, examples_of, score_episode
+from rallebench.bench.score import cost_of
 from rallebench.bench.statistics import Mean
 from rallebench.bench.store import RunFolder
 from rallebench.gui import views_cost
 from rallebench.gui.views import badge, duration, empty, error, note, progress_bar
 from rallebench.metrics import card
-from rallebench.types import Episode, Example
 
 RUN_COLUMNS = (
     "run",
@@ -35,34 +33,6 @@ RUN_COLUMNS = (
     "question set",
     "made",
 )
-QUESTION_COLUMNS = (
-    "#",
-    "question",
-    "answer",
-    "gold answer",
-    "EM",
-    "F1",
-    "R-prec",
-    "gold rank",
-    "s",
-    "tokens",
-    "from memory",
-    "error",
-)
-FILTERS = (
-    "all",
-    "wrong",
-    "right",
-    "gold page not retrieved",
-    "gold page retrieved, answer wrong",
-    "refused or empty",
-    "failed",
-)
-STAGE_FILTERS = {f"stage: {name}": stage for stage, name in SHORT.items()}
-"""Filter → the stage of the waterfall whose questions it lists; offered below FILTERS."""
-
-REFUSAL = "can not answer"
-
 _STATES = {
     "done": "good",
     "running": "page",
@@ -246,52 +216,4 @@ def _run_row(run: RunFolder) -> list[Any]:
         run.name, state["state"], f"{state['done']} / {state['total']}", state["errors"],
         shown("em"), shown("f1"), shown("KILT-em"), shown("Rprec"), shown("recall@5"),
         ("unknown" if report else "") if seconds is None else f"{seconds:.3f}", *views_cost.run_cells(report.get("cost")), run.spec()["spec"]["dataset"], made,
-    ]  # fmt: skip
-
-
-def question_rows(folder: RunFolder, chosen: str, fall: Waterfall | None = None) -> list[list[Any]]:
-    """One row per answered question that fits the filter; ``fall`` is needed for those of STAGE_FILTERS."""
-    episodes = folder.episodes()
-    fallen = set(fall.questions(STAGE_FILTERS[chosen])) if fall and chosen in STAGE_FILTERS else None
-    rows = []
-    for number_, example in enumerate(examples_of(folder), 1):
-        episode = episodes.get(example.question.qid)
-        if episode is None or (fallen is not None and episode.qid not in fallen):
-            continue
-        scores = {s.metric: s.value for s in score_episode(episode, example, ("em", "f1", "Rprec"))}
-        if fallen is not None or fits(chosen, episode, example, scores):
-            rows.append(_question_row(number_, example, episode, scores))
-    return rows
-
-
-def fits(chosen: str, episode: Episode, example: Example, scores: Mapping[str, float | None]) -> bool:
-    """Whether a question belongs to a filter of FILTERS."""
-    failed = bool(episode.error)
-    right = scores["em"] == 1.0
-    found = bool(example.gold.pages & {hit.passage.page_id for hit in episode.hits})
-    return {
-        "all": True,
-        "failed": failed,
-        "right": right,
-        "wrong": not failed and bool(example.gold.answers) and not right,
-        "gold page not retrieved": not failed and bool(example.gold.pages) and not found,
-        "gold page retrieved, answer wrong": not failed and found and not right,
-        "refused or empty": not failed and (not episode.answer.strip() or REFUSAL in episode.answer),
-    }[chosen]
-
-
-def _question_row(
-    position: int, example: Example, episode: Episode, scores: Mapping[str, float | None]
-) -> list[Any]:
-    pages = [hit.passage.page_id for hit in episode.hits]
-    rank = next((i for i, page in enumerate(pages, 1) if page in example.gold.pages), None)
-
-    def shown(name: str) -> str:
-        value = scores[name]
-        return "" if value is None else f"{value:.2f}"
-
-    return [
-        position, example.question.text, episode.answer, " / ".join(example.gold.answers[:3]),
-        shown("em"), shown("f1"), shown("Rprec"), rank or ("none" if example.gold.pages else ""),
-        *views_cost.question_cells(episode), f"{sum(s.cached for s in episode.steps)} of {len(episode.steps)}", episode.error,
     ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Language models as judges: flows over any model, whose every judgement can be read again.
 
 A judge sends one prompt and reads values from the reply. What was sent and what came back stand in the episode's
-steps; ``Judgement`` is what was read, and the episode's answer is that judgement as JSON. A reply that holds no value
+steps; ``Judgement`` is what was read, and the episode's answer is that judgement as JSON, or yes or no. A reply that holds no value
 is *unparsed*: counted, never scored.
 """
 
@@ -16,6 +16,8 @@ from rallebench.types import Episode, Flow, Outcome
 
 JUDGED, UNPARSED = "judged", "unparsed"
 """How a judge's episode stops."""
+VERDICT, YES, NO = "verdict", "yes", "no"
+"""The value of a judge that is asked for yes (1) or no (0), and its episode's answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Case:
 
 
 Judge = Callable[..., Flow]
-"""``judge(case, *, llm, prompt, **settings)``: asks ``llm`` and ends with ``ended(judgement)``."""
+"""``judge(case, *, llm, prompt, **settings)``: asks ``llm`` and ends with ``ended(judgement)`` or ``decided(verdict)``."""
 
 JUDGES: Registry[Judge] = Registry("judge", "rallebench.judges")
 """Traits: ``values``, what it gives → (lowest, highest); ``folder``, where below ``prompts/`` its prompts lie;
@@ -67,10 +69,17 @@ def ended(judgement: Judgement) -> Outcome:
     return Outcome(json.dumps(_bare(asdict(judgement)), ensure_ascii=False), UNPARSED if judgement.failure else JUDGED)
 
 
+def decided(verdict: bool | None) -> Outcome:
+    """The last word of a judge that says yes or no; None: it said neither."""
+    return Outcome("", UNPARSED) if verdict is None else Outcome(YES if verdict else NO)
+
+
 def judgement_of(episode: Episode) -> Judgement:
     """The judgement that an episode of a judge ended with; of one that failed, its error as ``failure``."""
     if episode.error or not episode.answer:
         return Judgement(failure=episode.error or "The judge gave no judgement.")
+    if episode.answer in (YES, NO):
+        return Judgement({VERDICT: float(episode.answer == YES)})
     return _judgement(json.loads(episode.answer))
 
 

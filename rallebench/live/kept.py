@@ -18,6 +18,8 @@ def keep(workbench: Workbench, watched: Watched | None) -> RunFolder:
 
     The run says of which question it is and whether an action was edited: it is never resumed as a benchmark.
     """
+    if watched is not None and watched.run:
+        raise UsageError(f"This episode is part of the run {watched.run!r} already; choose that run in Compare.")
     if watched is None or watched.agent is None:
         raise UsageError("There is no episode to keep; run one first.")
     if watched.going:

@@ -14,7 +14,7 @@ from rallebench.types import Generate, Reply, Request, Retrieve, Step, ToolCall,
 from rallebench.workflows.pal import program_of
 from rallebench.workflows.trees import MARK
 
-Kind = Literal["thought", "action", "observation", "plan", "program", "output", "reply", "search", "note"]
+Kind = Literal["thought", "action", "observation", "plan", "program", "output", "reply", "search", "note", "ended"]
 
 EDITED = "Edited by you."
 """Stands in the note of a reply that is no longer the model's own."""
@@ -52,7 +52,8 @@ def beginning(request: Request, text: str, workflow: str = "") -> list[Piece]:
 def _of(step: Step, workflow: str) -> list[Piece]:
     request, reply = step.request, step.reply
     if isinstance(request, Generate):
-        return _said(request, reply, workflow)
+        told = [Piece("note", reply.note, 0)] if reply.note and reply.note != EDITED else []
+        return [*_said(request, reply, workflow), *told]
     if isinstance(request, Retrieve):
         return [Piece("search", f"{request.retriever}: {request.query}", 0)]
     if isinstance(request, UseTool):
@@ -109,7 +110,7 @@ def _tool(request: UseTool, reply: Reply) -> list[Piece]:
     if reply.tool_calls:
         call = reply.tool_calls[0]
         return [*seen, Piece("action", f"{call.name}({call.arguments})", 0)]
-    return [*seen, Piece("output", reply.text, 0)]
+    return [*seen, Piece("output", reply.text, 0), *([Piece("ended", reply.note, 0)] if reply.note else [])]
 
 
 def _call(request: UseTool) -> str:

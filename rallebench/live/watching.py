@@ -47,7 +47,7 @@ class Wanted:
 class Watched:
     """Where an episode stands. ``request`` is being asked and ``writing`` has come of its answer. ``seconds``: by the clock.
 
-    ``version`` grows with every change. ``error``: one sentence. ``waits``: what is being got ready.
+    ``version`` grows with every change. ``error``: one sentence. ``run``: the run that it was read from.
     """
 
     name: str
@@ -62,6 +62,7 @@ class Watched:
     began: float = field(default_factory=time.time)
     seconds: float = 0.0
     version: int = 0
+    run: str = ""
 
     @property
     def mark(self) -> str:
@@ -89,8 +90,8 @@ def example_of(workbench: Workbench, dataset: str, chosen: str) -> tuple[str, Ex
 class Live:
     """One episode. Whoever watches reads ``now``; it is replaced, never changed."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.now = Watched(uuid.uuid4().hex[:12], wanted, steps=wanted.before)
+    def __init__(self, now: Watched) -> None:
+        self.now = now
         self._lock = threading.Lock()
         self._clock = time.monotonic()
 
@@ -156,14 +157,23 @@ class Lives:
 
     def start(self, workbench: Workbench, wanted: Wanted) -> Watched:
         """Begin an episode; it is found under its name."""
-        live = Live(wanted)
-        with self._lock:
-            self._lives[live.now.name] = live
-            ended = [name for name, one in self._lives.items() if not one.now.going]
-            for name in ended[: max(0, len(self._lives) - MOST)]:
-                del self._lives[name]
+        live = Live(Watched(uuid.uuid4().hex[:12], wanted, steps=wanted.before))
+        self._enter(live)
         live.start(workbench)
         return live.now
+
+    def add(self, watched: Watched) -> Watched:
+        """Remember an episode that has ended elsewhere."""
+        self._enter(Live(watched))
+        return watched
+
+    def _enter(self, live: Live) -> None:
+        with self._lock:
+            self._lives.pop(live.now.name, None)
+            self._lives[live.now.name] = live
+            ended = [name for name, one in self._lives.items() if not one.now.going and one is not live]
+            for name in ended[: max(0, len(self._lives) - MOST)]:
+                del self._lives[name]
 
     def get(self, name: str) -> Watched | None:
         """Where the episode ``name`` stands, None if it is not known here (any more)."""

@@ -28,6 +28,7 @@ from rallebench.encoders.references import check_encoder
 from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.indexing import build_index, check_index, check_settings, kinds
 from rallebench.prepared._cutting import Cut, cut, is_index, kept
+from rallebench.prepared._using import using
 from rallebench.types import digest
 from rallebench.workspace import STARTER, STARTER_INDEXES, Workspace
 
@@ -120,6 +121,13 @@ def prepare(
     Interrupted, it goes on where it was: what is cut and encoded is kept. Two that ask for the same index build it
     once; the second waits. Raises UsageError and BackendError as ``build_index`` does.
     """
+    with using(_cache(workspace)):
+        yield from _prepare(workspace, wanted, encoders)
+
+
+def _prepare(
+    workspace: Workspace, wanted: Described, encoders: Callable[[str], Encoder]
+) -> Generator[Building | Prepared, None, None]:
     from filelock import FileLock, Timeout
 
     passages = yield from passages_of(workspace, wanted)
@@ -166,6 +174,11 @@ def _built(
 def planned(workspace: Workspace, wanted: Sequence[Described]) -> Generator[Building, None, Costs]:
     """Yield progress, return what preparing all of these takes. Their corpora are cut for it, which is kept; no
     encoder is loaded. Raises as ``passages_of`` does."""
+    with using(_cache(workspace)):
+        return (yield from _planned(workspace, wanted))
+
+
+def _planned(workspace: Workspace, wanted: Sequence[Described]) -> Generator[Building, None, Costs]:
     import numpy as np
 
     there: list[str] = []

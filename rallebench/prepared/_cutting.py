@@ -50,7 +50,8 @@ def cut(
             with beside(place, key) as half:
                 storing = store_corpus(half, corpus, pages, chunking, form=form)
                 count, sha = yield from _stored(storing, started)
-                write_json(half / CUT, {"passages": count, "sha256": sha})
+                told = {"corpus": corpus.name, "chunking": chunking and chunking.as_json()}
+                write_json(half / CUT, {"passages": count, "sha256": sha, **told})
                 with contextlib.suppress(OSError):  # another process was faster; both are the same
                     os.rename(half, place / key)
         except OSError as error:

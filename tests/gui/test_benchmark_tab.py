@@ -14,10 +14,11 @@ from rallebench import benchmark
 from rallebench.analysis.runs import waterfall_of
 from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
-from rallebench.gui import form, views_runs
+from rallebench.gui import form, views_questions
 from rallebench.gui.tabs import benchmark as tab
+from rallebench.run_verbs import Job
 from rallebench.types import Action, Chain
-from rallebench.workbench import Job, Workbench
+from rallebench.workbench import Workbench
 
 CHAIN = Chain("said", (Action("identity", "{question}"),))
 
@@ -188,7 +189,7 @@ def test_a_click_on_a_stage_lists_its_questions(reading: Workbench) -> None:
     clicked = {stage: tab.on_stage(gr.EventData(None, {"stage": stage})) for stage, count in stages.items() if count}
     assert clicked and sum(stages.values()) == 3
     for stage, name in clicked.items():
-        assert f'data-stage="{stage}"' in falls and name in views_runs.STAGE_FILTERS
+        assert f'data-stage="{stage}"' in falls and name in views_questions.STAGE_FILTERS
         rows, said = tab.on_filter(reading, "found", name)
         assert len(rows) == stages[stage] and f"{len(rows)} question" in said
     assert tab.on_stage(gr.EventData(None, {"stage": "nonsense"})) == gr.skip()

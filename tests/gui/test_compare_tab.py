@@ -13,9 +13,11 @@ import pytest
 from small_workspace import make_workspace
 
 from rallebench import benchmark
+from rallebench.analysis.measures import Measure
 from rallebench.errors import UsageError
 from rallebench.gui import views_compare, views_fall, views_plots
-from rallebench.gui.tabs import compare
+from rallebench.gui.tabs import _compare_pair, compare
+from rallebench.metrics import card
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
 
@@ -60,7 +62,8 @@ def test_only_runs_with_a_report_are_offered_and_a_choice_that_is_gone_falls_awa
 
 
 def test_runs_stand_beside_each_other_with_intervals_and_can_be_saved(bench: Workbench) -> None:
-    said, results, compared, table, differences, falls, other, plot, lacking, over, *_ = shown(bench, "first", SECOND)
+    said, results, compared, table, differences, _, other, plot, below, over, *_ = shown(bench, "first", SECOND)
+    falls = compare.on_falls(bench, BOTH)
     assert said == "" and results["visible"] and compared == BOTH
     head, *rows = saved(table)
     assert head[:5] == ["metric", "n", "first", "first low", "first high"]
@@ -69,11 +72,13 @@ def test_runs_stand_beside_each_other_with_intervals_and_can_be_saved(bench: Wor
     assert "no difference shown" in differences and other["value"] == SECOND
     assert saved(falls)[1][0] == "first" and "n = 8" in falls
     assert len(plot.data) == 2 and {bubble.name for bubble in plot.data} == {"first", SECOND}
-    assert lacking == "" and not over["visible"], "one question set, and no kinds of question"
+    assert "Not in the plot" not in below and not over["visible"], "one question set, and no kinds of question"
+    assert saved(below)[0] == ["run", "seconds_per_question", "em", "memory_bytes"]
 
 
 def test_runs_over_different_questions_are_compared_on_what_they_share(bench: Workbench) -> None:
-    _, _, _, table, _, falls, *_ = shown(bench, "first", "short")
+    _, _, compared, table, *_ = shown(bench, "first", "short")
+    falls = compare.on_falls(bench, compared)
     assert "only the 5 that all share are compared" in table
     assert falls.count("n = 5") == 2, "the waterfalls count the same questions"
 
@@ -95,23 +100,23 @@ def test_a_refusal_stands_on_the_page_and_hides_old_results(
 
 
 def test_what_was_changed_and_the_questions_that_flipped_stand_below(bench: Workbench) -> None:
-    changed, flipped, csv_file, _, _ = compare.on_pair(bench, BOTH, SECOND)
+    changed, flipped, csv_file, _, _ = _compare_pair.on_pair(bench, BOTH, SECOND)
     assert "action 2: template" in changed and "<mark>" in changed and "titan" in changed
     assert [(row[0], row[2], row[5]) for row in flipped["value"]] == [("q1", "Titan", "worse")]
     assert "1 of the 8 questions" in csv_file and saved(csv_file)[1][:1] == ["q1"] and saved(changed)[0] == ["what", "first", SECOND]
 
 
 def test_a_question_shows_both_answers_step_by_step_and_opens_in_develop(bench: Workbench) -> None:
-    question, opens = compare.on_question(bench, BOTH, SECOND, "q1")
+    question, opens = _compare_pair.on_question(bench, BOTH, SECOND, "q1")
     assert "Which moon of Saturn has a thick atmosphere?" in question and "2. prompt" in question
     assert opens["interactive"]
-    opened = compare.on_open(bench, BOTH, SECOND, "q1")
+    opened = _compare_pair.on_open(bench, BOTH, SECOND, "q1")
     assert (opened["run"], opened["position"]) == (SECOND, 1)
 
 
 def test_a_question_that_is_gone_is_one_sentence(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="not in both runs any more; press Compare again"):
-        compare.on_question(bench, BOTH, SECOND, "q99")
+        _compare_pair.on_question(bench, BOTH, SECOND, "q99")
 
 
 def test_names_and_texts_are_shown_as_they_are_and_never_run() -> None:
@@ -126,5 +131,5 @@ def test_every_stage_of_the_waterfall_has_a_colour_and_a_short_name() -> None:
 
 
 def test_a_cost_that_no_run_has_leaves_a_sentence_in_place_of_the_plot() -> None:
-    plot = views_plots.deployment([("a", {"metrics": {}})], "em", "seconds_per_question")
+    plot = views_plots.deployment([("a", {"metrics": {}})], Measure("em", card("em")), "seconds_per_question")
     assert not plot.data and "No run has both" in json.dumps(plot.to_plotly_json()["layout"])

@@ -11,7 +11,7 @@ import pytest
 from rallebench import benchmark
 from rallebench.bench.run_cost import run_cost
 from rallebench.bench.store import RunFolder
-from rallebench.gui import views, views_chat, views_cost, views_runs
+from rallebench.gui import views, views_chat, views_cost, views_questions, views_runs
 from rallebench.gui.tabs import benchmark as tab
 from rallebench.gui.tabs import runs
 from rallebench.gui.views_chat import Turn
@@ -129,6 +129,6 @@ def test_a_run_of_an_earlier_version_is_shown_everywhere(old: tuple[Workbench, R
     assert "All questions 2 0 0" in words(runs.run_view(bench.workspace, folder))
     report, *_, questions, _ = tab.result(bench, "old", "all")
     assert "Cost in all" in report and len(questions) == 2
-    assert {len(question) for question in questions} == {len(views_runs.QUESTION_COLUMNS)} == {len(tab.WIDTHS)}
+    assert {len(question) for question in questions} == {len(views_questions.QUESTION_COLUMNS)} == {len(tab.WIDTHS)}
     list(bench.run(bench.resume_plan("old")))
     assert (folder.report() or {})["cost"]["total"]["questions"] == 2, "scoring it again adds the section"

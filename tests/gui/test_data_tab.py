@@ -17,7 +17,7 @@ from rallebench.benchmark import prepare
 from rallebench.corpora.chunking import Chunking
 from rallebench.errors import BackendError, StoppedError, UsageError
 from rallebench.estimate import Estimate
-from rallebench.gui import views_data, views_tradeoff
+from rallebench.gui import views_data, views_indexes, views_tradeoff
 from rallebench.gui.tabs import (
     _data_build,
     _data_chunks,
@@ -333,7 +333,7 @@ def test_a_loaded_index_is_not_deleted(bench: Workbench) -> None:
 
 def test_cached_vectors_are_listed_and_deleted_and_the_index_stays_whole(bench: Workbench) -> None:
     (kept,) = bench.data.vectors()
-    assert "hashing" in views_data.vectors([kept]) and "complete" in views_data.vectors([kept])
+    assert "hashing" in views_indexes.vectors([kept]) and "complete" in views_indexes.vectors([kept])
     assert "Deleted cached vectors" in _data_delete.on_delete(bench, "cached vectors", kept.key)[-1]
     assert bench.data.vectors() == []
     assert list(bench.verify_index("near"))[-1].files > 3
@@ -452,8 +452,8 @@ def test_a_measurement_is_followed_kept_and_opened(bench: Workbench) -> None:
     said, panel = _data_tradeoff.on_measure(bench, ["tiny"], "tiny-qa", 3, 5, "", "mine")
     assert said == "" and "mine" in panel
     wait_for(lambda: "Measured mine: 1 settings" in _data_tradeoff.measuring(bench), 60)
-    table, plot, command, up = _data_tradeoff.on_open(bench, "mine", "single_qps", "recall")
-    assert "5 questions of tiny-qa" in table and plot["visible"] and "--index tiny" in command
+    table, plot, saving, command, up = _data_tradeoff.on_open(bench, "mine", "single_qps", "recall")
+    assert "5 questions of tiny-qa" in table and plot["visible"] and saving["visible"] and "--index tiny" in command
     assert up == "Rprec", "BM25 has no recall against exact vectors"
     (update,) = data.changes(before, data.snapshot(bench), ["results"], {"results": None})
     assert update["value"] == "mine", "what was just measured is shown"

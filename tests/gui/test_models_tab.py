@@ -19,8 +19,9 @@ from rallebench.errors import UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import models
 from rallebench.loads import Loaded
+from rallebench.run_verbs import Job
 from rallebench.turns import Going
-from rallebench.workbench import Job, Workbench
+from rallebench.workbench import Workbench
 
 LLMS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},

@@ -290,6 +290,7 @@ def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_somebody_
 def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
     found = grid_of(asked(workspace, "retriever=bm25", "factors=embedding", "embeddings=minilm", "embedding=hashing"))
     assert found.order == (Config(32, 0, "", "bm25", 2, "quiet"),) and isinstance(found, Grid)
+    assert found.impossible == {("embedding", "minilm"): "the base searches words, and no encoder is asked (--set retriever=dense)."}
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from rallebench.judges.rgb import verdict_on_errors, verdict_on_rejection
 from rallebench.prompt_files import filled
 from rallebench.reader import REFUSAL
-from rallebench.suites._rgb import files, judging, scoring
+from rallebench.suites._rgb import files, scoring
 from rallebench.suites._rgb.documents import Documents
-from rallebench.suites._rgb.judging import Judge, verdict_on_errors, verdict_on_rejection
+from rallebench.suites._rgb.judged import Judge, judge_prompt, judging
 from rallebench.suites._rgb.notes import holds_the_true_one
-from rallebench.suites._rgb.prompts import Decoding, Prompt, answering, messages, read_prompt, text_of
+from rallebench.suites._rgb.prompts import Decoding, Prompt, answering, messages, read_prompt
 from rallebench.suites._rgb.records import Record, read_records, required_of
 from rallebench.types import Flow, Generate, Message, Outcome, Passage, Question, Reply
 
@@ -153,8 +154,9 @@ def test_errors_are_noticed_where_the_judge_says_has_identified_or_yes(said: str
 
 
 def test_the_judges_prompts_hold_their_demonstrations_and_read_as_they_say() -> None:
-    shown = {kind: text_of(f"judge-{kind}.txt") for kind in ("rejection", "errors")}
-    verdicts = {kind: [judging.READERS[kind](line) for line in text.split("\n") if line.startswith(("Yes,", "No,"))] for kind, text in shown.items()}
+    shown = {kind: judge_prompt(kind) for kind in ("rejection", "errors")}
+    readers = {"rejection": verdict_on_rejection, "errors": verdict_on_errors}
+    verdicts = {kind: [readers[kind](line) for line in text.split("\n") if line.startswith(("Yes,", "No,"))] for kind, text in shown.items()}
     assert verdicts == {"rejection": [True, False, True, False], "errors": [True, False, True, False, False]}
     questions = [line for line in shown["rejection"].split("\n") if line.startswith("Question: ")][:4]
     assert sum(line.isascii() for line in questions) == 2
@@ -163,14 +165,14 @@ def test_the_judges_prompts_hold_their_demonstrations_and_read_as_they_say() -> 
 
 def test_a_verdict_that_cannot_be_read_is_no_verdict() -> None:
     judge = Judge("rejection", "llm", "{question} {answer}")
-    request, outcome = played(judging.judging(Question("1", "who?"), judge, {"1": "Ada"}), "Hm.")
+    request, outcome = played(judging(Question("1", "who?"), judge, {"1": "Ada"}), "Hm.")
     assert request.messages[0].content == "who? Ada" and (outcome.answer, outcome.stop_reason) == ("", "unparsed")
-    assert played(judging.judging(Question("1", "who?"), judge, {"1": "Ada"}), "not addressed")[1].answer == "yes"
+    assert played(judging(Question("1", "who?"), judge, {"1": "Ada"}), "not addressed")[1].answer == "yes"
 
 
 def test_a_judge_of_errors_sees_the_answer_alone() -> None:
     judge = Judge("errors", "llm", "judge: {answer}")
-    request, outcome = played(judging.judging(Question("1", "who?"), judge, {"1": "Ada"}), "No.")
+    request, outcome = played(judging(Question("1", "who?"), judge, {"1": "Ada"}), "No.")
     assert request.messages[0].content == "judge: Ada" and outcome.answer == "no"
 
 

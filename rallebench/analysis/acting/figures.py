@@ -102,16 +102,15 @@ def bubbles(points: Sequence[Deployed], domain: str, across: str = "seconds") ->
         told = f"{point.size:g} B parameters" if point.size else "size not known"
         drawn.add_trace(
             go.Scatter(
-                x=[getattr(point, across)], y=[100 * (point.reward or 0)], name=label, text=[label], mode="markers+text", textposition="top center",
-                cliponaxis=False, marker={"size": size, "color": COLOURS[i % len(COLOURS)], "opacity": 0.75},
+                x=[getattr(point, across)], y=[100 * (point.reward or 0)], name=label, mode="markers", cliponaxis=False, marker={"size": size, "color": COLOURS[i % len(COLOURS)], "opacity": 0.75},
                 hovertemplate=f"<b>{label}</b><br>F1: %{{y:.1f}}<br>{across} a question: %{{x:.4g}}<br>{told}<extra></extra>",
             )
         )  # fmt: skip
     if not own:
         drawn.add_annotation(text=f"No system has both F1 and {across} here.", showarrow=False)
     return _laid_out(
-        drawn, title={"text": escape(domain_name(domain))}, showlegend=False, xaxis={**_AXIS, "title": f"{across} a question", "rangemode": "tozero"},
-        yaxis={**_AXIS, "title": "F1", "range": [0, 105]},
+        drawn, 470, title={"text": escape(domain_name(domain))}, showlegend=True, xaxis={**_AXIS, "title": f"{across} a question", "rangemode": "tozero"},
+        yaxis={**_AXIS, "title": "F1", "rangemode": "tozero"}, legend={"orientation": "h", "y": -0.22, "yanchor": "top", "itemsizing": "constant"},
     )  # fmt: skip
 
 

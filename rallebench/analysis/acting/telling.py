@@ -237,14 +237,14 @@ def deployment(cells: Sequence[Cell], asked: Asked) -> Analysed:
         {"system": p.system.label, "environment": p.domain, "reward": p.reward, "seconds": p.seconds, "tokens": p.tokens, "size": p.size, "n_timed": p.n}
         for p in found
     ]  # fmt: skip
-    rows = [[p.system.label, domain_name(p.domain), None if p.reward is None else 100 * p.reward, p.seconds, p.tokens, p.size] for p in found]
+    rows = [[p.system.label, domain_name(p.domain), p.reward, p.seconds, p.tokens, p.size] for p in found]
     note = f"Seconds that a question's requests took, over at most {made.TIMED} questions drawn at random; size in billions of parameters."
     if all(p.size is None for p in found):
-        note += " No model's name tells its size; give it with --size MODEL=7."
+        note += " No model's name tells its size, so all bubbles are alike: give sizes as MODEL=7."
     domains = dict.fromkeys(p.domain for p in found)
     known = [across for across in ("seconds", "tokens") if any(getattr(p, across) is not None for p in found)]
     figures = {f"{domain} {across}": drawn.bubbles(found, domain, across) for domain in domains for across in known}
-    table = _table("Deployment", ["system", "environment", "F1", "seconds", "tokens", "size"], rows, note)
+    table = _table("Deployment", ["system", "environment", "F1 (0 to 1)", "seconds", "tokens", "size"], rows, note)
     return Analysed("deployment", {"points": points}, (table,), figures, notes=notes_of(cells, asked.original))
 
 

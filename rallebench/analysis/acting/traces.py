@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from rallebench import sandbox
 from rallebench.types import Episode, Generate, Note, Step, UseTool
-from rallebench.workflows.trees import MARK
 
 LINES = frozenset({"react", "zero-shot", "zero-shot-think", "plan-then-act", "planner-react"})
 """Workflows whose scratchpad is a page of lines; the messages of the others are joined by blanks."""
@@ -81,10 +80,11 @@ def _messages(steps: Sequence[Step]) -> Iterator[str]:
         if isinstance(step.request, Generate):
             calls = (f"{call.name}({_argument(call.arguments)})" for call in step.reply.tool_calls)
             yield from filter(None, (step.reply.text.strip(), *calls))
-        elif (said := _observation(step)) is not None and not (isinstance(step.request, Note) and step.request.text.startswith(MARK)):
+        elif isinstance(step.request, UseTool) and step.request.tool == sandbox.TOOL:
+            printed = "" if step.reply.tool_calls else step.reply.text.strip()
+            yield from filter(None, (step.request.arguments.get("observation", ""), printed))
+        elif (said := _observation(step)) is not None:
             yield said
-        elif isinstance(step.request, UseTool) and step.request.tool == sandbox.TOOL and not step.reply.tool_calls:
-            yield step.reply.text.strip()
 
 
 def _argument(arguments: str) -> str:

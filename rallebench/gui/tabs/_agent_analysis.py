@@ -33,7 +33,7 @@ def draw_analysis(workbench: Workbench, tab: gr.Tab | None = None) -> None:
         )  # fmt: skip
         aspects = [(label, name) for name, label in views_agents.ASPECT_NAMES.items()]
         aspect = gr.Dropdown(aspects, value="performance", label="Aspect", info="R-Eval's analyses", elem_id="agent-analysis-aspect", scale=3)
-    with gr.Row(equal_height=True):
+    with gr.Row(equal_height=True, elem_classes="rb-tools"):
         compat = gr.Dropdown(
             [("real denominators, observations only", "corrected"), ("as R-Eval's code counts", "original")], value="corrected",
             label="Counted", info="classes of errors and scores", elem_id="agent-analysis-compat", scale=3,

@@ -11,6 +11,7 @@ import gradio as gr
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views
 from rallebench.gui.session import guard
+from rallebench.prepared.stored import delete_stored
 from rallebench.workbench import Workbench
 
 
@@ -22,6 +23,7 @@ def deleter(workbench: Workbench, what: str) -> Callable[[str], str]:
         "index": workbench.data.delete_index,
         "combination": workbench.data.delete_combination,
         "cached vectors": workbench.data.delete_vectors,
+        "kept passages or texts": partial(delete_stored, workbench.workspace),
     }
     return verbs[what]
 

@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import views, views_data
+from rallebench.gui import views, views_data, views_indexes
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_combine import draw_combine
 from rallebench.gui.tabs._data_delete import draw_delete
@@ -32,11 +32,15 @@ def draw_indexes(workbench: Workbench) -> dict[str, Any]:
     with gr.Accordion("Cached vectors", open=False, elem_id="data-vectors-panel"):
         vectors = gr.HTML(elem_id="data-vectors", elem_classes="rb-flush")
         key = draw_delete(workbench, "cached vectors", "data-vectors", "Delete cached vectors")
+    with gr.Accordion("Kept passages and texts", open=False, elem_id="data-stored-panel"):
+        stored = gr.HTML(elem_id="data-stored", elem_classes="rb-flush")
+        piece = draw_delete(workbench, "kept passages or texts", "data-stored", "Delete kept passages or texts")
     verify.click(partial(guard, on_verify, workbench), [chosen], [said, panel], show_progress="hidden")
     stop.click(partial(guard, on_stop, workbench), None, [said], show_progress="hidden")
     return {
         "index_table": table, "verified": chosen, "checks": panel, "indexes": index, "parts": parts,
         "combinations": combination, "vector_table": vectors, "vectors": key,
+        "stored_table": stored, "stored": piece,
     }  # fmt: skip
 
 
@@ -65,21 +69,21 @@ def checking(workbench: Workbench) -> str:
     return views_data.works(workbench.data.verifications, views_data.checking)
 
 
-def index_rows(workbench: Workbench) -> list[views_data.IndexRow]:
+def index_rows(workbench: Workbench) -> list[views_indexes.IndexRow]:
     """A line for each index, built or not or being built, and for each combination."""
     good, damaged = workbench.data.manifests()
     loaded = {line.name for line in workbench.status()}
     building = workbench.builds.going_on()
-    rows = [views_data.IndexRow(name, m, state="loaded" if name in loaded else "") for name, m in good.items()]
-    rows += [views_data.IndexRow(name, problem=problem) for name, problem in damaged.items()]
+    rows = [views_indexes.IndexRow(name, m, state="loaded" if name in loaded else "") for name, m in good.items()]
+    rows += [views_indexes.IndexRow(name, problem=problem) for name, problem in damaged.items()]
     missing = [name for name in STARTER_INDEXES if name not in good and name not in damaged]
     rows += [
-        views_data.IndexRow(name, about=f"{STARTER_INDEXES[name]} over the starter corpus", state="on first use")
+        views_indexes.IndexRow(name, about=f"{STARTER_INDEXES[name]} over the starter corpus", state="on first use")
         for name in missing
         if name not in building
     ]
-    rows += [views_data.IndexRow(name, about="not there yet", state="being built") for name in building if name not in good]
+    rows += [views_indexes.IndexRow(name, about="not there yet", state="being built") for name in building if name not in good]
     for name, entry in workbench.workspace.combinations().items():
         about = f"{entry.kind} of {', '.join(entry.of)}"
-        rows.append(views_data.IndexRow(name, about=about, state="loaded" if name in loaded else "combination"))
+        rows.append(views_indexes.IndexRow(name, about=about, state="loaded" if name in loaded else "combination"))
     return rows

@@ -9,6 +9,7 @@ import gradio as gr
 
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_tradeoff
+from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import guard
 from rallebench.tradeoff import Point, Tradeoff
 from rallebench.tradeoff.kept import kept, opened
@@ -69,9 +70,10 @@ def draw_results(workbench: Workbench) -> gr.Dropdown:
         up = gr.Dropdown(axes, value="recall", label="Up", elem_id="data-tradeoff-y", scale=3)
     table = gr.HTML(views.empty(NO_RESULT), elem_id="data-tradeoff-table", elem_classes="rb-flush")
     plot = gr.Plot(visible=False, show_label=False, elem_id="data-tradeoff-plot")
+    saving = save_buttons("data-tradeoff-plot", "trade-off", visible=False)
     command = gr.HTML(elem_id="data-tradeoff-command", elem_classes="rb-flush")
     chosen.change(
-        partial(guard, on_open, workbench), [chosen, across, up], [table, plot, command, up], show_progress="hidden"
+        partial(guard, on_open, workbench), [chosen, across, up], [table, plot, saving, command, up], show_progress="hidden"
     )
     gr.on(
         [across.input, up.input], partial(guard, on_axes, workbench), [chosen, across, up], [plot],
@@ -121,14 +123,15 @@ def results(workbench: Workbench) -> list[str]:
 def on_open(workbench: Workbench, name: str | None, across: str, up: str) -> list[Any]:
     """Show a result: its table, its plot, and how to have it again. Without recall the pages found go up."""
     if not name:
-        return [views.empty(NO_RESULT), gr.update(visible=False), "", gr.skip()]
+        return [views.empty(NO_RESULT), *[gr.update(visible=False)] * 2, "", gr.skip()]
     try:
         result = opened(workbench.workspace, name)
     except RalleError as error:
-        return [views.error(str(error)), gr.update(visible=False), "", gr.skip()]
+        return [views.error(str(error)), *[gr.update(visible=False)] * 2, "", gr.skip()]
     up = views_tradeoff.best_axis(result.points, up)
-    plot = gr.update(value=views_tradeoff.figure(result.points, across, up), visible=bool(drawable(result)))
-    return [views_tradeoff.whole(result), plot, views_tradeoff.command(result, str(workbench.workspace.path)), up]
+    there = bool(drawable(result))
+    plot = gr.update(value=views_tradeoff.figure(result.points, across, up), visible=there)
+    return [views_tradeoff.whole(result), plot, gr.update(visible=there), views_tradeoff.command(result, str(workbench.workspace.path)), up]
 
 
 def drawable(result: Tradeoff) -> list[Point]:

@@ -14,8 +14,10 @@ from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_answers, views_suite_plots, views_suites
+from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs._suites_form import SuiteForm, filled
+from rallebench.gui.views_csv import csv_link
 from rallebench.suites import SUITES, kept
 from rallebench.suites.beside import by_question, differences, pairs_of, values_of
 from rallebench.suites.kept import Kept
@@ -67,13 +69,16 @@ def draw_choice() -> tuple[gr.Dropdown, gr.Dropdown, gr.Button]:
     return chosen, other, fill
 
 
-def draw_plots() -> list[gr.Plot]:
-    """Two in a row, hidden until there is something to draw."""
-    with gr.Row(equal_height=True):
-        return [
-            gr.Plot(visible=False, show_label=False, min_width=520, elem_id=f"suites-plot-{number}")
-            for number in range(1, MOST_PLOTS + 1)
-        ]
+def draw_plots() -> list[Any]:
+    """The plots, two in a row, each with its buttons; then the columns they stand in, hidden until there is something to draw."""
+    plots, columns = [], []
+    with gr.Row():
+        for number in range(1, MOST_PLOTS + 1):
+            with gr.Column(visible=False, min_width=520) as column:
+                plots.append(gr.Plot(show_label=False, elem_id=f"suites-plot-{number}"))
+                save_buttons(f"suites-plot-{number}", f"suite-plot-{number}")
+            columns.append(column)
+    return [*plots, *columns]
 
 
 def draw_reader() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML, gr.Dataframe, gr.HTML]:
@@ -123,9 +128,11 @@ def on_open(workbench: Workbench, chosen: str | None, other: str | None) -> list
 
 
 def drawn(plots: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Updates of all plots."""
-    made = [gr.update(value=views_suite_plots.plot(one), visible=True) for one in plots[:MOST_PLOTS]]
-    return [*made, *[gr.update(value=None, visible=False)] * (MOST_PLOTS - len(made))]
+    """Updates of all plots and their columns."""
+    made = [gr.update(value=views_suite_plots.plot(one)) for one in plots[:MOST_PLOTS]]
+    lacking = MOST_PLOTS - len(made)
+    hidden = [gr.update(visible=True)] * len(made) + [gr.update(visible=False)] * lacking
+    return [*made, *[gr.update(value=None)] * lacking, *hidden]
 
 
 def parts_of(workbench: Workbench, found: Kept) -> list[tuple[str, str]]:
@@ -205,7 +212,8 @@ def listing(folder: RunFolder, which: str) -> list[Any]:
     found = views_answers.rows(examples, episodes, by_question(values_of(folder)), which)
     more = f", the first {views_answers.MOST_ROWS:,} that fit" if len(found) == views_answers.MOST_ROWS else ""
     text = f"{len(found)} of {len(examples)} questions{more}. {NO_ANSWER if found else 'None fits; choose others.'}"
-    return [f'<div class="rb-label">{text}</div>', gr.update(value=found, visible=bool(found))]
+    link = csv_link(f"{folder.name}.csv", [views_answers.COLUMNS, *found]) if found else ""
+    return [f'<div class="rb-label">{text}</div>{link}', gr.update(value=found, visible=bool(found))]
 
 
 def on_select(event: gr.SelectData) -> str:
@@ -228,7 +236,9 @@ def on_answer(workbench: Workbench, run: str | None, clicked: str) -> str:
 
 
 def told_of(workbench: Workbench, run: str) -> dict[str, str]:
-    """Metric → its definition, from the report of the suite that the run is of."""
+    """Metric → its definition, from the run's report, or of an earlier version's run from that of its suite."""
+    if own := (workbench.open_run(run).report() or {}).get("definitions"):
+        return dict(own)
     for name in kept.names(workbench.workspace):
         if run.startswith(f"{name} "):
             try:

@@ -18,6 +18,7 @@ from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs import _agent_form as form_of
 from rallebench.gui.tabs._agent_analysis import draw_analysis
 from rallebench.gui.tabs._agent_form import AgentForm
+from rallebench.gui.tabs._agent_read import draw_read, on_run_chosen, on_unfold, open_it
 from rallebench.gui.tabs.develop import QUESTION, choices, on_find
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.live.kept import keep
@@ -62,6 +63,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     panel = gr.HTML(views.empty(views_agent.NOTHING), elem_id="agent-episode", elem_classes="rb-flush", js_on_load=KEEPS_OPEN)
     edit = draw_edit()
     after = draw_after()
+    reading = draw_read()
     followed = gr.BrowserState("", storage_key="rallebench-agent", secret=REMEMBERS)
     seen, sent, timer = gr.State(""), gr.State({}), gr.Timer(0.4, active=False)
 
@@ -74,6 +76,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     screen = [seen, panel, edit["at"], edit["text"], edit["group"], timer, tools["episodes"]]
     request = [*chosen, who["llm"], asked["dataset"], asked["question"], *form.inputs]
     tools["run"].click(partial(guard, on_run, workbench, lives, form), [followed, tools["mark"], *request], [followed, *screen], show_progress="hidden")
+    gr.on([tools["run"].click, edit["go"].click], on_begin, None, [after["said"]], show_progress="hidden")
     tools["stop"].click(partial(guard, on_stop, workbench, lives), [followed, tools["mark"]], screen, show_progress="hidden")
     timer.tick(partial(guard, on_tick, workbench, lives), [followed, seen, tools["mark"]], screen, show_progress="hidden")
     filled = [*chosen, who["llm"], asked["dataset"], asked["question"], asked["gold"], *form.inputs]
@@ -85,6 +88,12 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         partial(guard, on_episode, workbench, lives, form), [tools["episodes"], tools["mark"]], [followed, *screen, *filled],
         show_progress="hidden",
     )
+    reading["box"].expand(partial(guard, on_unfold, workbench), [reading["run"]], [reading["run"]], show_progress="hidden")
+    reading["run"].change(partial(guard, on_run_chosen, workbench), [reading["run"]], [reading["question"]], show_progress="hidden")
+    reading["go"].click(
+        partial(guard, on_read, workbench, lives, form), [followed, reading["run"], reading["question"], tools["mark"]],
+        [followed, *screen, *filled], show_progress_on=[panel],
+    )  # fmt: skip
     edit["at"].change(partial(guard, on_action, lives), [followed, edit["at"]], [edit["text"]], show_progress="hidden")
     edit["go"].click(
         partial(guard, on_continue, workbench, lives), [followed, tools["mark"], edit["at"], edit["text"]], [followed, *screen],
@@ -314,6 +323,14 @@ def on_episode(workbench: Workbench, lives: Lives, form: AgentForm, name: str, m
     return [watched.name, *screen_of(workbench, lives, watched, mark), *filled_with(workbench, form, watched)]
 
 
+def on_read(
+    workbench: Workbench, lives: Lives, form: AgentForm, followed: str, run: str | None, qid: str | None, mark: bool
+) -> list[Any]:
+    """Show an episode of a run, as if it had just ended here."""
+    refuse_second(lives, followed)
+    return on_episode(workbench, lives, form, open_it(workbench, lives, run, qid), mark)
+
+
 def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> Any:
     """The same episode with or without marks."""
     watched = lives.get(followed or "")
@@ -348,6 +365,11 @@ def on_continue(workbench: Workbench, lives: Lives, followed: str, mark: bool, a
 
 
 # what comes next
+
+
+def on_begin() -> str:
+    """What was said of an earlier episode is over."""
+    return ""
 
 
 def on_send(workbench: Workbench, lives: Lives, followed: str, sent: dict[str, Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from rallebench.analysis.references import Beside, beside
 from rallebench.analysis.runs import MOST_PASSAGES, waterfall_of
 from rallebench.bench.store import RunFolder
 from rallebench.errors import RalleError, UsageError
-from rallebench.gui import form, views, views_fall, views_runs
+from rallebench.gui import form, views, views_fall, views_questions, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.metrics import METRICS
@@ -128,12 +128,12 @@ def draw_results() -> tuple[Any, list[Any]]:
     falls = gr.HTML(elem_id="benchmark-waterfall", elem_classes="rb-flush", js_on_load=CLICKED_STAGE)
     with gr.Row(equal_height=True):
         which = gr.Dropdown(
-            [*views_runs.FILTERS, *views_runs.STAGE_FILTERS], value="all", label="Questions", elem_id="benchmark-filter",
+            [*views_questions.FILTERS, *views_questions.STAGE_FILTERS], value="all", label="Questions", elem_id="benchmark-filter",
             scale=2,
         )  # fmt: skip
         counted = gr.HTML(elem_id="benchmark-counted")
     questions = gr.Dataframe(
-        headers=list(views_runs.QUESTION_COLUMNS),
+        headers=list(views_questions.QUESTION_COLUMNS),
         interactive=False,
         wrap=True,
         elem_id="benchmark-questions",
@@ -240,7 +240,7 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
     try:
         folder = workbench.open_run(name)
         fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES)
-        rows = views_runs.question_rows(folder, which, fall)
+        rows = views_questions.question_rows(folder, which, fall)
         report = views_runs.whole_report(folder, beside_lines(workbench, folder))
         return [report, views_fall.lost(folder.name, fall, CLICK_A_STAGE), rows, counted(rows)]
     except RalleError:  # the progress line says what is wrong with the run
@@ -297,7 +297,7 @@ def on_references(workbench: Workbench, followed: str, track: bool) -> str:
 
 def on_stage(event: gr.EventData) -> Any:
     """List the questions of the stage that was clicked. Gradio gives no event to a partial."""
-    chosen = [name for name, stage in views_runs.STAGE_FILTERS.items() if stage == event.stage]
+    chosen = [name for name, stage in views_questions.STAGE_FILTERS.items() if stage == event.stage]
     return chosen[0] if chosen else gr.skip()
 
 
@@ -306,8 +306,8 @@ def on_filter(workbench: Workbench, followed: str, which: str) -> list[Any]:
     if not followed:
         return [[], ""]
     folder = workbench.open_run(followed)
-    fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES) if which in views_runs.STAGE_FILTERS else None
-    rows = views_runs.question_rows(folder, which, fall)
+    fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES) if which in views_questions.STAGE_FILTERS else None
+    rows = views_questions.question_rows(folder, which, fall)
     return [rows, counted(rows)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench.errors import RalleError
-from rallebench.gui import views, views_data
+from rallebench.gui import views, views_data, views_indexes
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS, _data_build, _data_corpora, _data_indexes, _data_tradeoff
 from rallebench.gui.tabs._data_build import draw_build
@@ -20,6 +20,7 @@ from rallebench.gui.tabs._data_paths import corpora_choices, offered
 from rallebench.gui.tabs._data_search import draw_search
 from rallebench.gui.tabs._data_tradeoff import draw_tradeoff
 from rallebench.gui.tabs._making import draw_making, writers
+from rallebench.prepared.stored import stored
 from rallebench.workbench import Workbench
 
 REFRESH_SECONDS = 1.0
@@ -71,16 +72,19 @@ def snapshot(workbench: Workbench) -> Snapshot:
     sets, retrievers = workbench.workspace.dataset_paths(), list(workbench.workspace.retrievers())
     good, damaged = workbench.data.manifests()
     built, corpora, vectors = [*good, *damaged], workbench.data.corpora(), workbench.data.vectors()
-    sources = corpora_choices(workbench)
+    sources, pieces = corpora_choices(workbench), stored(workbench.workspace)
     own = [(f"{k.key} ({k.encoder}, {k.passages:,} passages)", k.key) for k in vectors]
     return {
         "sources": sources, "cut": sources, "corpora": list(corpora), "indexes": built, "verified": built,
         "parts": retrievers, "searchable": retrievers, "compared": retrievers,
-        "combinations": own_combinations(workbench), "vectors": own, "own_sets": workbench.data.own_question_sets(),
+        "combinations": own_combinations(workbench), "vectors": own,
+        "stored": [(f"{one.key} ({', '.join(views_indexes.said_of(one))})", one.key) for one in pieces],
+        "own_sets": workbench.data.own_question_sets(),
         "search_sets": list(sets), "tradeoff_sets": list(sets), "results": _data_tradeoff.results(workbench),
         "building": list(workbench.builds.going_on()), "made_from": sources, "writers": writers(workbench),
         "corpora_table": views_data.corpora(corpora), "question_table": views_data.question_sets(sets),
-        "vector_table": views_data.vectors(vectors), "index_table": index_table(workbench),
+        "vector_table": views_indexes.vectors(vectors), "index_table": index_table(workbench),
+        "stored_table": views_indexes.stored(pieces),
         "imports": _data_corpora.importing(workbench), "builds": _data_build.building(workbench),
         "checks": _data_indexes.checking(workbench), "tradeoffs": _data_tradeoff.measuring(workbench),
     }  # fmt: skip
@@ -97,7 +101,7 @@ def index_table(workbench: Workbench) -> str:
         rows = _data_indexes.index_rows(workbench)
     except RalleError as error:
         return views.error(str(error))
-    return views_data.indexes(rows, workbench.data.verifications.ended())
+    return views_indexes.indexes(rows, workbench.data.verifications.ended())
 
 
 def changes(seen: Snapshot | None, now: Snapshot, names: Sequence[str], chosen: Mapping[str, Any]) -> list[Any]:

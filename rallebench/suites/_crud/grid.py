@@ -104,7 +104,10 @@ def grid_of(asked: Asked) -> Grid:
         factor = FACTORS[name]
         for value in _values(factor, s[factor.setting], getattr(base, factor.field)):
             given = bool(s[factor.setting].strip()) or value == getattr(base, factor.field)
-            if why := _refused(asked, factor, value, given):
+            why = _refused(asked, factor, value, given)
+            if name == "embedding" and base.retriever == WORDS and value != base.embedding:
+                why = why or "the base searches words, and no encoder is asked (--set retriever=dense)."
+            if why:
                 impossible[name, value] = why
             else:
                 values[name][value] = _plain(_varied(base, factor, value))

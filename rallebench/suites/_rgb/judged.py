@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from rallebench.judges import JUDGES, YES, Case
+from rallebench.prompt_files import prompt_text
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._rgb import scoring
 from rallebench.suites._rgb.definitions import named
-from rallebench.suites._rgb.judging import YES, Judge, judging
-from rallebench.suites._rgb.prompts import text_of
 from rallebench.suites._rgb.testing import WORKFLOW, Request, Test, labels_in
-from rallebench.types import Episode, Example, Question, digest
+from rallebench.types import Episode, Example, Flow, Question, digest
 
 JUDGED = {"rejection": named("rejection_rate_judge"), "errors": named("fact_check_rate_judge", "correct_rate_judge")}
-JUDGE_FIELDS = {"rejection": ("question", "answer"), "errors": ("answer",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """``kind``: ``rejection`` or ``errors``; ``prompt``: the text of its file, see ``judges.rgb``."""
+
+    kind: str
+    llm: str
+    prompt: str
 
 
 def judge_of(kind: str, asked: Asked) -> Judge | None:
@@ -22,7 +32,19 @@ def judge_of(kind: str, asked: Asked) -> Judge | None:
     if not settings["judge"]:
         return None
     asked.workspace.llm(settings["judge"])
-    return Judge(kind, settings["judge"], text_of(f"judge-{kind}.txt", settings["prompts"], JUDGE_FIELDS[kind]))
+    return Judge(kind, settings["judge"], judge_prompt(kind, settings["prompts"]))
+
+
+def judge_prompt(kind: str, own: str = "") -> str:
+    """The prompt of a kind of judge. Raises BadFileError."""
+    traits = JUDGES.entry(f"rgb-{kind}").traits
+    ((name, fields),) = traits["prompts"].items()
+    return prompt_text(traits["folder"], name, own, fields)
+
+
+def judging(question: Question, judge: Judge, predictions: Mapping[str, str]) -> Flow:
+    """Have one prediction judged."""
+    return JUDGES[f"rgb-{judge.kind}"](Case(question.text, predictions[question.qid]), llm=judge.llm, prompt=judge.prompt)
 
 
 def judged_part(test: Test, answered: Answered, judge: Judge) -> Part:

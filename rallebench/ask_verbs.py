@@ -1,0 +1,116 @@
+"""Questions asked live: actions and chains as they are developed, models to try them, agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rallebench.agents import Agent, prepare_agent
+from rallebench.bench.memo import Memo
+from rallebench.bench.perform import Backends
+from rallebench.bench.single import Event, answer_one, run_one
+from rallebench.catalog import chain_from_json, chain_to_json, save_chain
+from rallebench.chain import chain as chains
+from rallebench.datasets.kilt import read_questions
+from rallebench.errors import UsageError
+from rallebench.loads import Loads
+from rallebench.types import Chain, Example, Generate, Gold, Message, Question, Reply, Request, Retrieve, Step
+from rallebench.workflows.continuing import continued
+from rallebench.workspace import Workspace
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, mtime: int, size: int) -> tuple[Example, ...]:
+    return read_questions(path)
+
+
+class Asking:
+    """The verbs of the Develop and Agent tabs; what they name is loaded first, but for heavy models."""
+
+    def __init__(self, workspace: Workspace, loads: Loads, memo: Callable[[], Memo], allow_python: bool) -> None:
+        self._workspace, self._loads, self._memo, self._allow_python = workspace, loads, memo, allow_python
+
+    def questions(self, dataset: str) -> tuple[Example, ...]:
+        """The examples of a question set, read once per version of its file. Raises BadFileError."""
+        _, path = self._workspace.dataset(dataset)
+        stat = path.stat()
+        return _read(path, stat.st_mtime_ns, stat.st_size)
+
+    def example(self, dataset: str, chosen: str) -> Example:
+        """The example whose id is ``chosen``; any other text is a question of the user's own, without gold."""
+        for example in self.questions(dataset):
+            if example.question.qid == chosen:
+                return example
+        if not (chosen or "").strip():
+            raise UsageError("No question is chosen; choose one or type your own.")
+        return Example(Question("custom", chosen), Gold())
+
+    def plan_action(self, chain: Chain, index: int, question: Question, steps: Sequence[Step]) -> str:
+        """Interpret the template of action ``index``; runs nothing."""
+        return chains.interpret(chain.actions[index], question, steps[:index])
+
+    def execute_action(self, chain: Chain, index: int, question: Question, steps: Sequence[Step]) -> Step:
+        """Run one action on what the earlier ones answered; loads what it names alone. Raises RalleError."""
+        request = chains.plan(chain.actions[index], question, steps[:index])
+        return answer_one(request, self._ready(replace(chain, actions=(chain.actions[index],))), self._memo())
+
+    def execute_chain(self, chain: Chain, question: Question, *, stream: bool = False) -> Iterator[Event]:
+        """Run every action up to the last, yielding events; the Episode is last."""
+        backends = self._ready(chain)
+        flow = chains.as_flow(chain, question)
+        yield from run_one(flow, backends, qid=question.qid, memo=self._memo(), stream=stream)
+
+    def gold_rank(self, step: Step, pages: frozenset[str], depth: int = 100) -> int | None:
+        """The rank of the first gold page for a retrieval, looked for down to ``depth``; None if not there."""
+        if not isinstance(step.request, Retrieve) or not pages:
+            return None
+        for rank, hit in enumerate(step.reply.hits, 1):
+            if hit.passage.page_id in pages:
+                return rank
+        deeper: Request = Retrieve(step.request.retriever, step.request.query, max(depth, step.request.k))
+        found = answer_one(deeper, self._loads.backends, self._memo()).reply.hits
+        return next((rank for rank, hit in enumerate(found, 1) if hit.passage.page_id in pages), None)
+
+    def _ready(self, chain: Chain) -> Backends:
+        for piece in self._loads.load_for(chain, heavy=False):
+            if isinstance(piece, Backends):
+                return piece
+        raise AssertionError("load_for ends with the backends")
+
+    def ask_model(self, name: str, prompt: str) -> Step:
+        """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
+        return answer_one(Generate(name, (Message("user", prompt),)), self._loads.backends)
+
+    def agent(
+        self, workflow: str, env: str, llm: str, settings: Mapping[str, Any] | None = None, *, seed: int | None = None
+    ) -> Agent:
+        """A workflow with its environment and model, all checked; loads no model. Raises UsageError."""
+        return prepare_agent(
+            self._workspace, workflow, env, llm, settings or {}, seed=seed, allow_python=self._allow_python
+        )
+
+    def run_agent(
+        self, agent: Agent, question: Question, *, stream: bool = False, before: Sequence[Reply] = ()
+    ) -> Iterator[Event]:
+        """One episode, live: events, the Episode last. What it names is loaded, but for a heavy model.
+
+        ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``continued``.
+        The events, and the Episode's steps, are those that come then.
+        """
+        backends = agent.with_tools(self._ready(agent.named_backends()))
+        flow = continued(agent.flows(backends)(question), before)
+        yield from run_one(flow, backends, qid=question.qid, workflow=agent.workflow, memo=self._memo(), stream=stream)
+
+    def save_chain(self, chain: Chain, name: str) -> Path:
+        """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""
+        if not name.strip() or any(c in name for c in '/\\:*?"<>|\0') or name.startswith("."):
+            raise UsageError(
+                f"The chain name {name!r} cannot be a file name; use letters, digits, '-' and '_'."
+            )
+        named = chain_from_json(chain_to_json(replace(chain, name=name.strip())), "The chain")
+        path = self._workspace.path / "chains" / f"{name.strip()}.json"
+        save_chain(named, path)
+        return path
