@@ -26,7 +26,7 @@ from rallebench.errors import NotFoundError, RalleError, UsageError
 from rallebench.estimate import Estimate, estimate_build
 from rallebench.files import write_json
 from rallebench.folders import beside, check_name
-from rallebench.indexing import search_known, verify_index
+from rallebench.indexing.checks import search_known, verify_index
 from rallebench.loads import Loads
 from rallebench.parameters import Setting, checked
 from rallebench.sources import Problem, Problems, Source

@@ -13,7 +13,8 @@ from rallebench.catalog import Combination, LLMEntry, Manifest, read_manifest
 from rallebench.combining import INDEX, QUERY_QUANTIZATION
 from rallebench.encoders.references import open_encoder, with_settings
 from rallebench.errors import NotFoundError, RalleError, UsageError
-from rallebench.indexing import build_index, check_index
+from rallebench.indexing import build_index
+from rallebench.indexing.checks import check_index
 from rallebench.llms import LLMS
 from rallebench.prompt_files import prompts_folder, read_prompt
 from rallebench.ralle_settings import why_not, with_environment

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +34,6 @@ DEFAULT_CHAIN, DEFAULT_DATASET, READER = "starter", "starter-qa", "extractive-re
 
 STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": "flat"}
 """Name → kind of the indexes over the starter corpus, built when first asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A line of ``rallebench list``."""
-
-    name: str
-    about: str
 
 
 class Workspace:

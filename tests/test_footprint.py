@@ -16,6 +16,7 @@ from rallebench.metrics import card
 from rallebench.tracking import content
 from rallebench.workspace import Workspace
 
+BOTH = "rrf:tiny,starter-bm25"
 EM = Measure("em", card("em"))
 
 
@@ -25,7 +26,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     entries = json.loads((folder / "llms.json").read_text())
     entries["far"] = {"backend": "openai_compatible", "settings": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
     (folder / "llms.json").write_text(json.dumps(entries))
-    (folder / "retrievers.json").write_text(json.dumps({"both": {"kind": "rrf", "of": ["tiny", "tiny?k1=2"]}}))
     return Workspace(folder)
 
 
@@ -40,9 +40,9 @@ def test_what_is_elsewhere_or_too_small_to_measure_is_unknown(workspace: Workspa
 
 
 def test_a_combination_is_counted_with_its_parts_and_nothing_twice(workspace: Workspace) -> None:
-    status = [loaded("tiny", "retriever", 4), loaded("tiny?k1=2", "retriever", 2), loaded("both", "retriever", 0), loaded("other", "retriever", 9)]
-    assert footprint(workspace, status, ["both", "tiny"]) == {
-        "both": {"ram": 0, "vram": 0}, "tiny": {"ram": 4, "vram": 0}, "tiny?k1=2": {"ram": 2, "vram": 0},
+    status = [loaded(name, "retriever", ram) for name, ram in (("tiny", 4), ("starter-bm25", 2), (BOTH, 0), ("other", 9))]
+    assert footprint(workspace, status, [BOTH, "tiny"]) == {
+        BOTH: {"ram": 0, "vram": 0}, "tiny": {"ram": 4, "vram": 0}, "starter-bm25": {"ram": 2, "vram": 0},
     }  # fmt: skip
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 ABSENT = "–"
+_CHECKSUM = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ def _said(key: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return ABSENT if value is None else value if isinstance(value, str) else str(value)
+    """A value in words; of a checksum as much as tells two apart."""
+    text = ABSENT if value is None else value if isinstance(value, str) else str(value)
+    return f"{text[:12]}…" if _CHECKSUM.fullmatch(text) else text
 
 
 def pieces(a: str, b: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:

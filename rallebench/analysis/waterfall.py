@@ -72,6 +72,12 @@ class Waterfall:
     placed: tuple[Placed, ...]
     corpus_known: bool
     without_pages: int
+    retrieves: bool = True
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is a way on which questions can be lost: something was retrieved, or gold pages are named."""
+        return self.retrieves or self.imported or self.without_pages < len(self.placed)
 
     @property
     def imported(self) -> bool:
@@ -90,13 +96,14 @@ class Waterfall:
     def within(self, qids: Collection[str]) -> Waterfall:
         """The same for some of the questions only."""
         placed = tuple(one for one in self.placed if one.qid in qids)
-        return Waterfall(placed, self.corpus_known, sum(one.by == "answers" for one in placed))
+        return Waterfall(placed, self.corpus_known, sum(one.by == "answers" for one in placed), self.retrieves)
 
 
 def waterfall(
     examples: Sequence[Example], episodes: Iterable[Episode], corpus_pages: Collection[str] | None = None
 ) -> Waterfall:
     """Place every episode. ``corpus_pages``: all page ids of the corpora asked, None where they are not known."""
+    episodes = list(episodes)
     gold = {example.question.qid: example.gold for example in examples}
     long = _are_long(examples)
     placed = tuple(
@@ -104,7 +111,8 @@ def waterfall(
         for episode in episodes
         if episode.qid in gold
     )
-    return Waterfall(placed, corpus_pages is not None, sum(one.by == "answers" for one in placed))
+    retrieves = any(isinstance(step.request, Retrieve) for episode in episodes for step in episode.steps)
+    return Waterfall(placed, corpus_pages is not None, sum(one.by == "answers" for one in placed), retrieves)
 
 
 def _are_long(examples: Sequence[Example]) -> bool:

@@ -19,7 +19,7 @@ from rallebench.catalog import chain_to_json
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import UsageError
 from rallebench.files import sha256_file
-from rallebench.indexing import versions
+from rallebench.indexing.manifests import versions
 from rallebench.types import Chain, Example, RunSpec
 from rallebench.workspace import Workspace
 

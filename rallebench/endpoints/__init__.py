@@ -35,20 +35,3 @@ class Endpoint(Protocol):
 
     @property
     def backoff(self) -> float: ...
-
-
-class Rated(Endpoint, Protocol):
-    """What a backend that asks a server many times is told besides.
-
-    At most ``concurrency`` requests are in flight; ``requests_per_minute`` and ``tokens_per_minute`` (prompt and
-    answer together) are kept by all that ask the same server, None or 0 is no limit.
-    """
-
-    @property
-    def concurrency(self) -> int: ...
-
-    @property
-    def requests_per_minute(self) -> float | None: ...
-
-    @property
-    def tokens_per_minute(self) -> float | None: ...

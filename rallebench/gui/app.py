@@ -19,6 +19,8 @@ from rallebench.workbench import Workbench
 
 STYLE = Path(__file__).with_name("style.css")
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
+REMEMBERS = "the name of an episode, which is no secret"
+"""The browser keeps that name, readable also after the program was started anew."""
 
 
 def build_app(workbench: Workbench) -> gr.Blocks:
@@ -30,8 +32,10 @@ def build_app(workbench: Workbench) -> gr.Blocks:
         )
         # A State inside gr.Tabs would be counted as a tab.
         opened, followed, compared = gr.State(None), gr.State(""), gr.State(None)
+        # Not in its tab, which is drawn only when it is opened: the page would ask for the value too early.
+        episode = gr.BrowserState("", storage_key="rallebench-agent", secret=REMEMBERS)
         with gr.Tabs(elem_id="tabs") as tabs:
-            session = Session(tabs=tabs, open_in_develop=opened, followed=followed, compare_runs=compared)
+            session = Session(tabs=tabs, open_in_develop=opened, followed=followed, compare_runs=compared, episode=episode)
             entries = sorted((TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"])
             for entry in entries:
                 with gr.Tab(entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}") as tab:

@@ -22,7 +22,7 @@ class Session:
     actions; ``executed`` is what Develop shows of them (see ``gui.executed``): whoever fills the form with
     another chain blanks it. ``open_in_develop`` is a State that another tab sets to
     ``{"run": …, "position": …, "at": …}`` to open a question of a run there; ``compare_runs`` likewise one of
-    ``{"runs": […], "at": …}``, runs to compare.
+    ``{"runs": […], "at": …}``, runs to compare. ``episode`` is the name of the one that Agent follows, kept by the browser.
     """
 
     tabs: gr.Tabs
@@ -33,6 +33,7 @@ class Session:
     open_in_develop: Any = None
     compare_runs: Any = None
     followed: Any = None
+    episode: Any = None
 
 
 def guard(handler: Callable[..., Any], *args: Any) -> Any:

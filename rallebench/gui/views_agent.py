@@ -21,7 +21,7 @@ NOTHING = (
     "action and observation appears here as it happens."
 )
 LOST = (
-    "The episode that this page followed is not known here any more: the program was started anew since, which ended it. "
+    "The episode that this page followed is not known here any more: the program was started anew since, which ends what goes on. "
     "Run it again: what the model had answered is remembered, so it goes quickly to where it was."
 )
 LABELS: Mapping[str, str] = {
@@ -51,7 +51,7 @@ def shown(watched: Watched, prices: Prices, mark: bool) -> str:
         table = views_cost.steps_table(watched.steps, prices)
         parts.append(_folded("What the model was asked, request by request", "prompts", _prompts(watched)))
         parts.append(_folded("Cost step by step", "cost", table))
-    return "".join(parts)
+    return f'<div data-episode="{escape(watched.name, quote=True)}">{"".join(parts)}</div>'
 
 
 def _folded(title: str, key: str, inside: str) -> str:

@@ -204,7 +204,7 @@ def question(example: Example, sides: Sequence[tuple[str, Episode | None]]) -> s
         rows += [(f"{number_ + 1}. prompt", mine[0], theirs[0]), (f"{number_ + 1}. response", mine[1], theirs[1])]
     body = "".join(_change(Change(where, x, y)) for where, x, y in rows)
     heads = f"<th>Step</th><th>{escape(first)}</th><th>{escape(other)}</th>"
-    table = f'<table class="rb-table rb-sides"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    table = f'<div class="rb-long"><table class="rb-table rb-sides"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
     return f'{head}{table}{csv_link("question.csv", [["step", first, other], *map(list, rows)])}'
 
 

@@ -28,7 +28,16 @@ STAGE_COLOURS: Mapping[str, str] = {
 
 
 def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
-    """One bar per run, a part per stage; then the stages that occur, with what they mean."""
+    """One bar per run, a part per stage; then the stages that occur, with what they mean. A run that retrieved nothing for
+    questions without gold pages has none."""
+    silent = [name for name, fall in named if not fall.tells]
+    said = note(
+        f"{', '.join(silent)}: nothing was retrieved and no question names gold pages, so there is no way on which one could be "
+        "traced; the metrics say what the answers were worth."
+    ) if silent else ""  # fmt: skip
+    named = [(name, fall) for name, fall in named if fall.tells]
+    if not named:
+        return said
     bars = "".join(_bar(name, fall) for name, fall in named)
     there = [stage for stage in STAGES if any(fall.counts()[stage] for _, fall in named)]
     keys = "".join(
@@ -51,12 +60,12 @@ def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
             )
     rows: list[list[Any]] = [["run", *STAGES], *[[name, *fall.counts().values()] for name, fall in named]]
     drawn = save_links(falls([(name, fall.counts()) for name, fall in named], SHORT, STAGE_COLOURS), "waterfall")
-    return bars + f'<ul class="rb-list rb-keys">{keys}</ul>' + "".join(map(note, notes)) + drawn + csv_link("waterfall.csv", rows)
+    return bars + f'<ul class="rb-list rb-keys">{keys}</ul>' + "".join(map(note, notes)) + said + drawn + csv_link("waterfall.csv", rows)
 
 
 def lost(name: str, fall: Waterfall, hint: str) -> str:
     """One run's waterfall under a heading, with what else can be done; nothing for a run without questions."""
-    if not fall.placed:
+    if not fall.placed or not fall.tells:
         return ""
     told = f'<div class="rb-label"><span>{escape(hint)}</span></div>'
     return f'<div class="rb-section"><h3>Where questions were lost</h3></div>{told}{waterfalls([(name, fall)])}'

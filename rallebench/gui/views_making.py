@@ -9,7 +9,8 @@ from typing import Any
 from rallebench.errors import StoppedError
 from rallebench.gui.views import badge, empty, error, note, progress_bar
 from rallebench.gui.views_data import cut_text, table
-from rallebench.making.running import Done, Filed, Working
+from rallebench.making.running import Done, Filed
+from rallebench.suites.running import Working
 
 VERDICTS = {"recent": "recent", "answerable": "answered by its article", "closed_book": "asked without the article", "without": "right without it"}
 STAGE_NAMES = {

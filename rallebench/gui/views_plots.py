@@ -44,7 +44,7 @@ def below(named: Sequence[tuple[str, Mapping[str, Any]]], metric: str, across: s
     hollow = [name for name, *_, held in known if held is None]
     unknown = f" Hollow, because it is not known: {', '.join(hollow)}." if hollow else ""
     said = f"The area of a bubble is the memory that the run's models and indexes took when they were loaded.{unknown}"
-    rows = [["run", across, metric, "memory_bytes"], *map(list, known)]
+    rows: list[list[Any]] = [["run", across, metric, "memory_bytes"], *map(list, known)]
     return f'<div class="rb-label"><span>{escape(said)}</span></div>{lacking}{csv_link("quality-and-cost.csv", rows)}'
 
 

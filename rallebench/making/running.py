@@ -29,22 +29,12 @@ from rallebench.making._files import (
 )
 from rallebench.making.rows import Row, Rows, short
 from rallebench.suites import Asked
-from rallebench.suites.running import Ended, Finished, run_suite
-from rallebench.suites.running import Working as SuiteWorking
+from rallebench.suites.running import Ended, Finished, Working, run_suite
 from rallebench.types import Action, Chain, Episode, Flow, Question
 from rallebench.workbench import Workbench
 
 TOLD_EVERY = 0.3
 """Seconds between two words of progress."""
-
-@dataclass(frozen=True, slots=True)
-class Working:
-    """A stage is at ``done`` of ``total`` inputs (0: not known); ``said``: what it does else."""
-
-    label: str
-    done: int = 0
-    total: int = 0
-    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +61,7 @@ class Done:
 
 
 News = Working | Filed | Done
+"""``Working`` is a suite's: here of a stage, and its inputs."""
 
 
 def make(
@@ -245,9 +236,9 @@ class _Work:
         ):
             if isinstance(piece, Finished):
                 found = piece
-            elif isinstance(piece, SuiteWorking):
+            elif isinstance(piece, Working):
                 if self._time_to_tell():
-                    yield Working(piece.label, piece.done, piece.total, piece.said)
+                    yield piece
             elif isinstance(piece, Ended):
                 one = piece.answered
                 counts = {"inputs": one.n, "rows": one.n, "kept": one.n - one.n_errors, "failed": one.n_errors}

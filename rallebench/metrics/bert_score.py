@@ -6,7 +6,6 @@ embeddings. The tests hold it to the package bert-score 0.3.13, which would fetc
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 from rallebench.encoders.minilm import model_folder
 from rallebench.errors import BadFileError, NotFoundError, UsageError
 from rallebench.metrics import OpenEncoder, Pairs, register_batch
+from rallebench.metrics._kept import kept
 from rallebench.metrics._reading import answer_of
 
 TEXTS_AT_ONCE = 32
@@ -137,7 +137,7 @@ def _f(said: tuple[Any, Any], wanted: tuple[Any, Any]) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-@functools.lru_cache(maxsize=1)
+@kept
 def _model(folder: str, layer: int | None) -> _Model:
     check_option(folder)
     path = Path(folder) if folder else model_folder()

@@ -15,8 +15,6 @@ from rallebench.metrics._reading import answer_of, best
 from rallebench.metrics.words import check_how, rule_for, words
 from rallebench.types import Episode, Gold
 
-Overlap = Callable[[Sequence[str], Sequence[str]], int]
-
 
 def rouge_n_score(n: int, said: Sequence[str], wanted: Sequence[str]) -> float:
     """F-measure of the n-grams, with their multiplicities; 0.0 where a side has none.

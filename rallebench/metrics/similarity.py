@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
 from rallebench.metrics import OpenEncoder, Pairs, register_batch
+from rallebench.metrics._kept import kept
 from rallebench.metrics._reading import answer_of
 
 DEFAULT = "minilm"
@@ -53,6 +52,6 @@ def similarity(pairs: Pairs, option: str = "", encoders: OpenEncoder | None = No
     return found
 
 
-@functools.lru_cache(maxsize=1)
+@kept
 def _opened(name: str) -> Encoder:
     return open_encoder(name)

@@ -26,7 +26,8 @@ from rallebench.embeddings.by_text import Remembering, hashes, known, write_tabl
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder
 from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
-from rallebench.indexing import build_index, check_index, check_settings, kinds
+from rallebench.indexing import build_index, check_settings, kinds
+from rallebench.indexing.checks import check_index
 from rallebench.prepared._cutting import Cut, cut, is_index, kept
 from rallebench.prepared._using import using
 from rallebench.types import digest

@@ -20,7 +20,7 @@ from rallebench.benchmark import PACKAGES
 from rallebench.catalog import chain_from_json
 from rallebench.chain.ralle import experiment_to_json
 from rallebench.files import write_json, write_text
-from rallebench.indexing import versions
+from rallebench.indexing.manifests import versions
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._rehearsing import fixed
 from rallebench.types import Episode, RunSpec

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from rallebench.bench import loop
 from rallebench.bench.cost import Prices, prices_of, total
@@ -19,14 +19,14 @@ from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.prepared import foreseen
 from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Part, Release, Values
 from rallebench.suites._names import named_backends
-from rallebench.suites.planning import Plan, Planned, checked, listed
+from rallebench.suites.estimating import QUANTITIES, Estimate, Sample, estimated
+from rallebench.suites.planning import Plan, checked
 from rallebench.types import Episode, Generate, Retrieve, Step
 from rallebench.workbench import Workbench
 
 QUESTIONS = 3
 MOST_SECONDS = 300.0
 """No further part is begun after so long; those left over are told by parts of the same sort."""
-QUANTITIES = ("seconds", "model_calls", "retrievals", "prompt_tokens", "completion_tokens", "usd")
 
 T = TypeVar("T")
 
@@ -37,38 +37,6 @@ class Probing:
 
     label: str
     said: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """``asked`` questions of a part, ``failed`` of them failed. ``rows``: one per answered question, quantity → what
-    it took; None where it is not known. ``why``: the first failure, or for which model a price is not known."""
-
-    asked: int
-    failed: int
-    rows: tuple[Mapping[str, float | None], ...]
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """What is to be expected, and between which bounds at 95 %; None: not known. Of one question there are no bounds."""
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """``samples``: per part of the plan, None where it was not reached; ``parts``: quantity → Amount for what is left of each;
-    ``total`` the same for all. ``notes``: how far it can be trusted."""
-
-    plan: Plan
-    samples: tuple[Sample | None, ...]
-    parts: tuple[Mapping[str, Amount], ...]
-    total: Mapping[str, Amount]
-    notes: tuple[str, ...]
 
 
 def probe(
@@ -186,97 +154,3 @@ def _held(step: Step, backends: Backends) -> float:
     if not isinstance(step.request, (Generate, Retrieve)):
         return step.seconds
     return step.seconds / max(1, int(getattr(backends.of(step.request), "concurrency", 1)))
-
-
-# from a few to all
-
-
-def estimated(plan: Plan, samples: Sequence[Sample | None]) -> Estimate:
-    """Every part's sample carried over to the questions that are left of it; parts without one get those of their sort."""
-    borrowed: list[str] = []
-    unknown: list[str] = []
-    used: list[tuple[Mapping[str, float | None], ...]] = []
-    for part, sample in zip(plan.parts, samples):
-        rows = sample.rows if sample else ()
-        if not rows and part.left:
-            rows = _alike(plan, samples, part)
-            (borrowed if rows else unknown).append(part.label)
-        used.append(rows)
-    parts = [{q: _amount([row[q] for row in rows], part.left) for q in QUANTITIES} for part, rows in zip(plan.parts, used)]
-    whole = {q: _sum([amounts[q] for amounts in parts]) for q in QUANTITIES}
-    return Estimate(plan, tuple(samples), tuple(parts), whole, _notes(plan, samples, borrowed, unknown))
-
-
-def _alike(plan: Plan, samples: Sequence[Sample | None], part: Planned) -> tuple[Mapping[str, float | None], ...]:
-    sort = (part.workflow, part.llms, part.retrievers)
-    return tuple(
-        row
-        for other, sample in zip(plan.parts, samples)
-        if sample and (other.workflow, other.llms, other.retrievers) == sort
-        for row in sample.rows
-    )
-
-
-def _amount(values: Sequence[float | None], left: int) -> Amount:
-    """So many questions, each as those of the sample: Student's t interval, which of two or three is rightly wide."""
-    known = [value for value in values if value is not None]
-    if not left:
-        return Amount(0.0, 0.0, 0.0)
-    if not known or len(known) < len(values):
-        return Amount()
-    mean = sum(known) / len(known)
-    if len(known) == 1:
-        return Amount(mean * left)
-    from scipy import stats
-
-    variance = sum((value - mean) ** 2 for value in known) / (len(known) - 1)
-    half = float(stats.t.ppf(0.975, len(known) - 1)) * (variance / len(known)) ** 0.5
-    return Amount(mean * left, max(0.0, mean - half) * left, (mean + half) * left)
-
-
-def _sum(amounts: Sequence[Amount]) -> Amount:
-    """Independent errors of several parts; not known where that of any part is not."""
-    values = [amount.value for amount in amounts]
-    if None in values:
-        return Amount()
-    value = sum(v for v in values if v is not None)
-    if any(amount.high is None for amount in amounts):
-        return Amount(value)
-    half = sum(((amount.high or 0.0) - (amount.value or 0.0)) ** 2 for amount in amounts) ** 0.5
-    return Amount(value, max(0.0, value - half), value + half)
-
-
-def _notes(plan: Plan, samples: Sequence[Sample | None], borrowed: Sequence[str], unknown: Sequence[str]) -> tuple[str, ...]:
-    there = [sample for sample in samples if sample]
-    if not plan.parts:
-        return plan.notes
-    count = sum(len(sample.rows) for sample in there)
-    said = [
-        f"Measured on {count} questions of {len(there)} part{'s' * (len(there) != 1)} and carried over; the bounds (95 %, Student's t) "
-        "know only how much these questions differ. Not in it: loading, scoring, larger batches, other work on the machine; "
-        "what the workspace remembers is not asked again and costs nothing."
-    ]
-    failed = sum(sample.failed for sample in there)
-    if failed:
-        first = next(sample.why for sample in there if sample.failed)
-        said.append(f"{failed} of the probe's questions failed and are in no figure: {first}")
-    said += [f"{listed(borrowed)}: not asked; told by parts of the same sort."] * bool(borrowed)
-    builds = "; it builds no index" * bool(plan.builds)
-    said += [f"{listed(unknown)}: not reached by the probe{builds}, so the sums are not known."] * bool(unknown)
-    unpriced = sorted({s.why for s in there if s.why and not s.failed and any(row["usd"] is None for row in s.rows)})
-    said += [f"US dollars are not known for {why}." for why in unpriced]
-    return (*said, *plan.notes)
-
-
-def as_json(found: Estimate) -> dict[str, Any]:
-    """What a plan's JSON gets beside it."""
-    rows = [
-        {
-            "label": part.label,
-            "asked": sample.asked if sample else 0,
-            "failed": sample.failed if sample else 0,
-            **{name: asdict(amount) for name, amount in amounts.items()},
-        }
-        for part, sample, amounts in zip(found.plan.parts, found.samples, found.parts)
-    ]
-    return {"parts": rows, "total": {name: asdict(amount) for name, amount in found.total.items()}, "notes": list(found.notes)}

@@ -15,16 +15,19 @@ from rallebench.analysis.acting.telling import tables_of, tex_of
 from rallebench.analysis.acting.writing import as_csv
 from rallebench.bench.perform import Backends
 from rallebench.bench.score import score_episode
+from rallebench.datasets.tasks import DOMAINS
 from rallebench.errors import BackendError, MismatchError, RalleError, StoppedError
 from rallebench.files import sha256_file
 from rallebench.metrics import metric, read_card
 from rallebench.parameters import Setting
-from rallebench.suites import SUITES, Answered, Asked, Made, Part, Plot, Release, Table
+from rallebench.suites import SUITES, Answered, Asked, Made, Part, Plot, Release, Suite, Table
 from rallebench.suites._reval.grid import Place, grid
 from rallebench.suites._reval.tasks import tasks_of
 from rallebench.types import Episode, Example
 
 REWARD = "f1_yes_no"
+Grid = Generator["Part | Release", Any, Made]
+NAMED_BY = ("workflows", "models", "tasks")
 SETTINGS = {
     "workflows": Setting(str, "react", about="react, pal, function-calling, dfsdt …, several with commas"),
     "models": Setting(str, "", about="models, several with commas; default: the one named for the suite"),
@@ -44,12 +47,30 @@ SETTINGS = {
 }
 
 
-@SUITES.register("reval", needs_llm=False, settings=SETTINGS, named_by=("workflows", "models", "tasks"))
-def reval(asked: Asked) -> Generator[Part | Release, Any, Made]:
+@SUITES.register("reval", needs_llm=False, settings=SETTINGS, named_by=NAMED_BY)
+def reval(asked: Asked) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
+    return (yield from _answered(asked, ""))
+
+
+def _domain(domain: str) -> Suite:
+    def suite(asked: Asked) -> Grid:
+        return (yield from _answered(asked, domain))
+
+    return suite
+
+
+for _word, _environment in DOMAINS.items():
+    SUITES.register(
+        f"reval-{_environment}", about=f"R-Eval's systems on the tasks of its environment {_word} alone.", needs_llm=False, settings=SETTINGS,
+        named_by=NAMED_BY,
+    )(_domain(_word))  # fmt: skip
+
+
+def _answered(asked: Asked, domain: str) -> Grid:
     s = asked.settings
     original = s["compat"] == "original"
-    tasks = tasks_of(asked.workspace, s["tasks"], s["data"], limit=asked.limit, instances=s["instances"], first_only=original)
+    tasks = tasks_of(asked.workspace, s["tasks"], s["data"], domain=domain, limit=asked.limit, instances=s["instances"], first_only=original)
     position = f"position_match:{s['tokenizer']}" if s["tokenizer"] else "position_match"
     names = (REWARD, "em", metric(position).name)
     places = grid(asked, tasks)

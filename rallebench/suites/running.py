@@ -35,7 +35,7 @@ from rallebench.workbench import Workbench
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """Part ``label`` is at ``done`` of ``total`` questions; ``said``: what it does else."""
+    """Part ``label`` is at ``done`` of ``total`` questions (0: not known); ``said``: what it does else."""
 
     label: str
     done: int = 0

@@ -17,7 +17,7 @@ from rallebench.catalog import Manifest
 from rallebench.corpora.store import PassageStore
 from rallebench.embeddings import VECTORS, vectors_of
 from rallebench.errors import RalleError, UsageError
-from rallebench.indexing import check_index
+from rallebench.indexing.checks import check_index
 from rallebench.loading import build_starter
 from rallebench.metrics import METRICS
 from rallebench.parameters import checked

@@ -21,7 +21,7 @@ from rallebench import memory
 from rallebench.catalog import read_manifest
 from rallebench.corpora.store import PassageStore
 from rallebench.errors import RalleError
-from rallebench.indexing import check_index
+from rallebench.indexing.checks import check_index
 from rallebench.loads import Loads
 from rallebench.types import Passage
 from rallebench.vector_index import VECTOR_INDEXES

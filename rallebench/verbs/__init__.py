@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from rallebench.registry import Registry
 from rallebench.workbench import Workbench
 
 VERBS: Registry[Callable[[argparse.Namespace], Any]] = Registry("verb", "rallebench.verbs")
+PACE = 2.0
+"""Seconds between two lines of progress."""
 
 
 def workbench_of(args: argparse.Namespace) -> Workbench:
@@ -36,6 +39,19 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+class Paced:
+    """Tells how far something is, a line every ``PACE`` seconds at most; the first at once unless ``later``."""
+
+    def __init__(self, *, later: bool = False) -> None:
+        self._told = time.monotonic() if later else 0.0
+
+    def say(self, message: str, *, always: bool = False) -> None:
+        """Tell it if it is time to, or ``always``."""
+        if always or time.monotonic() - self._told > PACE:
+            self._told = time.monotonic()
+            say(message)
+
+
 def drain(progress: Iterator[str]) -> None:
     """Follow work to its end, telling what it says."""
     for message in progress:
@@ -52,3 +68,43 @@ def checked_out(file: Path) -> Path:
 def settings_flag(parser: argparse.ArgumentParser, help: str) -> None:
     """``--set KEY=VALUE``, as often as needed."""
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=help)
+
+
+def written(pairs: Iterable[str]) -> dict[str, str]:
+    """What ``--set`` was given, as it was written: whoever has a setting knows whether it is a number or a list."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {pair!r} is not key=value.")
+        found[key.strip()] = value
+    return found
+
+
+def loop_flags(parser: argparse.ArgumentParser) -> None:
+    """How questions are asked."""
+    parser.add_argument("--batch-size", type=int, default=20, metavar="B")
+    parser.add_argument("--max-errors", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def mlflow_flags(parser: argparse.ArgumentParser) -> None:
+    """Whether runs are logged, and where."""
+    parser.add_argument("--no-mlflow", action="store_true")
+    parser.add_argument("--tracking-uri", metavar="URI")
+
+
+def described(registry: Registry[Any], name: str) -> dict[str, Any]:
+    """A registered thing with its settings, JSON-able."""
+    entry = registry.entry(name)
+    settings = [
+        {"name": key, "default": one.default, "about": one.about, "must_be": one.must_be}
+        for key, one in entry.traits["settings"].items()
+    ]
+    return {"name": name, "about": entry.about, "settings": settings}
+
+
+def described_text(one: Mapping[str, Any]) -> str:
+    """The same as a person reads it."""
+    rows = [f"  {s['name']}={s['default']}".ljust(32) + f"{s['about'] or s['must_be']}" for s in one["settings"]]
+    return "\n".join([f"{one['name']}: {one['about']}", *rows])

@@ -7,6 +7,7 @@ import argparse
 from rallebench.agents import Agent
 from rallebench.environments import ENVIRONMENTS
 from rallebench.errors import UsageError
+from rallebench.verbs import written
 from rallebench.workbench import Workbench
 
 
@@ -29,18 +30,10 @@ def agent_of(workbench: Workbench, args: argparse.Namespace) -> Agent | None:
         return None
     if args.chain:
         raise UsageError("--chain and --workflow exclude each other; give one of them.")
-    settings = dict(map(_written, args.set))
+    settings = written(args.set)
     if args.retriever:
         known = ENVIRONMENTS.entry(args.env).traits.get("settings", {}) if args.env else {}
         if "retriever" not in known:
             raise UsageError(f"--retriever: the workflow {args.workflow!r} on {args.env or 'nothing'!r} asks no retriever.")
         settings["env.retriever"] = args.retriever
     return workbench.agent(args.workflow, args.env, args.llm or "", settings, seed=getattr(args, "seed", 0))
-
-
-def _written(pair: str) -> tuple[str, str]:
-    """A setting as it was written: whoever has it knows whether it is a number."""
-    key, equals, value = pair.partition("=")
-    if not equals or not key.strip():
-        raise UsageError(f"--set {pair!r} is not key=value.")
-    return key.strip(), value

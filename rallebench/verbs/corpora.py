@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,8 @@ from rallebench.datasets import DATASETS
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.tasks import SEED
 from rallebench.errors import UsageError
-from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.verbs import VERBS, Paced, say, workbench_of
 from rallebench.workbench import Workbench
-
-PACE = 2.0
-"""Seconds between two lines of progress."""
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -123,12 +119,10 @@ def _log(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
 
 
 def _told(progress: Iterator[Importing | Corpus]) -> Corpus:
-    told = time.monotonic()
+    told = Paced(later=True)
     for news in progress:
         if isinstance(news, Corpus):
             return news
-        if time.monotonic() - told > PACE:
-            told = time.monotonic()
-            left = "" if news.seconds_left is None else f", about {news.seconds_left:.0f} s left"
-            say(f"{news.passages} passages, {news.fraction:.0%} ({news.rate:.0f}/s{left})")
+        left = "" if news.seconds_left is None else f", about {news.seconds_left:.0f} s left"
+        told.say(f"{news.passages} passages, {news.fraction:.0%} ({news.rate:.0f}/s{left})")
     raise AssertionError("an import ends with its corpus")

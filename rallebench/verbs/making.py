@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from rallebench.errors import UsageError
 from rallebench.making import MAKERS, Order, settings_of
-from rallebench.making.running import Done, Filed, Working, make
-from rallebench.verbs import VERBS, say, settings_flag, workbench_of
-
-PACE = 2.0
-"""Seconds between two lines of progress."""
+from rallebench.making.running import Done, Filed, make
+from rallebench.verbs import (
+    VERBS,
+    Paced,
+    described,
+    described_text,
+    say,
+    settings_flag,
+    workbench_of,
+    written,
+)
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +37,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 
 def _plain(value: Mapping[str, Any]) -> str:
     if "makers" in value:
-        return "\n\n".join(_about(one) for one in value["makers"])
+        return "\n\n".join(described_text(one) for one in value["makers"])
     stages = value["counts"]["stages"]
     wide = max(map(len, stages), default=0)
     lines = [f"{value['name']} ({value['maker']}), stages in {value['folder']}"]
@@ -53,11 +58,6 @@ def sentence_of(counts: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _about(one: Mapping[str, Any]) -> str:
-    rows = [f"  {s['name']}={s['default']}".ljust(32) + f"{s['about'] or s['must_be']}" for s in one["settings"]]
-    return "\n".join([f"{one['name']}: {one['about']}", *rows])
-
-
 @VERBS.register(
     "make-dataset",
     about="make questions of your own articles, stage by stage",
@@ -69,21 +69,22 @@ def _about(one: Mapping[str, Any]) -> str:
 def make_dataset(args: argparse.Namespace) -> dict[str, Any]:
     """The files that were made, the question set first, and the counts of every stage with why rows were left out."""
     if not args.maker:
-        return {"makers": [_described(name) for name in MAKERS.names()]}
-    settings = settings_of(args.maker, _written(args.set))
+        return {"makers": [described(MAKERS, name) for name in MAKERS.names()]}
+    settings = settings_of(args.maker, written(args.set))
     if not args.name:
         raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
     workbench = workbench_of(args)
     order = Order(workbench.workspace, args.name, settings, args.articles, args.llm, args.limit)
     done: Done | None = None
-    told = 0.0
+    told = Paced()
     for news in make(workbench, args.maker, order, batch_size=args.batch_size, max_errors=args.max_errors):
         if isinstance(news, Done):
             done = news
         elif isinstance(news, Filed):
             say(f"{news.label}: {sentence_of(news.counts)}")
         else:
-            told = _tell(news, told)
+            of = f" of {news.total}" if news.total else ""
+            told.say(f"{news.label}: {news.said or f'{news.done}{of}'}")
     assert done is not None
     return {
         "name": done.name, "maker": args.maker, "folder": str(done.folder), "files": list(done.files),
@@ -91,31 +92,4 @@ def make_dataset(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tell(news: Working, told: float) -> float:
-    """Say how far a stage is, not too often; when that was."""
-    now = time.monotonic()
-    if now - told < PACE:
-        return told
-    of = f" of {news.total}" if news.total else ""
-    say(f"{news.label}: {news.said or f'{news.done}{of}'}")
-    return now
 
-
-def _written(pairs: list[str]) -> dict[str, str]:
-    """Settings as they were written: the maker knows which are numbers."""
-    found = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"--set {pair!r} is not key=value.")
-        found[key.strip()] = value
-    return found
-
-
-def _described(name: str) -> dict[str, Any]:
-    entry = MAKERS.entry(name)
-    settings = [
-        {"name": key, "default": one.default, "about": one.about, "must_be": one.must_be}
-        for key, one in entry.traits["settings"].items()
-    ]
-    return {"name": name, "about": entry.about, "settings": settings}

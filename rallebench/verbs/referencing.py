@@ -10,14 +10,13 @@ from typing import Any
 from rallebench import benchmark
 from rallebench.analysis.references import COLUMNS, beside
 from rallebench.errors import RalleError, StoppedError
-from rallebench.verbs import VERBS, say, workbench_of
-from rallebench.verbs.running import _run_one
+from rallebench.verbs import VERBS, mlflow_flags, say, workbench_of
+from rallebench.verbs.running import run_plan
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN")
-    parser.add_argument("--no-mlflow", action="store_true")
-    parser.add_argument("--tracking-uri", metavar="URI")
+    mlflow_flags(parser)
 
 
 def _plain(value: Mapping[str, Any]) -> str:
@@ -48,7 +47,7 @@ def reference(args: argparse.Namespace) -> dict[str, Any]:
     for line, plan in benchmark.line_plans(workbench.workspace, run, track=not args.no_mlflow).items():
         say(f"── {benchmark.LABELS[line]}: {plan.name}")
         try:
-            _run_one(workbench, plan)
+            run_plan(workbench, plan)
         except StoppedError:
             raise
         except RalleError as error:  # a chain may need a passage to work at all; the other lines are worth having

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,8 @@ from rallebench.errors import UsageError
 from rallebench.files import write_text
 from rallebench.indexing import kinds
 from rallebench.sources import Source
-from rallebench.verbs import VERBS, drain, say, settings_flag, workbench_of
+from rallebench.verbs import VERBS, Paced, drain, say, settings_flag, workbench_of
 from rallebench.workspace import parse_settings
-
-PACE = 2.0
-"""Seconds between two lines of progress about the same stage."""
 
 
 def _index_flags(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +63,7 @@ def index(args: argparse.Namespace) -> dict[str, Any]:
         overlap=args.chunk_overlap,
         unit=args.chunk_unit,
     )
-    manifest, stage, told = None, "", 0.0
+    manifest, stage, told = None, "", Paced()
     for progress in workbench_of(args).build_index(
         args.name,
         args.corpus,
@@ -81,11 +77,11 @@ def index(args: argparse.Namespace) -> dict[str, Any]:
     ):
         if isinstance(progress, Manifest):
             manifest = progress
-        elif progress.stage != stage or progress.done == progress.total or time.monotonic() - told > PACE:
-            stage, told = progress.stage, time.monotonic()
+        else:
+            new, stage = progress.stage != stage or progress.done == progress.total, progress.stage
             far = f" {progress.done}/{progress.total}" if progress.total else ""
             left = f", {progress.rate:.3g} a second, {progress.left:.0f} s left" if progress.left else ""
-            say(f"{progress.stage}{far} ({progress.seconds:.1f} s{left})")
+            told.say(f"{progress.stage}{far} ({progress.seconds:.1f} s{left})", always=new)
     assert manifest is not None
     if manifest.passages_without_page:
         say(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.sweeps.results import Swept, as_json, swept
 from rallebench.sweeps.tracked import track
 from rallebench.types import Chain
-from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.verbs import VERBS, Paced, mlflow_flags, say, workbench_of
 from rallebench.verbs.acting import agent_flags, agent_of
 from rallebench.verbs.chains import overridden, override_flags
 from rallebench.verbs.stopping import Stoppable
@@ -41,8 +40,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metrics", metavar="M,…")
     parser.add_argument("--max-errors", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-mlflow", action="store_true")
-    parser.add_argument("--tracking-uri", metavar="URI")
+    mlflow_flags(parser)
     override_flags(parser)
     agent_flags(parser)
 
@@ -91,17 +89,17 @@ def run(args: argparse.Namespace) -> Any:
         raise UsageError("--resume needs --name RUN, the run to continue.")
     agent = agent_of(workbench, args)
     if agent is not None:
-        return _run_one(workbench, _plan(workbench, agent.named_backends(), args, args.name, args.resume, agent=agent))
+        return run_plan(workbench, _plan(workbench, agent.named_backends(), args, args.name, args.resume, agent=agent))
     files = workbench.workspace.chain_folder(args.chain)
     if files is None:
-        return _run_one(workbench, _prepare(workbench, args.chain, args, args.name, args.resume))
+        return run_plan(workbench, _prepare(workbench, args.chain, args, args.name, args.resume))
     for name, path in files:  # a night of runs should not end at a file that was wrong from the start
         _prepare_in_folder(workbench, name, path, args)
     results, ran, failures = [], [], []
     for name, path in files:
         say(f"── {name}")
         try:
-            results.append(_run_one(workbench, _prepare_in_folder(workbench, name, path, args)))
+            results.append(run_plan(workbench, _prepare_in_folder(workbench, name, path, args)))
             ran.append(name)
         except StoppedError:
             raise
@@ -182,7 +180,8 @@ def _plan(
     )
 
 
-def _run_one(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
+def run_plan(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
+    """Run a plan to its end, telling how far it is: what ``run`` prints of it. Raises StoppedError if it was stopped."""
     with Stoppable(workbench, plan.name) as stoppable, contextlib.closing(workbench.run(plan)) as stages:
         finished = _follow(stages, stoppable)
     report = finished.report
@@ -211,15 +210,14 @@ def _ralle_keys(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def _follow(stages: Iterator[Any], stoppable: Stoppable) -> Any:
     """Show the stages on stderr; return the last."""
-    stage, told = None, 0.0
+    stage, told = None, Paced()
     for stage in stages:
         if isinstance(stage, benchmark.Phase):
             stoppable.running = stage.name == "running"
             say(stage.message or stage.name) if stage.name == "loading" else say(
                 f"{stage.name} {stage.message}".strip()
             )
-        elif isinstance(stage, Progress) and (time.monotonic() - told > 2 or stage.done == stage.total):
-            told = time.monotonic()
+        elif isinstance(stage, Progress):
             errors = f", {stage.errors} failed" if stage.errors else ""
-            say(f"{stage.done}/{stage.total}{errors} ({stage.seconds:.0f} s)")
+            told.say(f"{stage.done}/{stage.total}{errors} ({stage.seconds:.0f} s)", always=stage.done == stage.total)
     return stage

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.errors import UsageError
 from rallebench.prepared import Described, planned
-from rallebench.suites import SUITES, Asked, planning, probing, settings_of
+from rallebench.suites import SUITES, Asked, estimating, planning, probing, settings_of
 from rallebench.suites._names import name_of, run_name
 from rallebench.suites.running import Ended, Finished, Working, as_json, run_suite
 from rallebench.suites.shown import plan_text, table_text
-from rallebench.verbs import VERBS, say, settings_flag, workbench_of
+from rallebench.verbs import (
+    VERBS,
+    Paced,
+    described,
+    described_text,
+    loop_flags,
+    mlflow_flags,
+    say,
+    settings_flag,
+    workbench_of,
+    written,
+)
 from rallebench.verbs.stopping import Stoppable
 from rallebench.workbench import Workbench
 
-PACE = 2.0
-"""Seconds between two lines of progress."""
 OWN = ("suite", "name", "folder")
 """Of a report, what stands above and below its table."""
 
@@ -32,18 +40,15 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--probe", type=int, metavar="N", help=f"with --plan: questions a part that are really answered, to see what it costs (default {probing.QUESTIONS}; 0: none)"
     )  # fmt: skip
-    parser.add_argument("--batch-size", type=int, default=20, metavar="B")
-    parser.add_argument("--max-errors", type=int, metavar="N")
-    parser.add_argument("--seed", type=int, default=0)
+    loop_flags(parser)
     parser.add_argument("--allow-python", action="store_true", help="let agents run programs that a model wrote (README says what holds them)")
-    parser.add_argument("--no-mlflow", action="store_true")
-    parser.add_argument("--tracking-uri", metavar="URI")
+    mlflow_flags(parser)
     settings_flag(parser, "a setting of the suite, as in data=FOLDER or noise=0,0.2")
 
 
 def _plain(value: Mapping[str, Any]) -> str:
     if "suites" in value:
-        return "\n\n".join(_about(one) for one in value["suites"])
+        return "\n\n".join(described_text(one) for one in value["suites"])
     if "plan" in value:
         return "\n".join(plan_text(value))
     lines = [f"{value['suite']}: {value['name']}"]
@@ -77,11 +82,6 @@ def _shown(mean: Mapping[str, Any]) -> str:
     return f"{mean['value']:.4f} [{mean['low']:.4f}, {mean['high']:.4f}] n={mean['n']}"
 
 
-def _about(one: Mapping[str, Any]) -> str:
-    rows = [f"  {s['name']}={s['default']}".ljust(32) + f"{s['about'] or s['must_be']}" for s in one["settings"]]
-    return "\n".join([f"{one['name']}: {one['about']}", *rows])
-
-
 @VERBS.register(
     "suite",
     about="run a named benchmark: KILT, RGB, CRUD-RAG, BARAG",
@@ -93,8 +93,8 @@ def _about(one: Mapping[str, Any]) -> str:
 def suite(args: argparse.Namespace) -> dict[str, Any]:
     """The suite's report: a table over its parts, what to know of the records, the files that it made; or its plan."""
     if not args.suite:
-        return {"suites": [_described(name) for name in SUITES.names()]}
-    settings = settings_of(args.suite, _written(args.set))
+        return {"suites": [described(SUITES, name) for name in SUITES.names()]}
+    settings = settings_of(args.suite, written(args.set))
     if args.limit is not None and args.limit < 1:
         raise UsageError(f"--limit is {args.limit}; give at least 1, or leave it out for all.")
     workbench = workbench_of(args)
@@ -104,7 +104,7 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
         return _planned(workbench, args, asked, name)
     if args.probe is not None:
         raise UsageError("--probe goes with --plan; without it the suite is run.")
-    found, told = None, 0.0
+    found, told = None, Paced()
     stoppable = args.ending.enter_context(Stoppable(workbench))
     for piece in run_suite(
         workbench, args.suite, asked, name, batch_size=args.batch_size, max_errors=args.max_errors,
@@ -119,9 +119,8 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
             say(f"{piece.answered.part.label}: {'had ended before' if piece.before else 'done'}")
             if piece.answered.warning:
                 say(f"Warning: {piece.answered.warning}")
-        elif isinstance(piece, Working) and time.monotonic() - told > PACE:
-            told = time.monotonic()
-            say(f"{piece.label}: {f'{piece.done}/{piece.total}' if piece.total else piece.said}")
+        else:
+            told.say(f"{piece.label}: {f'{piece.done}/{piece.total}' if piece.total else piece.said}")
     assert found is not None
     if found.warning:
         say(f"Warning: {found.warning}")
@@ -137,46 +136,26 @@ def _planned(workbench: Workbench, args: argparse.Namespace, asked: Asked, name:
     value: dict[str, Any] = {**planning.as_json(plan), "probe": None}
     if not count:
         return value
-    told = 0.0
+    told = Paced()
     if plan.builds:
         value["indexes"]["costs"] = _costs(workbench, plan.builds)
     for piece in probing.probe(workbench, plan, asked, questions=count, batch_size=args.batch_size):
-        if isinstance(piece, probing.Estimate):
-            value["probe"] = probing.as_json(piece)
-        elif time.monotonic() - told > PACE:
-            told = time.monotonic()
-            say(f"{piece.label}: {piece.said}")
+        if isinstance(piece, estimating.Estimate):
+            value["probe"] = estimating.as_json(piece)
+        else:
+            told.say(f"{piece.label}: {piece.said}")
     return value
 
 
 def _costs(workbench: Workbench, builds: Sequence[Described]) -> str:
     """What the indexes will take: their documents are cut for it, which is kept."""
-    counting, told = planned(workbench.workspace, builds), time.monotonic()
+    counting, told = planned(workbench.workspace, builds), Paced(later=True)
     while True:
         try:
             piece = next(counting)
         except StopIteration as end:
             return str(end.value.sentence)
-        if time.monotonic() - told > PACE:
-            told = time.monotonic()
-            say(f"{piece.stage}: {piece.done:,}")
+        told.say(f"{piece.stage}: {piece.done:,}")
 
 
-def _written(pairs: list[str]) -> dict[str, str]:
-    """Settings as they were written: the suite knows which are numbers, and which are lists."""
-    found = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"--set {pair!r} is not key=value.")
-        found[key.strip()] = value
-    return found
 
-
-def _described(name: str) -> dict[str, Any]:
-    entry = SUITES.entry(name)
-    settings = [
-        {"name": key, "default": one.default, "about": one.about, "must_be": one.must_be}
-        for key, one in entry.traits["settings"].items()
-    ]
-    return {"name": name, "about": entry.about, "settings": settings}

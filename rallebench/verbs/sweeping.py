@@ -14,14 +14,11 @@ from rallebench.sweeps import WAYS, Cell, cells, factor, indexing, run_name
 from rallebench.sweeps.kept import opened
 from rallebench.sweeps.results import Swept, as_json
 from rallebench.sweeps.running import Counted, Ended, sweep
-from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.verbs import VERBS, Paced, loop_flags, mlflow_flags, say, workbench_of
 from rallebench.verbs.chains import overridden, override_flags
 from rallebench.verbs.stopping import Stoppable
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET, parse_settings
-
-PACE = 2.0
-"""Seconds between two lines of progress."""
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -34,11 +31,8 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, metavar="N")
     parser.add_argument("--metric", default="", metavar="M", help="what decides who wins")
     parser.add_argument("--metrics", metavar="M,…")
-    parser.add_argument("--batch-size", type=int, default=20, metavar="B")
-    parser.add_argument("--max-errors", type=int, metavar="N")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-mlflow", action="store_true")
-    parser.add_argument("--tracking-uri", metavar="URI")
+    loop_flags(parser)
+    mlflow_flags(parser)
     override_flags(parser)
 
 
@@ -76,7 +70,7 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
     variants = cells(chain, [factor(text, parse_settings) for text in args.vary], args.way)
     if args.plan:
         return _planned(workbench, variants)
-    name, found, told = args.name or time.strftime("sweep-%Y%m%d-%H%M%S"), None, 0.0
+    name, found, told = args.name or time.strftime("sweep-%Y%m%d-%H%M%S"), None, Paced()
     going = sweep(
         workbench,
         name,
@@ -103,10 +97,8 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
                 say(f"{piece.cell.label}: {how}")
             else:
                 stoppable.name, stoppable.running = run_name(name, piece.cell), bool(piece.done) or piece.said == "running"
-                if time.monotonic() - told > PACE:
-                    told = time.monotonic()
-                    where = f"{piece.done}/{piece.questions}" if piece.done else piece.said
-                    say(f"{piece.number}/{piece.total} {piece.cell.label}: {where}")
+                where = f"{piece.done}/{piece.questions}" if piece.done else piece.said
+                told.say(f"{piece.number}/{piece.total} {piece.cell.label}: {where}")
     assert found is not None
     if found.warning:
         say(f"Warning: {found.warning}")

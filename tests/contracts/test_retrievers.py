@@ -195,7 +195,7 @@ def test_other_tokens_than_the_indexs_own_are_refused_naming_both(tmp_path: Path
 
 
 def test_a_file_that_was_changed_after_the_build_is_noticed(tmp_path: Path) -> None:
-    from rallebench.indexing import check_index
+    from rallebench.indexing.checks import check_index
 
     build(tmp_path, "bm25")
     folder = tmp_path / "indexes" / "x"

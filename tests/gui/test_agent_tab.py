@@ -45,7 +45,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "lines-slow": {"replies": REACT, "delay": 30},
     "searches": {"replies": SEARCHES},
     "program": {"default": "```python\nprint(Search('Christiaan Huygens')[:18])\n```"},
-    "loops": {"default": "```python\nraise ValueError('no')\n```"},
+    "fails": {"default": "```python\nraise ValueError('no')\n```"},
 }
 
 
@@ -175,7 +175,14 @@ def test_a_search_is_drawn_as_a_tree_in_which_the_way_to_the_answer_stands_open(
 def test_a_program_is_shown_with_its_calls_and_what_it_printed(run: Run) -> None:
     text = panel(run("program", "pal"))
     assert text.index("Program") < text.index("Search({") < text.index("It printed")
-    assert "How it ended" in panel(run("loops", "pal"))
+    assert "How it ended" in panel(run("fails", "pal"))
+
+
+def test_a_program_is_edited_and_run_again(bench: Listening, lives: Lives, run: Run) -> None:
+    offers, text, _ = tab.edit_of(run("fails", "pal"))
+    assert text == "raise ValueError('no')" and offers["value"] == 0
+    name, *_ = tab.on_continue(bench, lives, lives.known()[0].name, True, 0, "print('Christiaan Huygens')")
+    assert "is a gold answer" in panel(ended(lives, name))
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,9 @@ def test_an_episode_is_watched_stopped_found_again_edited_and_gone_on_with(actin
     wait_for(acting, "edited by you")
     wait_for(acting, "finished with an answer")
     wait_for(acting, "is no gold answer")
+    acting.reload()
+    open_tab(acting)
+    wait_for(acting, "edited by you")
 
 
 def test_a_search_shows_its_tree_and_what_was_unfolded_stays_unfolded(acting: Any) -> None:

@@ -22,7 +22,7 @@ from rallebench.gui.tabs import _suites_results as results
 from rallebench.gui.tabs import compare, runs
 from rallebench.gui.tabs import suites as tab
 from rallebench.suites import kept
-from rallebench.suites.probing import Estimate
+from rallebench.suites.estimating import Estimate
 from rallebench.suites.running import Ended, Finished, Working, run_suite
 from rallebench.workbench import Workbench
 

@@ -12,8 +12,9 @@ from small_workspace import CommandLine, everything, make_workspace
 from rallebench.errors import BackendError, MismatchError, UsageError
 from rallebench.suites import Asked, settings_of
 from rallebench.suites._rehearsing import Span
+from rallebench.suites.estimating import Amount, Estimate, Sample, estimated
 from rallebench.suites.planning import Plan, plan
-from rallebench.suites.probing import Amount, Estimate, Sample, estimated, probe
+from rallebench.suites.probing import probe
 from rallebench.suites.running import run_suite
 from rallebench.workbench import Workbench
 

@@ -50,6 +50,7 @@ def oracle() -> dict[str, Any]:
 MODELS: Mapping[str, Any] = {
     "oracle-7b": oracle(),
     "guess-13b": {"backend": "scripted", "settings": {"replies": {r"Action \d+:$": "Finish[Titan]", r"Thought \d+:$": "Hm."}, "default": "print('Titan')"}},
+    "absent": {"backend": "transformers", "settings": {"model": "/nowhere/model"}},
     "broken": {"backend": "scripted", "settings": {"replies": ["only one"]}},
 }
 
@@ -130,11 +131,18 @@ def test_programs_run_only_where_they_are_allowed_and_with_their_tool(cli: Comma
 
 
 def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
-    found = reval(cli, *BOTH, "--set", "models=broken,oracle-7b")
+    found = reval(cli, *BOTH, "--set", "models=broken,absent,oracle-7b")
     assert found["means"]["react · oracle-7b"]["all"] == 1.0
-    failed = [row for row in found["cells"] if row["llm"] == "broken"]
-    assert failed and all(row["state"] == "failed" or row["n_errors"] for row in failed)
-    assert any("broken" in note and "failed" in note for note in found["notes"])
+    states = {(row["llm"], row["task"]): row["state"] for row in found["cells"]}
+    assert [states[llm, "soay_easy"] for llm in ("oracle-7b", "absent", "broken")] == ["done", "failed", "failed"]
+    assert sum(note.startswith("react absent") and "/nowhere" in note for note in found["notes"]) == 2
+    assert any(note.startswith("react broken soay_easy failed: ") and "has said all its 1 replies" in note for note in found["notes"])
+    assert "react · absent" not in found["means"]
+
+
+def test_the_tasks_of_one_environment_are_a_suite_of_their_own(cli: CommandLine) -> None:
+    found = cli.json("suite", "reval-scholar", "--llm", "oracle-7b", "--name", "s", "--no-mlflow", "--limit", "3")
+    assert {part["label"] for part in found["parts"]} == {f"react oracle-7b {task}" for task in ("soay_easy", "profiling", "soay_hard")}
 
 
 def test_an_environment_that_does_not_fit_a_task_is_no_pair(cli: CommandLine) -> None:
@@ -287,3 +295,23 @@ def test_a_wrong_analysis_is_refused(cli: CommandLine, asked: tuple[str, ...], s
     shutil.copytree(cli.workspace / "runs" / "g react oracle-7b hotpotqa", cli.workspace / "runs" / "again")
     ran = cli("analyse", *asked)
     assert ran.code == 2 and said in ran.last
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "name"), [("hotpotqa_dev.jsonl", "hotpotqa"), ("fever_paper_dev.jsonl", "fever")])
+def test_published_questions_are_answered_by_an_oracle_that_acts(cli: CommandLine, shared_data: Path, file: str, name: str) -> None:
+    """Search for what the question names, finish with the answer, over a local corpus."""
+    rows = list({row["_id"]: row for row in read_lines(shared_data / "r-eval-ish" / file)}.values())[:60]
+    replies = {r"Thought \d+:$": "I think."}
+    for row in rows:
+        replies |= acts(row["input"], f"Search[{row['input']}]", row["outputs"][0], "[", "]")
+    models = json.loads((cli.workspace / "llms.json").read_text())
+    models["knows-all"] = {"backend": "scripted", "settings": {"replies": replies, "default": "Finish[?]"}}
+    (cli.workspace / "llms.json").write_text(json.dumps(models))
+    path = write_lines(cli.workspace / f"{name}.jsonl", rows)
+    found = reval(cli, "--set", f"tasks={path}", "--set", "retriever=tiny", "--set", "models=knows-all,extractive-reader", "--set", "workflows=react,chain-of-thought")
+    assert found["means"]["react · knows-all"] == {"wiki": 1.0, "all": 1.0} and found["ranks"]["react · knows-all"]["all"] == 1
+    assert found["means"]["chain-of-thought · extractive-reader"]["all"] < 0.2
+    system = next(one for one in cli.json("analyse", "n", "--aspect", "errors")["systems"] if one["system"] == "react · knows-all")
+    assert system["ACC"] == 100 and system["n"] == 60
+    assert (system["verdicts"] == 60) == (name == "fever")

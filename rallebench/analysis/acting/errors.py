@@ -38,7 +38,8 @@ ORIGINAL = ("EM", "AM", "GE", "ME", "TE", "RE")
 _BY_REASON = {
     "model_error": "ME", "tool_error": "TE", "step_limit": "SL", "context_limit": "CL", "token_limit": "OL", "time_limit": "OL",
 }  # fmt: skip
-_NO_EVIDENCE = frozenset({"yes", "no", "noanswer"})
+_NO_EVIDENCE = frozenset({"yes", "no", "noanswer", "true", "false", "supports", "refutes", "not enough info"})
+"""Verdicts (FEVER's among them): that a page holds such a word says nothing."""
 
 
 def classify(row: Told, *, original: bool = False, threshold: float = THRESHOLD) -> str:
@@ -61,7 +62,7 @@ def in_scratchpad(row: Told) -> bool:
 
 
 def evident(row: Told) -> bool:
-    """Whether the environment showed an accepted answer, in whole words. A bare yes or no is evidence of nothing."""
+    """Whether the environment showed an accepted answer, in whole words. A bare verdict, as yes or no, is evidence of nothing."""
     golds = [gold for gold in row.golds if _tellable(gold)]
     return bool(golds) and bool(find_answers(row.observed, golds))
 
@@ -76,7 +77,7 @@ class Breakdown:
     ``counts``: class → questions; ``stops``: class → why its episodes ended → questions; ``examples``: class → the first rows.
 
     ``n``: questions counted; ``failed``: left out, because they failed; ``unscored``: because the gold names no answer;
-    ``yes_no``: questions whose gold is yes or no, for which no observation is evidence.
+    ``verdicts``: questions whose gold is yes, no or another verdict, for which no observation is evidence.
     """
 
     system: System
@@ -88,7 +89,7 @@ class Breakdown:
     n: int
     failed: int
     unscored: int
-    yes_no: int
+    verdicts: int
 
     def sum(self, classes: Mapping[str, str]) -> float:
         """Percent of several classes."""
@@ -110,7 +111,7 @@ def _breakdown(system: System, cells: Sequence[Cell], original: bool, threshold:
     stops: dict[str, Counter[str]] = {}
     kept: dict[str, list[Told]] = {}
     shares: dict[Place, list[dict[str, float]]] = {}
-    unscored = yes_no = 0
+    unscored = verdicts = 0
     for cell in cells:
         here: Counter[str] = Counter()
         for row in cell.rows:
@@ -121,7 +122,7 @@ def _breakdown(system: System, cells: Sequence[Cell], original: bool, threshold:
             here[name] += 1
             stops.setdefault(name, Counter())[row.reason or "not recorded"] += 1
             kept.setdefault(name, []).append(row)
-            yes_no += not any(map(_tellable, row.golds))
+            verdicts += not any(map(_tellable, row.golds))
         counts += here
         of = HUNDRED if original else sum(here.values())
         if of:
@@ -131,5 +132,5 @@ def _breakdown(system: System, cells: Sequence[Cell], original: bool, threshold:
         system, {name: mean([place[name] for place in places]) or 0.0 for name in CLASSES},
         {name: counts[name] for name in CLASSES if counts[name]}, {name: dict(found.most_common()) for name, found in stops.items()},
         {name: tuple(rows[:examples]) for name, rows in kept.items()}, places_of(cells), sum(counts.values()),
-        0 if original else sum(cell.failed for cell in cells), unscored, yes_no,
+        0 if original else sum(cell.failed for cell in cells), unscored, verdicts,
     )  # fmt: skip

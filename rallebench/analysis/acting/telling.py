@@ -185,7 +185,7 @@ def errors(cells: Sequence[Cell], asked: Asked) -> Analysed:
         "classes": {name: CLASSES[name] for name in names},
         "systems": [
             {
-                "system": one.system.label, "n": one.n, "failed": one.failed, "unscored": one.unscored, "yes_no": one.yes_no,
+                "system": one.system.label, "n": one.n, "failed": one.failed, "unscored": one.unscored, "verdicts": one.verdicts,
                 "percent": {name: round(one.shares[name], 4) for name in names}, "ACC": round(one.sum(RIGHT), 4), "WA": round(one.sum(WRONG), 4),
                 "counts": dict(one.counts), "stop_reasons": {name: dict(row) for name, row in one.stops.items()},
                 "averaged_over": [place.label for place in one.places],
@@ -207,9 +207,9 @@ def _error_notes(found: Sequence[Any], original: bool) -> list[str]:
     if original:
         other = [one.system.label for one in found if abs(one.sum(CLASSES) - 100) > 0.05]
         return [f"Counted as R-Eval's code does, out of 100 a task: the shares of {', '.join(other)} are not of its questions."] * bool(other)
-    yes_no = sum(one.yes_no for one in found)
+    verdicts = sum(one.verdicts for one in found)
     unscored = sum(one.unscored for one in found)
-    said = [f"{yes_no} answers are a bare yes or no, for which no observation is evidence: right ones count as AM, wrong ones never as GE."] * bool(yes_no)
+    said = [f"{verdicts} golds are bare verdicts (yes, no, SUPPORTS …), for which no observation is evidence: right answers count as AM, wrong ones never as GE."] * bool(verdicts)
     return said + [f"{unscored} questions name no answer and are in no class."] * bool(unscored)
 
 

@@ -77,7 +77,7 @@ def _is_grid(workbench: Workbench, name: str) -> bool:
         found = kept.opened(workbench.workspace, name)
     except RalleError:
         return False
-    return found.suite == "reval" and found.report is not None
+    return found.suite.split("-")[0] == "reval" and found.report is not None
 
 
 def _is_agents(run: RunFolder) -> bool:

@@ -30,9 +30,6 @@ from rallebench.workspace import DEFAULT_DATASET
 
 Widgets = dict[str, Any]
 
-REMEMBERS = "the name of an episode, which is no secret"
-"""The page keeps that name in the browser, readable also after the program was started anew."""
-
 KEEPS_OPEN = """
 const touched = new Map();
 element.addEventListener("click", function (event) {
@@ -40,14 +37,20 @@ element.addEventListener("click", function (event) {
     const details = summary && summary.parentElement;
     if (details && details.dataset.key) touched.set(details.dataset.key, !details.open);
 });
+let drawn = "";
 new MutationObserver(function () {
+    const episode = element.querySelector("[data-episode]");
+    if (episode && episode.dataset.episode !== drawn) {
+        drawn = episode.dataset.episode;
+        touched.clear();
+    }
     element.querySelectorAll("details[data-key]").forEach(function (details) {
         const wanted = touched.get(details.dataset.key);
         if (wanted !== undefined && wanted !== details.open) details.open = wanted;
     });
 }).observe(element, { childList: true, subtree: true });
 """
-"""What a visitor unfolded stays unfolded when the episode is drawn again."""
+"""What a visitor unfolded stays unfolded when the same episode is drawn again."""
 
 
 @TABS.register("agent", order=7, label="Agent")
@@ -64,7 +67,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     edit = draw_edit()
     after = draw_after()
     reading = draw_read()
-    followed = gr.BrowserState("", storage_key="rallebench-agent", secret=REMEMBERS)
+    followed = session.episode
     seen, sent, timer = gr.State(""), gr.State({}), gr.Timer(0.4, active=False)
 
     chosen = [who["workflow"], who["env"]]
@@ -94,7 +97,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         partial(guard, on_read, workbench, lives, form), [followed, reading["run"], reading["question"], tools["mark"]],
         [followed, *screen, *filled], show_progress_on=[panel],
     )  # fmt: skip
-    edit["at"].change(partial(guard, on_action, lives), [followed, edit["at"]], [edit["text"]], show_progress="hidden")
+    edit["at"].input(partial(guard, on_action, lives), [followed, edit["at"]], [edit["text"]], show_progress="hidden")
     edit["go"].click(
         partial(guard, on_continue, workbench, lives), [followed, tools["mark"], edit["at"], edit["text"]], [followed, *screen],
         show_progress="hidden",
@@ -108,7 +111,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         [after["said"], session.tabs, session.followed], show_progress_on=[after["said"]],
     )  # fmt: skip
     tab.select(
-        partial(guard, on_names, workbench, form), None, [who["llm"], asked["dataset"], *form.inputs], show_progress="hidden"
+        partial(guard, on_names, workbench, form), [who["llm"]], [who["llm"], asked["dataset"], *form.inputs], show_progress="hidden"
     )
     draw_analysis(workbench, tab)
 
@@ -213,10 +216,12 @@ def on_agent(workbench: Workbench, form: AgentForm, workflow: str | None, env: s
     return [acts, about_of(workflow, env), gr.update(value=held, visible=runs), *form_of.shown(form, workflow, env)]
 
 
-def on_names(workbench: Workbench, form: AgentForm) -> list[Any]:
-    """Offer the models, question sets and data that there are now."""
+def on_names(workbench: Workbench, form: AgentForm, llm: str | None) -> list[Any]:
+    """Offer the models, question sets and data that there are now; where no model is chosen, the first that is loaded."""
     space = workbench.workspace
-    return [gr.update(choices=list(space.llms())), gr.update(choices=list(space.dataset_paths())), *form_of.offers(workbench, form)]
+    loaded = [row.name for row in workbench.status() if row.kind == "language model"]
+    chosen = llm or next(iter(loaded), None)
+    return [gr.update(choices=list(space.llms()), value=chosen), gr.update(choices=list(space.dataset_paths())), *form_of.offers(workbench, form)]
 
 
 def on_dataset(workbench: Workbench, dataset: str) -> list[Any]:

@@ -28,7 +28,7 @@ NOTHING = (
     "Run a chain twice in Benchmark, with a change in between, and both are offered here."
 )
 COUNTING = "Counting where the questions were lost …"
-AUTOMATIC = "automatic: EM, accuracy, F1 …, or a suite's own"
+AUTOMATIC = "automatic (EM first)"
 
 
 @TABS.register("compare", order=4.5, label="Compare")
@@ -75,7 +75,7 @@ def draw_choice() -> tuple[gr.Dropdown, gr.Dropdown, gr.Button]:
         )  # fmt: skip
         name = gr.Dropdown(
             [(AUTOMATIC, ""), *HEADLINES], value="", label="Metric of the differences",
-            info="those of the chosen runs; any other's name may be typed", allow_custom_value=True, elem_id="compare-metric", scale=3,
+            info="any metric's name may be typed", allow_custom_value=True, elem_id="compare-metric", scale=3,
         )  # fmt: skip
         start = gr.Button("Compare", variant="primary", elem_id="compare-start", scale=1, min_width=120)
     return chosen, name, start
@@ -127,7 +127,7 @@ def on_metrics(workbench: Workbench, chosen: list[str] | None) -> Any:
         found = shared_measures([workbench.open_run(one) for one in chosen or ()]) if chosen else {}
     except RalleError:  # said when Compare is pressed
         found = {}
-    labels = [(one.name if one.about["label"] == one.name else f"{one.about['label']} ({one.name})", one.name) for one in found.values()]
+    labels = [(str(one.about["label"]), one.name) for one in found.values()]
     return gr.update(choices=[(AUTOMATIC, ""), *(labels or [(name, name) for name in HEADLINES])])
 
 

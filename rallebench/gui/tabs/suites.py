@@ -15,7 +15,7 @@ from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs import _suites_results as results
 from rallebench.gui.tabs._suites_form import Request, SuiteForm, about_of, draw_settings, request_of, shown
 from rallebench.gui.tabs.sweep import number_of
-from rallebench.suites import SUITES, kept, planning, probing
+from rallebench.suites import SUITES, estimating, kept, planning, probing
 from rallebench.suites._names import run_name
 from rallebench.suites.running import Finished, Working, run_suite
 from rallebench.workbench import Workbench
@@ -27,7 +27,7 @@ NO_PLAN = "See what it would run, or have a few questions of each part answered 
 @TABS.register("suites", order=9, label="Suites")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Ask, plan, run, watch, read."""
-    works, probes = Works("suite", Finished), Works("probe", probing.Estimate)
+    works, probes = Works("suite", Finished), Works("probe", estimating.Estimate)
     first = next(iter(SUITES.names()), None)
     suite, llm, limit, name = draw_request(workbench, first)
     about = gr.HTML(about_of(first), elem_id="suites-about", elem_classes="rb-flush")
@@ -63,7 +63,7 @@ def draw_request(workbench: Workbench, first: str | None) -> list[Any]:
                 label="Number of questions", placeholder="all", max_lines=1, elem_id="suites-limit", scale=2, min_width=130
             ),
             gr.Textbox(
-                label="Name", placeholder="made of suite, data and model; the same name again goes on", max_lines=1,
+                label="Name", placeholder="made for you; the same goes on", max_lines=1,
                 elem_id="suites-name", scale=4,
             ),
         ]  # fmt: skip
@@ -220,6 +220,6 @@ def probe_panel(probes: Works) -> str:
     if going or not probes.ended():
         return going
     name, end = next(reversed(probes.ended().items()))
-    if isinstance(end, probing.Estimate):
-        return views_suites.plan({**planning.as_json(end.plan), "probe": probing.as_json(end)})
+    if isinstance(end, estimating.Estimate):
+        return views_suites.plan({**planning.as_json(end.plan), "probe": estimating.as_json(end)})
     return views_suites.probe_failed(name, end)

@@ -31,11 +31,11 @@ class Asking:
 
 
 def tasks_of(
-    workspace: Workspace, named: str, data: str, *, limit: int | None = None, instances: int = 0, first_only: bool = False
+    workspace: Workspace, named: str, data: str, *, domain: str = "", limit: int | None = None, instances: int = 0, first_only: bool = False
 ) -> list[Asking]:
-    """The tasks that are named, or all whose questions are there, each read and checked. Raises UsageError, NotFoundError,
+    """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked. Raises UsageError, NotFoundError,
     BadFileError. ``instances``: so many are drawn, as R-Eval draws them; ``first_only``: of the gold the first answer counts."""
-    files = _files(workspace, [name.strip() for name in named.split(",") if name.strip()], data)
+    files = _files(workspace, [name.strip() for name in named.split(",") if name.strip()], data, domain)
     asked = [_asking(name, path, limit, instances, first_only) for name, path in files.items()]
     twice = [one.task.name for i, one in enumerate(asked) if one.task in [other.task for other in asked[:i]]]
     if twice:
@@ -43,7 +43,7 @@ def tasks_of(
     return asked
 
 
-def _files(workspace: Workspace, named: Sequence[str], data: str) -> dict[str, Path]:
+def _files(workspace: Workspace, named: Sequence[str], data: str, domain: str) -> dict[str, Path]:
     """Question set → file, in R-Eval's order or as named."""
     folder = Path(data).expanduser() if data else None
     if folder is not None and not folder.is_dir():
@@ -53,7 +53,8 @@ def _files(workspace: Workspace, named: Sequence[str], data: str) -> dict[str, P
     here = found(known)
     own = {task.name: task for task in TASKS} | {task.number: task for task in TASKS}
     files: dict[str, Path] = {}
-    for name in named or [task.name for task in TASKS if task.name in theirs or (folder is None and task.name in here)]:
+    tasks = [task for task in TASKS if domain in ("", task.domain)]
+    for name in named or [task.name for task in tasks if task.name in theirs or (folder is None and task.name in here)]:
         task = own.get(name)
         if task is None:
             if name in known or Path(name).suffix or "/" in name:
@@ -67,8 +68,10 @@ def _files(workspace: Workspace, named: Sequence[str], data: str) -> dict[str, P
             files[here[task.name]] = known[here[task.name]]
         else:
             raise NotFoundError(f"The questions of {task.name} are not here. {task.how}")
+    if not files and folder is None:
+        raise NotFoundError(f"The questions of none of these tasks are here: {', '.join(task.name for task in tasks)}. See 'rallebench list tasks'.")
     if not files:
-        raise NotFoundError(f"{data} holds none of R-Eval's files ({TASKS[0].file} … {TASKS[-1].file}).")
+        raise NotFoundError(f"{data} holds none of R-Eval's files ({tasks[0].file} … {tasks[-1].file}).")
     return files
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +13,27 @@ from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
-from rallebench.corpora.reading import Pages
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store
 from rallebench.disk import DiskError, is_full, unwritten
 from rallebench.embeddings import Building as Building
 from rallebench.embeddings import encode_passages
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
-from rallebench.errors import BackendError, BadFileError, MismatchError, UsageError
+from rallebench.errors import BackendError, UsageError
 from rallebench.files import sha256_file, write_json
 from rallebench.folders import beside, check_name, shown
-from rallebench.foreign_indexes import Foreign, check_fits, look, taken
+from rallebench.foreign_indexes import check_fits, look, taken
+from rallebench.indexing._order import Order
+from rallebench.indexing.checks import search_known
+from rallebench.indexing.manifests import is_there, manifest_of, move_in
 from rallebench.parameters import checked
 from rallebench.retrievers import RETRIEVERS, bm25
-from rallebench.types import digest
 from rallebench.vector_index import VECTOR_INDEXES
-
-KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 
 
 def kinds() -> tuple[str, ...]:
     """The index kinds that can be built; those that need no thought come first."""
     return ("bm25", *sorted(VECTOR_INDEXES.names(), key=lambda name: (name != "flat", name)))
-
-
-@dataclass(slots=True)
-class _Order:
-    """A build that was asked for and checked. ``needed``: bytes that it takes at least, known once the passages are."""
-
-    target: Path
-    corpus: Path
-    kind: str
-    form: str
-    chunking: Chunking | None
-    pages: Pages | None
-    settings: dict[str, Any]
-    foreign: Foreign | None
-    vectors: Path
-    cut: Path | None = None
-    started: float = field(default_factory=time.perf_counter)
-    needed: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """Since the build began."""
-        return time.perf_counter() - self.started
 
 
 def build_index(
@@ -103,7 +76,7 @@ def build_index(
         raise UsageError(f"{target} exists and is no index; choose another name or move it away.")
     pages = read_page_map(page_map) if page_map else None
     cache = vectors or Path(indexes).parent / "cache" / "vectors"
-    order = _Order(target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache, cut)
+    order = Order(target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache, cut)
     try:
         with beside(Path(indexes), name) as half:
             yield from _made(half, order, encoder, encoder_name)
@@ -123,14 +96,14 @@ def _checked_request(name: str, kind: str, form: str, parameters: dict[str, Any]
 
 
 def _made(
-    half: Path, order: _Order, encoder: Encoder | None, encoder_name: str
+    half: Path, order: Order, encoder: Encoder | None, encoder_name: str
 ) -> Generator[Building, None, None]:
     """Make the index in ``half`` and put it in place, unless it is there already."""
     yield Building("reading the corpus", 0, 0, 0.0)
     count, corpus_sha = yield from _stored(half, order)
     yield Building("reading the corpus", count, count, order.seconds)
     encoder = None if order.kind == "bm25" else encoder or open_encoder(encoder_name)
-    if order.foreign is None and _is_there(order.target, order.kind, corpus_sha, encoder, order.settings):
+    if order.foreign is None and is_there(order.target, order.kind, corpus_sha, encoder, order.settings):
         return
     store = PassageStore(half)
     try:
@@ -140,19 +113,19 @@ def _made(
         without_page = sum(not passage.page_id for passage in store) if has_pages else 0
     finally:
         store.close()
-    manifest = _manifest(half, order, corpus_sha, count, built, without_page)
+    manifest = manifest_of(half, order, corpus_sha, count, built, without_page)
     yield Building("searching for known passages", 0, 0, order.seconds)
     search_known(half, manifest, encoder)
     manifest = manifest.model_copy(update={"seconds": round(order.seconds, 3)})
     write_json(half / "manifest.json", sealed(manifest.model_dump()))
-    _move_in(half, order.target, manifest)
+    move_in(half, order.target, manifest)
 
 
 VECTOR_BYTES: Mapping[str, int] = {"numpy-flat": 0, "ivf-sq8": 1}
 """Bytes that a kind writes for each dimension of a vector; others write it as it is, in 4."""
 
 
-def _least_bytes(order: _Order, count: int, dim: int) -> int:
+def _least_bytes(order: Order, count: int, dim: int) -> int:
     """What the kind's own files take at least; 0 where that is another's disk, or only counting tells it."""
     elsewhere = order.settings.get("uri") or (order.foreign and order.foreign.kind)
     return 0 if elsewhere or order.kind == "bm25" else VECTOR_BYTES.get(order.kind, 4) * dim * count
@@ -164,7 +137,7 @@ def _own_bytes(folder: Path) -> int:
     return sum(one.st_size for one in found if one.st_nlink == 1)
 
 
-def _unbuilt(order: _Order, error: OSError | RuntimeError | BackendError) -> BackendError:
+def _unbuilt(order: Order, error: OSError | RuntimeError | BackendError) -> BackendError:
     """The sentence for a build that failed; RuntimeError is what Faiss raises, also where a full disk cut its file."""
     if isinstance(error, DiskError):
         return error
@@ -176,7 +149,7 @@ def _unbuilt(order: _Order, error: OSError | RuntimeError | BackendError) -> Bac
     return BackendError(f"The index {order.target} could not be built ({reason}). Nothing was left of it.")
 
 
-def _stored(half: Path, order: _Order) -> Generator[Building, None, tuple[int, str]]:
+def _stored(half: Path, order: Order) -> Generator[Building, None, tuple[int, str]]:
     """Put the passages into the index's folder; returns their number and the corpus's sha256."""
     if order.cut is not None:
         with contextlib.closing(PassageStore(order.cut)) as passages:
@@ -197,7 +170,7 @@ def _stored(half: Path, order: _Order) -> Generator[Building, None, tuple[int, s
 
 
 def _build_kind(
-    half: Path, store: PassageStore, order: _Order, encoder: Encoder | None, corpus_sha: str
+    half: Path, store: PassageStore, order: Order, encoder: Encoder | None, corpus_sha: str
 ) -> Generator[Building, None, dict[str, Any]]:
     kind, foreign, started = order.kind, order.foreign, order.started
     if kind == "bm25":
@@ -243,139 +216,3 @@ def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
     if "check" in traits:
         traits["check"](settings)
     return settings
-
-
-def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> None:
-    """BackendError unless passages of the corpus are found by their own text: a broken index never appears."""
-    retriever = RETRIEVERS[manifest.retriever](manifest.name, half, manifest, encoder)
-    store = PassageStore(half)
-    try:
-        rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))
-        known = [p for p in (store[row] for row in rows) if p.text.strip()][:KNOWN_ITEMS]
-        found = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
-        # A passage of the same words is as good: one paragraph repeated all over crowds its copies out.
-        missed = [
-            p.doc_id
-            for p, hits in zip(known, found)
-            if hits and (p.title, p.text) not in [(hit.passage.title, hit.passage.text) for hit in hits]
-        ]
-        # Texts that are nearly equal may crowd each other out; an index that misses most is broken.
-        if len(missed) > len(known) / 2 and "imported" in manifest.parameters:
-            raise MismatchError(
-                f"The imported vectors did not find {len(missed)} of {len(known)} passages by their own text (for example "
-                f"{missed[0]!r}); they were made with another encoder than {manifest.encoder_name!r} or of another corpus."
-            )
-        if len(missed) > len(known) / 2:
-            raise BackendError(
-                f"The finished index {manifest.name!r} did not find {len(missed)} of {len(known)} passages by their "
-                f"own text (for example {missed[0]!r}), so it was thrown away; please report this message."
-            )
-    finally:
-        retriever.close()
-        store.close()
-
-
-def _manifest(
-    half: Path, order: _Order, corpus_sha: str, count: int, settings: dict[str, Any], without_page: int
-) -> Manifest:
-    sizes = {str(p.relative_to(half)): p.stat().st_size for p in sorted(half.rglob("*")) if p.is_file()}
-    lasting = {key: value for key, value in settings.items() if key != "encoding"}  # speeds differ each time
-    hashes = {name: sha256_file(half / name) for name in sizes}
-    # What somebody else encoded is known by its bytes alone.
-    known_by = [hashes] if "imported" in settings["parameters"] else []
-    fingerprint = digest([corpus_sha, order.kind, lasting, *known_by])[:12]
-    return Manifest(
-        name=order.target.name,
-        kind=order.kind,
-        corpus=order.corpus.name,
-        corpus_sha256=corpus_sha,
-        chunking=order.chunking.as_json() if order.chunking else None,
-        passages=count,
-        passages_without_page=without_page,
-        fingerprint=fingerprint,
-        files=sizes,
-        bytes=sum(sizes.values()),
-        sha256=hashes,
-        versions=versions(*_packages(order.kind)),
-        **settings,
-    )
-
-
-def _packages(kind: str) -> tuple[str, ...]:
-    """The packages that write and read an index of this kind."""
-    return ("bm25s", "numpy") if kind == "bm25" else VECTOR_INDEXES.entry(kind).traits["packages"]
-
-
-def versions(*packages: str) -> dict[str, str]:
-    """Installed versions of ``packages``; one that is absent is left out."""
-    found = {}
-    for package in packages:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
-
-
-def _is_there(
-    target: Path, kind: str, corpus_sha: str, encoder: Encoder | None, settings: Mapping[str, Any]
-) -> bool:
-    """Whether the index exists already, as it would be built. Raises UsageError if another one has its name."""
-    if not (target / "manifest.json").exists():
-        return False
-    try:
-        there = read_manifest(target)
-    except BadFileError as error:
-        raise BadFileError(f"{error} Remove the folder {target} before.") from None
-    made_by = encoder.fingerprint if encoder else ""
-    if (there.corpus_sha256, there.kind, there.encoder) != (corpus_sha, kind, made_by):
-        raise _taken(target, there)
-    try:
-        check_index(target, there)
-    except BackendError as error:
-        raise BackendError(f"{error} Remove the folder {target} before.") from None
-    return "imported" not in there.parameters and settings.items() <= there.parameters.items()
-
-
-def _taken(target: Path, there: Manifest) -> UsageError:
-    return UsageError(
-        f"An index {target.name!r} exists already and holds something else ({there.kind} over {there.corpus}, "
-        f"{there.passages} passages); choose another name or remove {target}."
-    )
-
-
-def _move_in(half: Path, target: Path, manifest: Manifest) -> None:
-    """Put the finished folder in place; an equal index that is there already stays."""
-    try:
-        os.rename(half, target)
-    except OSError as error:
-        if not (target / "manifest.json").exists():
-            raise
-        there = read_manifest(target)
-        if there.fingerprint != manifest.fingerprint:
-            raise _taken(target, there) from error
-
-
-def check_index(folder: Path, manifest: Manifest) -> None:
-    """MismatchError-free quick check that the files are those of the manifest; sizes, not hashes."""
-    for name, size in manifest.files.items():
-        path = folder / name
-        if not path.exists() or path.stat().st_size != size:
-            raise BackendError(
-                f"{path} is missing or was changed after the index was built; build {manifest.name!r} again."
-            )
-
-
-def verify_index(folder: Path, manifest: Manifest) -> Generator[Building, None, None]:
-    """Read every file of an index and compare it with the sha256 of its manifest, yielding progress in bytes.
-
-    Raises BackendError, naming the file, for the first that is missing or not what was built.
-    """
-    check_index(folder, manifest)
-    started, done = time.perf_counter(), 0
-    for name, size in manifest.files.items():
-        yield Building(f"reading {name}", done, manifest.bytes, time.perf_counter() - started)
-        if name in manifest.sha256 and sha256_file(folder / name) != manifest.sha256[name]:
-            raise BackendError(
-                f"{folder / name} was changed after the index was built; build {manifest.name!r} again."
-            )
-        done += size
-    yield Building("verified", done, manifest.bytes, time.perf_counter() - started)
