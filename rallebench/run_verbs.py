@@ -51,7 +51,7 @@ def _chain_of(made: Mapping[str, Any], run: str) -> Chain:
     if chain is None:
         raise UsageError(
             f"The run {run!r} was made by {made['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
-            "to continue here; read it in Runs or Compare."
+            f"to continue here; read it in {'Agent' if 'agent' in made['spec']['settings'] else 'Runs or Compare'}."
         )
     return chain_from_json(chain)
 

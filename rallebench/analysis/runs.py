@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -99,6 +99,9 @@ def waterfall_of(
         for step in episode.steps
         if isinstance(step.request, Retrieve)
     }
+    # An agent may have opened its pages by their titles and asked no retriever, but it stood over one.
+    backends: Mapping[str, str] = run.spec()["spec"]["settings"].get("backends", {})
+    asked |= {name.removeprefix("retriever ") for name in backends if name.startswith("retriever ")}
     asked_of = examples_of(run) if examples is None else examples
     return waterfall(asked_of, episodes.values(), corpus_pages(workspace, asked, at_most=at_most))
 

@@ -96,7 +96,7 @@ class Wikipedia:
         paragraphs = page.paragraphs
         if not paragraphs:
             return NOT_FOUND
-        yield Note(f"Opened the page {page.title or page.page_id!r}: {len(paragraphs)} paragraphs.")
+        yield Note(f"Opened the page {page.title or page.page_id!r}: {len(paragraphs)} paragraph{'s' * (len(paragraphs) != 1)}.")
         self._page = page
         return paragraphs[0]
 
@@ -115,7 +115,7 @@ class Wikipedia:
             observation = "No More Results"
         else:
             observation = f"(Result {self._count + 1}/{len(found)}) {found[self._count]}"
-        yield Note(f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(found)} paragraphs.")
+        yield Note(f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(found)} paragraph{'s' * (len(found) != 1)}.")
         return observation
 
 

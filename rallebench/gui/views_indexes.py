@@ -89,15 +89,25 @@ def stored(found: Sequence[Stored]) -> str:
     """Corpora that were cut, and tables of their texts."""
     if not found:
         return empty(NOTHING_STORED)
-    rows = [[f"<code>{escape(one.key)}</code>", *map(escape, said_of(one)), f"{one.passages:,}", size(one.bytes)] for one in found]
+    rows = [[f"<code>{escape(short(one.key))}</code>", *map(escape, said_of(one)), f"{one.passages:,}", size(one.bytes)] for one in found]
     heads = [("Key", False), ("What", False), ("Corpus", False), ("Cut into", False), ("Passages", True), ("Disk", True)]
     return table(heads, rows)
+
+
+def short(key: str) -> str:
+    """A key with as much of its digits as tells two apart.
+
+    >>> short("texts/3ed1eb4957ce37b9a5c7.npy")
+    'texts/3ed1eb4957ce…'
+    """
+    folder, _, name = key.partition("/")
+    return f"{folder}/{name[:12]}…"
 
 
 def said_of(one: Stored) -> list[str]:
     """What it is, of which corpus, cut how."""
     what = "passages" if one.kind == PASSAGES else "table of texts"
     if one.chunking is None:
-        return [what, one.corpus or "–", "whole documents" if one.kind == PASSAGES and one.corpus else "–"]
+        return [what, one.corpus or "–", "whole documents" if one.corpus else "–"]
     overlap = f", overlap {one.chunking.overlap}" if one.chunking.overlap else ""
     return [what, one.corpus or "–", f"{one.chunking.size} {one.chunking.unit}{overlap}"]

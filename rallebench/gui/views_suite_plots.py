@@ -42,7 +42,7 @@ def plot(made: Mapping[str, Any]) -> Any:
         }  # fmt: skip
         colour = COLOURS[number % len(COLOURS)]
         if made["kind"] == "bar":
-            drawn.add_trace(go.Bar(**given, marker={"color": colour}))
+            drawn.add_trace(go.Bar(**given, marker={"color": colour, "line": {"width": 0}}))
         else:
             mode = "markers" if made["kind"] == "scatter" else "lines+markers"
             drawn.add_trace(go.Scatter(**given, mode=mode, line={"width": 1.8, "color": colour}, marker={"size": 8, "color": colour}))
@@ -59,4 +59,5 @@ def plot(made: Mapping[str, Any]) -> Any:
 def _whiskers(means: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     up = [0 if mean["high"] is None else mean["high"] - mean["value"] for mean in means]
     down = [0 if mean["low"] is None else mean["value"] - mean["low"] for mean in means]
-    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "visible": any(up) or any(down)}
+    shown = any(up) or any(down)
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "color": INK, "visible": shown}

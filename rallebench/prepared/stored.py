@@ -43,10 +43,11 @@ def stored(workspace: Workspace) -> list[Stored]:
     found = [Stored(f"{PASSAGES}/{folder.name}", *told[:3], _bytes(folder)) for folder, told in cuts.items()]
     known = {told[3]: told[:3] for told in cuts.values()}
     texts = list((cache / TEXTS).glob("[!.]*.npy"))
-    names = {manifest.corpus_sha256: manifest.corpus for manifest in _manifests(workspace)} if texts else {}
+    made = _manifests(workspace) if texts else []
+    names = {one.corpus_sha256: (one.corpus, Chunking(**one.chunking) if one.chunking else None) for one in made}
     for path in texts:
         size = path.stat().st_size
-        corpus, chunking, _ = known.get(path.stem, (names.get(path.stem, ""), None, 0))
+        corpus, chunking = known[path.stem][:2] if path.stem in known else names.get(path.stem, ("", None))
         found.append(Stored(f"{TEXTS}/{path.name}", corpus, chunking, max(size - 128, 0) // 24, size))
     return sorted(found, key=lambda one: (-one.bytes, one.key))
 

@@ -94,6 +94,14 @@ def test_time_is_taken_of_a_hundred_questions_and_f1_of_all() -> None:
     assert (whole.seconds, whole.size) == (99.5, 70.0)
 
 
+def test_a_bubble_is_as_large_as_the_memory_where_no_size_is_known() -> None:
+    small, large = System("react", "small"), System("react", "large")
+    cells = [Cell("r", system, TWELVE[0], (told("q", 1.0),), memory=memory) for system, memory in ((small, 1_000_000), (large, 9_000_000))]
+    traces = analyse(cells, "deployment").figures["wiki seconds"].data
+    assert traces[0].marker.size < traces[1].marker.size and "9 MB" in traces[1].hovertemplate
+    assert deployment(cells)[1].memory == 9_000_000
+
+
 NASTY = System("react", "</script><b>&_x")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.analysis.waterfall import STAGES, waterfall
+from rallebench.gui import views_fall
 from rallebench.types import (
     Episode,
     Example,
@@ -126,3 +127,13 @@ def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
     assert list(result.counts()) == list(STAGES)
     assert sum(result.counts().values()) == 3
     assert result.questions("right") == ["q1"]
+
+
+def test_where_nothing_was_retrieved_and_no_pages_are_named_there_is_no_way_to_be_lost_on() -> None:
+    examples = [Example(Question("q", "Which moon?"), Gold(("Titan",)))]
+    alone = waterfall(examples, [Episode("q", "rgb", (asked("Documents: …", "Rhea"),), Outcome("Rhea"))])
+    assert not alone.tells and not alone.within({"q"}).tells
+    shown = views_fall.waterfalls([("a", alone)])
+    assert "a: nothing was retrieved and no question names gold pages" in shown and "rb-fall" not in shown
+    assert views_fall.lost("a", alone, "") == ""
+    assert waterfall(examples, [Episode("q", "chain", (found(OTHER),), Outcome("Rhea"))]).tells

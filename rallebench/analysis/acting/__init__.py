@@ -86,7 +86,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A system on a task: one run. ``rows``: the questions that did not fail; ``failed``: how many did; ``missing``: not asked yet."""
+    """A system on a task: one run. ``rows``: the questions that did not fail; ``failed``: how many did; ``missing``: not asked yet.
+    ``memory``: bytes that its model and indexes took, None if any is not known."""
 
     run: str
     system: System
@@ -94,6 +95,7 @@ class Cell:
     rows: tuple[Told, ...]
     failed: int = 0
     missing: int = 0
+    memory: int | None = None
 
     @property
     def reward(self) -> float | None:

@@ -51,8 +51,8 @@ def _place_mean(cells: Sequence[Cell], system: System, place: Place) -> float | 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A system in one environment. ``seconds`` and ``tokens`` of a question, ``reward`` 0..1, ``size`` in billions of parameters;
-    None: not known. ``n``: questions whose time was taken."""
+    """A system in one environment. ``seconds`` and ``tokens`` of a question, ``reward`` 0..1, ``size`` in billions of parameters,
+    ``memory`` in bytes; None: not known. ``n``: questions whose time was taken."""
 
     system: System
     domain: str
@@ -61,6 +61,7 @@ class Deployed:
     tokens: float | None
     size: float | None
     n: int
+    memory: int | None = None
 
 
 def deployment(cells: Sequence[Cell], sizes: Mapping[str, float] | None = None, *, timed: int = TIMED) -> tuple[Deployed, ...]:
@@ -78,7 +79,7 @@ def deployment(cells: Sequence[Cell], sizes: Mapping[str, float] | None = None, 
                 Deployed(
                     system, domain, mean([row.reward for row in rows]), mean([row.seconds for row in drawn]),
                     mean([row.tokens for row in drawn]), (sizes or {}).get(system.llm, size_of(system.llm)),
-                    sum(row.seconds is not None for row in drawn),
+                    sum(row.seconds is not None for row in drawn), max((cell.memory for cell in own if cell.memory), default=None),
                 )
             )  # fmt: skip
     return tuple(found)

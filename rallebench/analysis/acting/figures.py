@@ -86,20 +86,23 @@ def rings(found: Breakdown) -> Any:
         )  # fmt: skip
     else:
         drawn.add_annotation(text="No question of this system is scored.", showarrow=False)
-    return _laid_out(drawn, 400, title={"text": f"{escape(found.system.label)} ({found.n} questions)"})
+    _laid_out(drawn, 430, title={"text": f"{escape(found.system.label)} ({found.n} questions)"})
+    return drawn.update_layout(margin={"t": 90})  # a label above the ring is not to stand on the title
 
 
 def bubbles(points: Sequence[Deployed], domain: str, across: str = "seconds") -> Any:
-    """F1 against seconds (or tokens) of a question, a bubble per system, its area the model's size."""
+    """F1 against seconds (or tokens) of a question, a bubble per system, its area the model's size, or the memory that its
+    model and indexes took where no size is known."""
     import plotly.graph_objects as go
 
     drawn = go.Figure()
     own = [p for p in points if p.domain == domain and p.reward is not None and getattr(p, across) is not None]
-    most = max((p.size or 0 for p in own), default=0)
+    by = "size" if any(p.size for p in own) else "memory"
+    most = max((getattr(p, by) or 0 for p in own), default=0)
     for i, point in enumerate(own):
-        size = SMALLEST + (LARGEST - SMALLEST) * ((point.size or 0) / most) ** 0.5 if most else 18
+        size = SMALLEST + (LARGEST - SMALLEST) * ((getattr(point, by) or 0) / most) ** 0.5 if most else 18
         label = escape(point.system.label)
-        told = f"{point.size:g} B parameters" if point.size else "size not known"
+        told = f"{point.size:g} B parameters" if point.size else f"{point.memory / 1e6:,.0f} MB" if point.memory else "size not known"
         drawn.add_trace(
             go.Scatter(
                 x=[getattr(point, across)], y=[100 * (point.reward or 0)], name=label, mode="markers", cliponaxis=False, marker={"size": size, "color": COLOURS[i % len(COLOURS)], "opacity": 0.75},

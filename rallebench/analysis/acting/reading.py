@@ -40,7 +40,8 @@ def read(runs: Sequence[RunFolder], *, original: bool = False, tokenizer: str = 
 
 def read_run(run: RunFolder, *, original: bool = False, tokenizer: str = "") -> Cell:
     """One run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
-    spec, episodes, examples = run.spec()["spec"], run.episodes(), examples_of(run)
+    made, episodes, examples = run.spec(), run.episodes(), examples_of(run)
+    spec = made["spec"]
     rows: list[Told] = []
     failed = 0
     for example in examples:
@@ -51,7 +52,15 @@ def read_run(run: RunFolder, *, original: bool = False, tokenizer: str = "") -> 
         if original or not episode.error:
             rows.append(told(example, episode, original=original, tokenizer=tokenizer))
     missing = sum(example.question.qid not in episodes for example in examples)
-    return Cell(run.name, system_of(spec, run.name), _task(spec, examples), tuple(rows), failed, missing)
+    return Cell(run.name, system_of(spec, run.name), _task(spec, examples), tuple(rows), failed, missing, _memory(made.get("memory")))
+
+
+def _memory(recorded: Any) -> int | None:
+    """Bytes of all that a run records to have been loaded; None if it records nothing, or of one thing not."""
+    held = list(recorded.values()) if isinstance(recorded, Mapping) else []
+    if not held or not all(isinstance(one, Mapping) for one in held):
+        return None
+    return sum(int(one.get("ram") or 0) + int(one.get("vram") or 0) for one in held)
 
 
 def system_of(spec: Mapping[str, Any], name: str) -> System:

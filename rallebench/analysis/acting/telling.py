@@ -209,7 +209,7 @@ def _error_notes(found: Sequence[Any], original: bool) -> list[str]:
         return [f"Counted as R-Eval's code does, out of 100 a task: the shares of {', '.join(other)} are not of its questions."] * bool(other)
     verdicts = sum(one.verdicts for one in found)
     unscored = sum(one.unscored for one in found)
-    said = [f"{verdicts} golds are bare verdicts (yes, no, SUPPORTS …), for which no observation is evidence: right answers count as AM, wrong ones never as GE."] * bool(verdicts)
+    said = [f"Of {verdicts} questions (of all systems together) the gold is a bare verdict (yes, no, SUPPORTS …), for which no observation is evidence: right answers count as AM, wrong ones never as GE."] * bool(verdicts)
     return said + [f"{unscored} questions name no answer and are in no class."] * bool(unscored)
 
 
@@ -234,17 +234,17 @@ def deployment(cells: Sequence[Cell], asked: Asked) -> Analysed:
         raise UsageError(f"The size of {unknown[0]!r} is given, but no run is of that model.")
     found = made.deployment(cells, asked.sizes)
     points = [
-        {"system": p.system.label, "environment": p.domain, "reward": p.reward, "seconds": p.seconds, "tokens": p.tokens, "size": p.size, "n_timed": p.n}
+        {"system": p.system.label, "environment": p.domain, "reward": p.reward, "seconds": p.seconds, "tokens": p.tokens, "size": p.size, "memory": p.memory, "n_timed": p.n}
         for p in found
     ]  # fmt: skip
-    rows = [[p.system.label, domain_name(p.domain), p.reward, p.seconds, p.tokens, p.size] for p in found]
+    rows = [[p.system.label, domain_name(p.domain), p.reward, p.seconds, p.tokens, p.size, p.memory / 1e6 if p.memory else None] for p in found]
     note = f"Seconds that a question's requests took, over at most {made.TIMED} questions drawn at random; size in billions of parameters."
     if all(p.size is None for p in found):
-        note += " No model's name tells its size, so all bubbles are alike: give sizes as MODEL=7."
+        note += " No model's name tells its size, so a bubble's area is the memory; sizes can be given as MODEL=7."
     domains = dict.fromkeys(p.domain for p in found)
     known = [across for across in ("seconds", "tokens") if any(getattr(p, across) is not None for p in found)]
     figures = {f"{domain} {across}": drawn.bubbles(found, domain, across) for domain in domains for across in known}
-    table = _table("Deployment", ["system", "environment", "F1 (0 to 1)", "seconds", "tokens", "size"], rows, note)
+    table = _table("Deployment", ["system", "environment", "F1 (0 to 1)", "seconds", "tokens", "size", "memory (MB)"], rows, note)
     return Analysed("deployment", {"points": points}, (table,), figures, notes=notes_of(cells, asked.original))
 
 

@@ -78,7 +78,7 @@ def snapshot(workbench: Workbench) -> Snapshot:
         "sources": sources, "cut": sources, "corpora": list(corpora), "indexes": built, "verified": built,
         "parts": retrievers, "searchable": retrievers, "compared": retrievers,
         "combinations": own_combinations(workbench), "vectors": own,
-        "stored": [(f"{one.key} ({', '.join(views_indexes.said_of(one))})", one.key) for one in pieces],
+        "stored": [(f"{views_indexes.short(one.key)} ({', '.join(views_indexes.said_of(one))})", one.key) for one in pieces],
         "own_sets": workbench.data.own_question_sets(),
         "search_sets": list(sets), "tradeoff_sets": list(sets), "results": _data_tradeoff.results(workbench),
         "building": list(workbench.builds.going_on()), "made_from": sources, "writers": writers(workbench),

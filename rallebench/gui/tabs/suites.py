@@ -63,7 +63,7 @@ def draw_request(workbench: Workbench, first: str | None) -> list[Any]:
                 label="Number of questions", placeholder="all", max_lines=1, elem_id="suites-limit", scale=2, min_width=130
             ),
             gr.Textbox(
-                label="Name", placeholder="made for you; the same goes on", max_lines=1,
+                label="Name", placeholder="made for you; the same name goes on", max_lines=1,
                 elem_id="suites-name", scale=4,
             ),
         ]  # fmt: skip
