@@ -107,7 +107,7 @@ def problem(error: ValidationError, what: str) -> str:
     """
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "the file"
-    message = first["msg"]
+    message = "there is no such field" if first["type"] == "extra_forbidden" else first["msg"]
     return f"{what}: {where!r} is wrong ({message[:1].lower()}{message[1:]})."
 
 
@@ -220,5 +220,6 @@ def _entries(path: Path, shape: type[_Shape], noun: str) -> dict[str, _Shape]:
         try:
             entries[name] = shape.model_validate(entry)
         except ValidationError as error:
-            raise BadFileError(problem(error, f"{path}, {noun} {name!r}")) from None
+            fields = ", ".join(shape.model_fields)
+            raise BadFileError(f"{problem(error, f'{path}, {noun} {name!r}')} An entry has {fields}.") from None
     return entries

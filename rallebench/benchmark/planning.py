@@ -108,7 +108,7 @@ def prepare(
     exists = (workspace.runs / name).exists()
     if exists and not resume:
         raise UsageError(
-            f"The run {name!r} exists already in {workspace.runs}; choose another --run name, or add --resume."
+            f"The run {name!r} exists already in {workspace.runs}; choose another --name, or add --resume."
         )
     if resume:
         RunFolder.open(workspace.runs, name).spec()

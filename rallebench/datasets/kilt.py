@@ -11,6 +11,7 @@ its pages are needed together. An element may hold an answer, a provenance, or b
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -51,7 +52,7 @@ def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
     Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
     """
     examples = read_kilt(path)
-    kept = tuple(examples if limit is None else islice(examples, limit))
+    kept = tuple(examples if limit is None else islice(examples, min(limit, sys.maxsize)))
     for _ in examples:
         pass
     if not kept and limit != 0:

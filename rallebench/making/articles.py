@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -111,7 +112,7 @@ def _distinct(articles: Iterator[Article]) -> Iterator[Article]:
 def drawn(articles: Iterator[Article], number: int | None, at_random: bool, seed: int) -> Iterator[Article]:
     """The first ``number`` articles, or so many drawn at random (of which as many are in memory); all if None."""
     if number is None or not at_random:
-        yield from islice(articles, number)
+        yield from islice(articles, None if number is None else min(number, sys.maxsize))
         return
     # The smallest of keys that depend on seed and id alone: the same draw on every machine.
     kept: list[tuple[int, int, Article]] = []

@@ -73,6 +73,8 @@ def make(
     """
     if batch_size < 1:
         raise UsageError(f"--batch-size is {batch_size}; it must be at least 1.")
+    if max_errors is not None and max_errors < 0:
+        raise UsageError(f"--max-errors is {max_errors}; it must be at least 0.")
     if order.limit is not None and order.limit < 1:
         raise UsageError(f"--limit is {order.limit}; give at least 1, or leave it out for all.")
     check_name("question set", order.name)

@@ -82,6 +82,8 @@ def run_suite(
     """
     if batch_size < 1:
         raise UsageError(f"--batch-size is {batch_size}; it must be at least 1.")
+    if max_errors is not None and max_errors < 0:
+        raise UsageError(f"--max-errors is {max_errors}; it must be at least 0.")
     name = checked(suite, asked, name)
     kept.refuse_another(workbench.workspace, suite, name)
     parts = SUITES[suite](asked)

@@ -106,5 +106,5 @@ def described(registry: Registry[Any], name: str) -> dict[str, Any]:
 
 def described_text(one: Mapping[str, Any]) -> str:
     """The same as a person reads it."""
-    rows = [f"  {s['name']}={s['default']}".ljust(32) + f"{s['about'] or s['must_be']}" for s in one["settings"]]
+    rows = [f"  {s['name']}={s['default']}".ljust(31) + f" {s['about'] or s['must_be']}" for s in one["settings"]]
     return "\n".join([f"{one['name']}: {one['about']}", *rows])

@@ -89,7 +89,8 @@ def _ask_plain(value: Mapping[str, Any]) -> str:
 
 def _step_lines(number: int, step: Mapping[str, Any]) -> str:
     cost = "from memory" if step["cached"] else f"{step['seconds']:.2f} s"
-    return f"── {number} {step['kind']} {step['target']} ({cost})\n{step['prompt']}\n→ {step['response']}"
+    note = f"\n({step['note']})" if step.get("note") else ""
+    return f"── {number} {step['kind']} {step['target']} ({cost})\n{step['prompt']}\n→ {step['response']}{note}"
 
 
 @VERBS.register(
@@ -147,6 +148,8 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
     }
     if isinstance(request, Retrieve):
         value["hits"] = [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(step.reply.hits, 1)]
+    if step.reply.note:
+        value["note"] = step.reply.note
     value |= {"seconds": step.seconds, "cached": step.cached}
     if isinstance(request, Generate):
         cost = step_to_json(step, prices or {})

@@ -35,7 +35,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
         "--page-map", type=Path, metavar="FILE", help="passage id → page id: JSON, JSON lines or TSV"
     )
     parser.add_argument("--skip-bad", action="store_true", help="leave bad rows out and count them")
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help="dataset: so many questions drawn at random (default: all)")
+    parser.add_argument("--sample", type=int, metavar="N", help="dataset: so many questions drawn at random (default: all)")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of --sample (default: {SEED}, as R-Eval)")
     parser.add_argument("--dataset", default="", metavar="D", help="predictions: the question set that they answer")
     parser.add_argument("--system", default="", metavar="WORKFLOW:MODEL", help=f"of {logs.FORM}: whose log it is; default: as its folder is named")
@@ -57,7 +57,7 @@ def _plain(value: dict[str, Any]) -> str:
 def import_(args: argparse.Namespace) -> dict[str, Any]:
     """Name, rows and skipped rows of what was imported."""
     workbench = workbench_of(args)
-    if args.sample < 0 or (args.sample and args.kind != "dataset"):
+    if args.sample is not None and (args.sample < 1 or args.kind != "dataset"):
         raise UsageError("--sample takes a number of questions, at least 1, and belongs to --kind dataset.")
     if args.kind == "scholars":
         return _scholars(args, workbench)
@@ -65,7 +65,7 @@ def import_(args: argparse.Namespace) -> dict[str, Any]:
         if args.page_map:
             raise UsageError("A question set has no --page-map; its records name their pages.")
         made = workbench.import_dataset(
-            args.name, args.source, form=args.format, skip_bad=args.skip_bad, sample=args.sample, seed=args.seed
+            args.name, args.source, form=args.format, skip_bad=args.skip_bad, sample=args.sample or 0, seed=args.seed
         )
         problems = [problem._asdict() for problem in made.problems]
         if made.form.startswith("r-eval"):

@@ -14,6 +14,8 @@ from rallebench.workflows.barag import JOIN
 
 MANIFEST = "runs_manifest.json"
 NEEDED = ("title", "question", "answer")
+MOST = 1e15
+"""More than any count of tokens; what is larger, or no number at all, would end in a sum that says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,8 @@ def _number(row: Mapping[str, Any], key: str, where: str) -> float | None:
     value = row.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        raise BadFileError(f"{where}: {key!r} is {value!r}; it should be a number, or null.")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+        raise BadFileError(f"{where}: {key!r} is {str(value)[:40]}; it should be a number of at least 0, or null.")
     return value
 
 

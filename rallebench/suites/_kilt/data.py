@@ -40,6 +40,8 @@ def files_of(workspace: Workspace, sets: Sequence[KiltSet], data: str, file: str
     """
     given = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
     folder = Path(data).expanduser() if data.strip() else None
+    if folder is not None and folder.is_file():
+        raise NotFoundError(f"--set data={data} is a file; give the folder of KILT's files, or this file with --set file={data}.")
     if folder is not None and not folder.is_dir():
         raise NotFoundError(f"--set data={data}: there is no such folder; it should hold KILT's files, as nq-dev-kilt.jsonl.")
     found = {}

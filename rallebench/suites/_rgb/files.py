@@ -74,7 +74,10 @@ def read_rows(path: Path) -> dict[str, Row]:
     for line, row in Source(path).objects():
         if not {"id", "query", "ans", "prediction"} <= row.keys() or not isinstance(row["prediction"], str):
             raise BadFileError(f"{path}, line {line} is no row of RGB's predictions (id, query, ans, prediction).")
-        found[str(row["id"]).strip()] = row
+        qid = str(row["id"]).strip()
+        if qid in found:
+            raise BadFileError(f"{path}, line {line} repeats the id {qid!r}; keep one prediction for each, and each noise_rate in a file of its own.")
+        found[qid] = row
     return found
 
 

@@ -52,7 +52,8 @@ class RecordSet:
 
 
 def required_of(answer: Any) -> Required:
-    """RGB's answers: a text is one required answer; of a list every element is required; a list in it is aliases.
+    """RGB's answers: a text is one required answer; of a list every element is required; a list in it is aliases, and so
+    is every list inside of that.
 
     Blank aliases, which would stand in any prediction, are dropped, and groups of nothing else.
 
@@ -60,9 +61,21 @@ def required_of(answer: Any) -> Required:
     ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
     """
     elements = answer if isinstance(answer, list) else [answer]
-    groups = (element if isinstance(element, list) else [element] for element in elements)
+    groups = map(_aliases, elements)
     named = (tuple(str(alias) for alias in group if alias is not None and str(alias).strip()) for group in groups)
     return tuple(group for group in named if group)
+
+
+def _aliases(value: Any) -> list[Any]:
+    """What is no list in a value, in order, however deep lists are nested."""
+    left, found = [value], []
+    while left:
+        one = left.pop()
+        if isinstance(one, list):
+            left.extend(reversed(one))
+        else:
+            found.append(one)
+    return found
 
 
 def read_records(path: Path, language: str = "") -> RecordSet:
@@ -119,6 +132,8 @@ def _record(row: Mapping[str, Any], where: str) -> Record:
         raise BadFileError(f"{where} has no {(missing or ['answer'])[0]!r}; a record of RGB has id, query, answer, positive, negative.")
     if not isinstance(row["query"], str) or not row["query"].strip():
         raise BadFileError(f"{where}: 'query' is no question; it should hold text.")
+    if any(isinstance(alias, (dict, bool)) for alias in _aliases(row["answer"])):
+        raise BadFileError(f"{where}: 'answer' is no answer; it should hold a text, or a list of texts and of lists of aliases.")
     positive = row.get("positive") or []
     grouped = isinstance(positive, list) and any(isinstance(one, list) for one in positive)
     groups = [_texts(one, "positive", where) for one in positive] if grouped else [_texts(positive, "positive", where)]

@@ -7,6 +7,7 @@ stands in the article; what it lacks otherwise is counted.
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,7 +57,7 @@ def questions_of(asked: Asked) -> Generator[Part, Answered, Written]:
     kind = "parts" if s["parts"] > 1 else "one"
     prompt = text_of(f"question-{kind}-{s['language']}.txt", s["prompts"], ("ARTICLE", *(["PARTS"] if kind == "parts" else [])))
     path = asked.workspace.corpus(s["articles"])
-    articles = list(islice(read_corpus(path), asked.limit))
+    articles = list(islice(read_corpus(path), None if asked.limit is None else min(asked.limit, sys.maxsize)))
     texts = {article.doc_id: f"{article.title}\n{article.text}".strip()[:LONGEST] for article in articles}
 
     def flow(question: Question) -> Flow:
