@@ -456,7 +456,9 @@ MISBEHAVIOUR: dict[str, loopback.Behaviour] = {
 }
 
 
-@pytest.mark.parametrize("case", MISBEHAVIOUR)
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=[pytest.mark.slow] * (c in ("hangs", "drips"))) for c in MISBEHAVIOUR]
+)
 def test_an_endpoint_that_fails_costs_its_questions_and_says_why(
     case: str, rallebench: CommandLine, workspace: Path
 ) -> None:
@@ -508,6 +510,7 @@ def limited(size: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [("bm25",), ("flat", "--encoder", "hashing")], ids=["bm25", "flat"])
 @pytest.mark.parametrize("size", [100, 5_000])
 def test_a_build_on_a_full_disk_leaves_nothing(kind: tuple[str, ...], size: int, workspace: Path) -> None:
@@ -524,6 +527,7 @@ def test_a_build_on_a_full_disk_leaves_nothing(kind: tuple[str, ...], size: int,
     assert after == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [200, 1_500, 6_000])
 def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
     size: int, rallebench: CommandLine, workspace: Path
@@ -588,6 +592,7 @@ def test_pick_never_replaces_a_device_or_a_folder(output: str, rallebench: Comma
 # ── two at once ──────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_of_two_benchmarks_of_one_name_exactly_one_runs(workspace: Path) -> None:
     run = ("run", "--chain", "closed", "--llm", "slow", "--dataset", "tiny-qa", "--no-mlflow", "--name", "x")
     words = command(*run, "--workspace", workspace, "--json")
@@ -604,6 +609,7 @@ def test_of_two_benchmarks_of_one_name_exactly_one_runs(workspace: Path) -> None
     assert len(read_lines(workspace / "runs" / "x" / "episodes.jsonl")) == 8
 
 
+@pytest.mark.slow
 def test_a_run_that_is_being_worked_on_cannot_be_resumed_meanwhile(
     rallebench: CommandLine, workspace: Path
 ) -> None:

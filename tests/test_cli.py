@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -669,6 +670,7 @@ def test_pick_keeps_the_questions_that_the_index_can_answer(
     assert read_lines(output) == [*RECORDS[:3]]
 
 
+@pytest.mark.slow
 def test_track_sends_a_run_to_mlflow_and_prints_its_id(
     rallebench: CommandLine, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -686,6 +688,7 @@ def test_track_sends_a_run_to_mlflow_and_prints_its_id(
 # ── standard output and standard error ───────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_a_process_prints_one_document_on_stdout_and_all_else_on_stderr(workspace: Path) -> None:
     calls: list[tuple[str, ...]] = [
         ("list",),
@@ -927,6 +930,7 @@ def test_a_run_of_that_name_is_never_overwritten(rallebench: CommandLine, worksp
     assert everything(workspace) == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_build_leaves_nothing_and_is_started_again(
     rallebench: CommandLine, workspace: Path
 ) -> None:
@@ -938,6 +942,8 @@ def test_an_interrupted_build_leaves_nothing_and_is_started_again(
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
+        # Whatever runs these tests in the background may have them ignore it, and children inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert building.stderr is not None
     while "encoding passages" not in building.stderr.readline():

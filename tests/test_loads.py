@@ -114,6 +114,7 @@ def test_a_cancelled_load_can_be_asked_for_again_at_once(loads: Loads) -> None:
     assert again[-1].startswith("loaded one: ") and loads.is_loaded("one")
 
 
+@pytest.mark.slow
 def test_a_load_that_waits_is_cancelled_before_it_begins_and_the_others_go_on(loads: Loads) -> None:
     for name in ("one", "two", "quick"):
         loads.begin(name, "language model")

@@ -115,10 +115,14 @@ def run(
     remembered.
     """
     running = _Loop(make_flow, backends, workflow, memo, batch_size)
+    patience = STOP_PATIENCE
     try:
         yield from running.run(iter(questions), max(window, batch_size), stop)
+    except KeyboardInterrupt:  # whoever asked nicely before does not want to wait
+        patience = 0.0
+        raise
     finally:
-        running.close()
+        running.close(patience)
 
 
 class _Loop:
@@ -137,6 +141,7 @@ class _Loop:
         self._asked: dict[tuple[str, str], list[_Open]] = {}
         self._open: dict[int, _Open] = {}
         self._ended: deque[Episode] = deque()
+        self._patient = True
 
     def run(self, questions: Iterator[Question], window: int, stop: Callable[[], bool]) -> Iterator[Episode]:
         more = True
@@ -162,13 +167,13 @@ class _Loop:
         for worker in self._workers.values():
             worker.close()
         deadline = time.monotonic() + STOP_PATIENCE
-        while (
-            self._open
-            and any(worker.busy for worker in self._workers.values())
-            and time.monotonic() < deadline
-        ):
+        while self._open and self._busy() and time.monotonic() < deadline:
             self._wait(0.1)
+        self._patient = not self._busy()
         yield from self._ended
+
+    def _busy(self) -> bool:
+        return any(worker.busy for worker in self._workers.values())
 
     def _admit(self, question: Question) -> None:
         opened = _Open(question, self._make_flow(question))
@@ -241,8 +246,13 @@ class _Loop:
                 else:
                     self._fail(opened, answer, share)
 
-    def close(self) -> None:
+    def close(self, patience: float) -> None:
+        """Wait at most ``patience`` seconds for what is being answered: its backend may be closed next, and a process that
+        ends while native code runs on a daemon thread is aborted, whatever its exit code was to be."""
         for worker in self._workers.values():
             worker.close()
         for opened in self._open.values():
             opened.flow.close()
+        deadline = time.monotonic() + patience
+        while self._patient and self._busy() and time.monotonic() < deadline:
+            time.sleep(0.01)

@@ -252,6 +252,18 @@ def test_a_stopped_loop_ends_soon_and_keeps_what_is_answered() -> None:
     assert all(e.outcome for e in seen)
 
 
+def test_a_loop_that_is_left_waits_for_the_batch_so_that_its_backend_can_be_closed() -> None:
+    model = Upper(seconds=0.3)
+    ended: list[int] = []
+    model.generate = lambda batch: [Upper.generate(model, batch), ended.append(1)][0]  # type: ignore[method-assign]
+    running = loop.run(asking_again, QUESTIONS, backends(model), batch_size=1)
+    next(running)
+    while len(model.batches) == len(ended):
+        time.sleep(0.001)
+    running.close()
+    assert len(ended) == len(model.batches) < len(QUESTIONS)
+
+
 def running_into(running: Any, seen: list[Episode]) -> list[Episode]:
     for episode in running:
         seen.append(episode)

@@ -351,6 +351,7 @@ def test_an_attack_is_refused_in_time_with_the_reason(dialect: str, template: st
     assert min(seconds) < SECONDS
 
 
+@pytest.mark.slow
 def test_no_attack_takes_more_memory_than_allowed() -> None:
     for dialect, template, _ in ATTACKS:
         tracemalloc.start()

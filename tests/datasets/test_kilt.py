@@ -146,6 +146,12 @@ def test_a_limit_keeps_the_first_questions_but_checks_all(tmp_path: Path) -> Non
         read_questions(write(tmp_path / "bad.jsonl", ROW, {**ROW, "id": 2}, "{"), 1)
 
 
+def test_a_limit_beyond_any_file_keeps_all(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"id": "1", "input": "who?"}\n')
+    assert len(read_questions(path, 10**30)) == 1
+
+
 def test_every_published_set_loads_whole(shared_data: Path) -> None:
     paths = [
         *(shared_data / "kilt").glob("*_kilt.jsonl"),

@@ -54,7 +54,11 @@ def opened(server: Loopback, more: str = "") -> Any:
 
 
 def test_vectors_come_in_the_asked_order_in_unit_length_over_several_requests() -> None:
-    with Loopback(embed) as server:
+    def embed_two_at_once(handler: Handler) -> None:
+        server.until(lambda: server.most_in_flight > 1)
+        embed(handler)
+
+    with Loopback(embed_two_at_once) as server:
         encoder = opened(server, "&batch=3&concurrency=4")
         vectors = encoder.encode(TEXTS, role="passage")
         assert sorted(len(body["input"]) for body in server.bodies) == [1, 3, 3, 3]

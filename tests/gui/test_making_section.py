@@ -93,6 +93,7 @@ def test_continuing_takes_the_settings_of_last_time_and_what_was_edited(bench: W
     assert "1 changed by hand" in stages
 
 
+@pytest.mark.slow
 def test_stopping_keeps_what_was_made(bench: Workbench, works: Works) -> None:
     begin(bench, works, llm="slow")
     assert tab.on_stop(works) == "" and "stopping" in tab.panel_of(works)

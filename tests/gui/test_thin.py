@@ -86,6 +86,7 @@ def test_benchmark_offers_the_question_set_that_develop_shows(drawn: gr.Blocks) 
     assert [block.elem_id for block in follows.outputs] == ["benchmark-dataset"]
 
 
+@pytest.mark.slow
 def test_drawing_the_page_loads_nothing_heavy(tmp_path: Path) -> None:
     import subprocess
     import sys

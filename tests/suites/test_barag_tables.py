@@ -117,7 +117,7 @@ def test_sums_fall_into_unit_bins_centred_on_whole_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [('{"title": "T"}', "line 1 has no 'question'"), ("{", "line 1 is not valid JSON"), (json.dumps(row(1, "5", 5)), "'truthfulness' is '5'"), ("", "holds no answer")],
+    [('{"title": "T"}', "line 1 has no 'question'"), ("{", "line 1 is not valid JSON"), (json.dumps(row(1, "5", 5)), "'truthfulness' is '5'; it should be a number"), (json.dumps(row(1, 10**400, 5)), "it should be a number"), (json.dumps(row(1, 5, 5, n_input_tokens=float("inf"))), "'n_input_tokens' is inf"), ("", "holds no answer")],
 )
 def test_what_is_no_run_file_is_refused_with_its_line(rallebench: CommandLine, tmp_path: Path, line: str, said: str) -> None:
     (tmp_path / "bad.jsonl").write_text(line)

@@ -182,6 +182,7 @@ ROW = {"id": 1, "query": "who?", "answer": "x", "positive": ["p"], "negative": [
 def test_an_answer_is_one_text_all_of_a_list_and_any_of_a_list_in_it() -> None:
     assert required_of("x") == (("x",),)
     assert required_of(["x", ["y", "z"]]) == (("x",), ("y", "z"))
+    assert required_of(["x", ["w", ["y", "z"]]]) == (("x",), ("w", "y", "z"))  # lists inside of aliases are aliases, too
     assert required_of(["", ["y", " "], []]) == (("y",),) and required_of(None) == ()
 
 
@@ -199,6 +200,7 @@ def test_what_records_lack_is_named_and_the_language_is_told_by_name_or_question
     [
         ({"id": None}, "has no 'id'"),
         ({"query": 3}, "'query' is no question"),
+        ({"answer": ["x", {"y": 1}]}, "'answer' is no answer"),
         ({"positive": "p"}, "'positive' should be a list of texts"),
         ({"negative": [1]}, "'negative' should be a list of texts"),
         ({"positive_wrong": ["a", "b"]}, "'positive_wrong' has 2 documents and 'positive' 1"),

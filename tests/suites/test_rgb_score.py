@@ -71,6 +71,7 @@ def test_chinese_is_scored_without_its_spaces(rallebench: CommandLine, tmp_path:
         (("--suite", "rgb", "--guess", "EMPTY"), "holds no row"),
         (("--suite", "rgb", "--guess", "OTHER"), "is no row of RGB's predictions"),
         (("--suite", "rgb", "--guess", "NOISY"), "must be a number from 0 to 1"),
+        (("--suite", "rgb", "--guess", "TWICE"), "line 2 repeats the id '1'"),
         (("--suite", "rgb", "--guess", "NOISY", "--ks", "1"), "--ks goes with --suite kilt"),
         (("--suite", "rbg", "--guess", "NOISY"), "Did you mean 'rgb'? Known: kilt,"),
         (("--guess", "NOISY"), "name their file with --gold"),
@@ -80,5 +81,6 @@ def test_what_cannot_be_scored_is_one_sentence(rallebench: CommandLine, tmp_path
     (tmp_path / "EMPTY").write_text("")
     write_lines(tmp_path / "OTHER", [{"id": 1, "output": []}])
     write_lines(tmp_path / "NOISY", [row(1, "Rome", noise_rate="much")])
+    write_lines(tmp_path / "TWICE", [row(1, "Rome"), row("1", "Oslo")])
     ran = rallebench("score", *(str(tmp_path / flag) if flag.isupper() else flag for flag in flags))
     assert ran.code == 2 and sentence in ran.last

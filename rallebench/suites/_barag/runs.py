@@ -111,7 +111,7 @@ def _number(row: Mapping[str, Any], key: str, where: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
-        raise BadFileError(f"{where}: {key!r} is {str(value)[:40]}; it should be a number of at least 0, or null.")
+        raise BadFileError(f"{where}: {key!r} is {value!r:.40}; it should be a number of at least 0, or null.")
     return value
 
 
