@@ -11,6 +11,7 @@ import json
 import logging
 import sqlite3
 import threading
+import time
 import weakref
 from contextlib import closing, suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ from rallebench.types import Generate, Reply, Request, Retrieve, digest
 
 log = logging.getLogger(__name__)
 
+PATIENCE = 30.0
+"""Seconds that one process waits for another's write."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS memo (key TEXT PRIMARY KEY, depth INTEGER, seconds REAL, reply TEXT) WITHOUT ROWID"
 _SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
 
@@ -45,9 +48,9 @@ class Memo:
         try:
             if path is not None:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(str(path or ":memory:"), check_same_thread=False, timeout=30)
+            self._db = sqlite3.connect(str(path or ":memory:"), check_same_thread=False, timeout=PATIENCE)
             weakref.finalize(self, self._db.close)
-            self._db.execute("PRAGMA journal_mode=WAL")
+            _write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(_SCHEMA)
             self._db.commit()
@@ -125,6 +128,22 @@ class Memo:
         """Close the file."""
         with self._lock:
             self._db.close()
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Let readers and one writer work at once. Of two processes that ask for it at the same moment in a new file, SQLite
+    refuses one without waiting, so that one asks again."""
+    deadline = time.monotonic() + PATIENCE
+    db.execute("PRAGMA busy_timeout=0")  # its own waiting here may be for the other's, which waits for this one
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def memo_key(request: Request, backends: Backends) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -371,6 +373,28 @@ def single_retrieval(using: Backends, query: str, k: int) -> Reply:
     *_, episode = run_one(flow(), using)
     assert isinstance(episode, Episode)
     return episode.steps[0].reply
+
+
+def test_processes_that_open_a_new_memory_at_the_same_moment_all_get_it(tmp_path: Any) -> None:
+    code = (
+        "import sys, time; from rallebench.bench.memo import Memo\n"
+        "print(flush=True); at = float(sys.stdin.readline())\n"
+        "for n in range(40):\n"
+        "    while time.time() < at + n / 50: pass\n"
+        "    Memo(f'{sys.argv[1]}/{n}.db')\n"
+    )
+    opening = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for process in opening:  # both have imported what they need
+        assert process.stdout is not None and process.stdout.readline()
+    at = time.time() + 0.1
+    for process in opening:
+        assert process.stdin is not None
+        process.stdin.write(f"{at}\n")
+        process.stdin.flush()
+    assert [process.communicate(timeout=60)[1] for process in opening] == ["", ""]
 
 
 def test_the_memory_survives_on_disk_and_refuses_a_file_that_is_none(tmp_path: Any) -> None:
