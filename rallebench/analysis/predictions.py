@@ -193,6 +193,8 @@ def _checked(
             twice.append(one)
         elif one.qid in known:
             kept[one.qid] = one
+    if not found:
+        raise UsageError(f"{file} holds no prediction; give a file with one a line.")
     if not kept:
         raise UsageError(f"No id of {file} is a question of {dataset}; give the question set that it answers.")
     for bad, what in ((unknown, f"ids that {dataset} does not have"), (twice, "ids that stand there twice")):

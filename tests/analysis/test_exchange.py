@@ -105,6 +105,7 @@ def test_a_folder_is_no_file_to_write(rallebench: CommandLine, tmp_path: Path, v
         ("p.jsonl", '{"id": "q1", "answer": "x"}\n{"id": "q9", "answer": "x"}\n', "does not have: 'q9' in line 2"),
         ("p.jsonl", '{"id": "q1", "answer": "x"}\n{"id": "q1", "answer": "y"}\n', "stand there twice: 'q1' in line 2"),
         ("p.jsonl", '{"id": "z", "answer": "x"}\n', "No id of"),
+        ("p.jsonl", "", "holds no prediction"),
         ("p.jsonl", '{"answer": "x"}\n', "line 1 has no 'id'"),
         ("p.csv", "name,text\nq1,x\n", "needs a header row with the columns id and answer"),
         ("p.run", "q1 Q0 p1 first 2.0 tag\n", "line 1 is not 'qid Q0 page rank score tag'"),

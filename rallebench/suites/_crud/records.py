@@ -101,8 +101,9 @@ def _rows(content: Any, task: Task, path: Path, asked: int) -> list[Any]:
         return content
     rows = content.get(task.key)
     if not isinstance(rows, list):
-        have = [key for key in (known.key for known in TASKS.values()) if isinstance(content.get(key), list)]
-        raise BadFileError(f"{path} holds no list {task.key!r}; it holds {', '.join(have) or 'none of the six tasks'}.")
+        have = {name: known.key for name, known in TASKS.items() if isinstance(content.get(known.key), list)}
+        mend = f"; ask for those alone with --set tasks={','.join(have)}" if have and asked > 1 else ""
+        raise BadFileError(f"{path} holds no list {task.key!r}; it holds {', '.join(have.values()) or 'none of the six tasks'}{mend}.")
     return rows
 
 
