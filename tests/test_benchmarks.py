@@ -24,6 +24,7 @@ MEASURES = {
     "bm25_build": {"build", "first query"},
     "bm25_scale": {"build", "queries a second of processor time, in a batch"},
     "vector_search": {"flat: batch", "hnsw: batch", "ivf-sq8: single", "ivf-sq8: memory over flat's"},
+    "sweeping": {"the sweep", "the sweep over the direct calls"},
     "comparing": {"comparing two runs", "the table of all questions"},
     "encoding": {"float32, passages a second", "float32, speed-up"},
     "kill_and_resume": {"prompts asked", "time in sessions"},
