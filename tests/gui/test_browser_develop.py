@@ -117,6 +117,7 @@ def test_two_visitors_never_see_each_others_chain(
     context.close()
 
 
+@pytest.mark.slow
 def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(
     develop: Any, served: tuple[str, Path]
 ) -> None:
