@@ -405,6 +405,7 @@ def test_a_bad_file_of_models_is_refused(case: str, rallebench: CommandLine, wor
     assert everything(workspace) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -790,6 +791,7 @@ def test_a_damaged_manifest_is_named_with_the_mend(
     assert everything(workspace) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value"), [("passages", 5), ("metric", "l2"), ("corpus_sha256", "0"), ("name", "other")]
 )
@@ -806,6 +808,7 @@ def test_a_manifest_that_was_edited_is_not_believed(
     refused(build, said, f"Remove the folder {path.parent} before.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["passages.jsonl", "offsets.npy"])
 @pytest.mark.parametrize("content", [None, b"short"])
 def test_an_index_whose_files_changed_is_not_searched(
@@ -827,6 +830,7 @@ def test_a_damaged_starter_index_says_that_it_is_built_anew(rallebench: CommandL
     (folder / "manifest.json").write_text("{")
     ran = rallebench("search", "--index", "starter-bm25", "Titan")
     refused(ran, f"Remove the folder {folder}; it is built anew when next asked for.")
+    assert (folder / "manifest.json").read_text() == "{", "what somebody may want to mend is not touched"
 
 
 def test_an_index_whose_build_was_killed_is_not_there_and_is_built_again(

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +81,21 @@ def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> None:
 def followed(loads: Loads, name: str, ends: list[str]) -> threading.Thread:
     """A visitor who waits for a load; how it ended is appended to ``ends``."""
 
+    joined = threading.Event()
+
     def follow() -> None:
         try:
-            ends.append(list(loads.load(name, "language model"))[-1])
+            told = []
+            for line in loads.load(name, "language model"):
+                told.append(line)
+                joined.set()
+            ends.append(told[-1])
         except StoppedError as error:
             ends.append(str(error))
 
     visitor = threading.Thread(target=follow)
     visitor.start()
-    wait_for(lambda: name in loads.loading())
+    assert joined.wait(20)
     return visitor
 
 
@@ -218,6 +225,8 @@ def test_ctrl_c_on_the_command_line_cancels_a_load_with_a_sentence(tmp_path: Pat
     asking = subprocess.Popen(
         [sys.executable, "-c", ASKING, reference, str(tmp_path)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=PROJECT,
+        # A process that a shell starts in the background ignores the signal, and so would its children.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert asking.stderr is not None
     for line in asking.stderr:

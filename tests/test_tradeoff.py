@@ -60,6 +60,7 @@ def points(result: Tradeoff, index: str) -> list[Point]:
     return [point for point in result.points if point.index == index]
 
 
+@pytest.mark.slow
 def test_every_index_is_measured_at_what_it_gives_and_costs(bench: Workbench, result: Tradeoff) -> None:
     assert list(dict.fromkeys(point.index for point in result.points)) == ["hurt", "tiny", "tiny-flat", "tiny-hnsw", "both"]
     for point in result.points[1:]:

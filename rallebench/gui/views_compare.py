@@ -69,6 +69,7 @@ def _together(one: Together, unit: str) -> str:
 
 
 def mean_cell(mean: Mean, unit: str, best: bool) -> str:
+    """A mean with its interval, bold if it is the best; nobody scored is said, not shown as 0."""
     if mean.value is None or mean.low is None or mean.high is None:
         return '<span class="rb-empty">not scored</span>'
     value = number(mean.value, unit)

@@ -54,6 +54,7 @@ def refuse_foreign(order: Order) -> None:
 
 
 def refuse_changed(paths: Iterable[Path], made: Mapping[str, str]) -> None:
+    """Raise UsageError for a file that is there and is not as it was made (``made``: path to sha256)."""
     for path in paths:
         if path.exists() and sha256_file(path) != made.get(str(path)):
             ours = "was changed since it was made" if str(path) in made else "exists already and was not made here"
@@ -61,6 +62,7 @@ def refuse_changed(paths: Iterable[Path], made: Mapping[str, str]) -> None:
 
 
 def question_file(order: Order) -> Path:
+    """Where the made question set lies in the workspace."""
     return order.workspace.path / "datasets" / f"{order.name}.jsonl"
 
 

@@ -287,6 +287,7 @@ def run(program: str, functions: dict[str, list[str]], line: _Line, printed: _Pr
 
 
 def compiled(program: str) -> CodeType:
+    """The program as code. Raises _Ended with the line that is not Python."""
     try:
         return compile(program, "program", "exec")
     except (SyntaxError, ValueError) as error:

@@ -43,7 +43,12 @@ def build(
     return RETRIEVERS[manifest.retriever](name, folder / "indexes" / name, manifest, Hashing())
 
 
-@pytest.fixture(params=[*kinds(), "in-memory"])
+def marked(kinds: list[str]) -> list[Any]:
+    """The kinds; what the one with a server of its own does is seen in the long run."""
+    return [pytest.param(kind, marks=pytest.mark.slow) if kind == "milvus" else kind for kind in kinds]
+
+
+@pytest.fixture(params=[*marked(kinds()), "in-memory"])
 def retriever(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return InMemory(PASSAGES) if request.param == "in-memory" else build(tmp_path, request.param)
 

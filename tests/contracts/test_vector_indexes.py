@@ -66,7 +66,12 @@ def products(vectors: np.ndarray[Any, Any], asked: np.ndarray[Any, Any], rows: n
     return np.einsum("qkd,qd->qk", vectors[rows].astype(np.float64), asked)
 
 
-@pytest.fixture(scope="module", params=VECTOR_INDEXES.names())
+def marked(kinds: list[str]) -> list[Any]:
+    """The kinds; what the one with a server of its own does is seen in the long run."""
+    return [pytest.param(kind, marks=pytest.mark.slow) if kind == "milvus" else kind for kind in kinds]
+
+
+@pytest.fixture(scope="module", params=marked(VECTOR_INDEXES.names()))
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -216,7 +221,7 @@ def test_one_thread_builds_the_same_index_twice(name: str, tmp_path: Path) -> No
 
 def test_a_build_tells_how_far_it_is_and_can_be_stopped(kind: str, tmp_path: Path) -> None:
     if kind == "milvus":
-        pytest.skip("tests/vector_index/test_milvus.py stops it")
+        pytest.skip("tests/retrievers/test_milvus.py stops it")
     try:
         steps = VECTOR_INDEXES[kind]().build(tmp_path, VECTORS)
         first = next(steps)

@@ -116,6 +116,7 @@ def test_programs_are_refused_with_how_to_allow_them(acting: Any) -> None:
     choose(acting, "agent-llm", "follows")
     acting.click("#agent-run")
     wait_for(acting, "allow it by opening this page with app.py --allow-python.")
+    assert acting.locator("#agent-episode .rb-tree").count() == 0
 
 
 def test_two_episodes_of_a_question_meet_in_compare(acting: Any) -> None:
@@ -128,3 +129,4 @@ def test_two_episodes_of_a_question_meet_in_compare(acting: Any) -> None:
     acting.wait_for_selector("#compare-table:visible", timeout=PATIENCE)
     wait_for(acting, "dfsdt-wikipedia-tries", "compare-table")
     wait_for(acting, "react-wikipedia-follows", "compare-table")
+    assert acting.locator("#compare-table tbody tr").count() >= 2

@@ -72,6 +72,8 @@ def test_from_a_dropped_file_to_an_index_that_is_searched_with_its_gold(
     data.wait_for_function("document.querySelector('#data-import-status').innerText.trim() == ''", timeout=PATIENCE)
     fill(data, "data-import-path", "")
     data.locator("#data-import-drop input[type=file]").set_input_files(str(corpus))
+    path = "document.querySelector('#data-import-path').querySelector('input, textarea').value"
+    data.wait_for_function(f"{path}.endsWith('moons.tsv')", timeout=PATIENCE)  # its rows were shown already
     wait_for_text(data, "data-import-rows", "line 7 has one column")
     data.locator("#data-import-bad").get_by_label("leave out").check()
     press_until(data, "data-import-start", "data-import-progress", "Imported moons: 6 passages, 1 rows left out")

@@ -60,6 +60,7 @@ def test_a_server_is_added_from_a_preset_asked_changed_and_deleted(page: Any, se
     page.click("#models-own-panel > button")
     choose(page, "models-own-chosen", "ollama")
     page.click("#models-own-edit")
+    wait_for_text(page, "models-add-facts", "Change ollama below")  # the button said so already, since the saving
     wait_for_text(page, "models-add", "Save the changes to ollama")
     page.fill("#models-add-settings textarea", '{"max_tokens": 9}')
     page.click("#models-add")

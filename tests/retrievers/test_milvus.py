@@ -22,6 +22,7 @@ from rallebench.vector_index import _milvus as server
 from rallebench.vector_index.milvus import ABOUT, MilvusKind
 from rallebench.vector_index.numpy_flat import NumpyFlat
 
+pytestmark = pytest.mark.slow
 pytest.importorskip("pymilvus", reason="pymilvus is not installed")
 pytest.importorskip("milvus_lite", reason="the embedded engine of Milvus is not installed")
 

@@ -138,6 +138,7 @@ def test_a_plan_with_a_probe_says_how_many_texts_are_to_be_encoded(rallebench: C
     assert "not reached by the probe" in ran.out, "a probe builds no index"
 
 
+@pytest.mark.slow
 def test_no_chunk_is_encoded_twice_and_a_second_grid_builds_nothing(rallebench: CommandLine) -> None:
     settings = ("factors=chunk,retriever", "chunks=16,1000,2000", "ks=1,4")
     found = grid(rallebench, *settings)
@@ -235,6 +236,7 @@ def test_references_are_judged_once_for_all_cells(rallebench: CommandLine) -> No
     assert ours[5] == "knows, +100.00 [100.00, 100.00]" and ours[1] == NONE_SHOWN
 
 
+@pytest.mark.slow
 def test_a_cell_that_cannot_be_run_is_said_and_the_others_go_on(rallebench: CommandLine) -> None:
     settings = ("factors=embedding,retriever,llm", "embeddings=sentence_transformers:/nowhere", "llms=broken,knows", "reranker=/nowhere")
     found = grid(rallebench, *settings, llm="quiet")
@@ -270,6 +272,7 @@ def test_where_no_cell_can_be_run_the_reason_ends_it(rallebench: CommandLine, wo
     assert ran.code in (1, 2) and "/nowhere" in ran.last and not (workspace / "runs").exists()
 
 
+@pytest.mark.slow
 def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_somebody_had_loaded(workspace: Path) -> None:
     bench = Workbench(workspace)
     wanted = asked(workspace, "factors=chunk,retriever", "chunks=16,64", "retrievers=bm25,hybrid", llm="")

@@ -135,6 +135,7 @@ def test_the_run_has_the_times_of_the_benchmark_and_no_absolute_path(
     assert [value for value in values if str(workspace) in value] == []
 
 
+@pytest.mark.slow
 def test_names_with_characters_that_mlflow_refuses_are_still_logged(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
@@ -153,6 +154,7 @@ def test_names_with_characters_that_mlflow_refuses_are_still_logged(
     }
 
 
+@pytest.mark.slow
 def test_a_run_with_more_params_than_one_batch_takes_is_logged_whole(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
@@ -180,6 +182,7 @@ def test_ralles_files_the_chain_and_the_report_are_artifacts(
     assert (workspace / "mlartifacts" / "rallebench" / run_id).is_dir()
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_per_question_and_mlflow_shows_it_as_a_table(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
@@ -350,6 +353,7 @@ def test_tools_and_notes_have_spans_too() -> None:
     assert function == {"name": "search", "arguments": "{}"}
 
 
+@pytest.mark.slow
 def test_half_a_character_in_an_answer_stops_nothing(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run(1, ())
     append(folder, [episode("q0", "Ad\ud83d"), episode("q0", "Ad\ud83d", "broken \ud83d")])
@@ -388,6 +392,7 @@ def test_a_failure_that_was_tried_again_with_success_gets_a_trace_of_its_own(
     assert states == ["ERROR", "OK", "OK"]
 
 
+@pytest.mark.slow
 def test_a_param_that_changed_since_the_first_logging_is_told_in_a_tag(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
@@ -411,6 +416,7 @@ def test_the_folder_remembers_where_it_went_without_credentials(
     assert memory["tracking_uri"] == default_uri(workspace)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_deleted_in_mlflow_is_logged_anew(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
@@ -423,6 +429,7 @@ def test_a_run_that_was_deleted_in_mlflow_is_logged_anew(
     assert len(traces_of(client, second)) == 6
 
 
+@pytest.mark.slow
 def test_one_folder_in_two_experiments_is_two_runs_each_kept_up_to_date(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
@@ -434,6 +441,7 @@ def test_one_folder_in_two_experiments_is_two_runs_each_kept_up_to_date(
     assert log_run(folder.path, workspace=workspace, experiment="an other/one") == there
 
 
+@pytest.mark.slow
 def test_two_runs_stay_apart(workspace: Path, client: Any) -> None:
     one = make_run(workspace / "runs", "apart one", 3, ())
     two = make_run(workspace / "runs", "apart two", 2, (0,), seed=1)
@@ -442,6 +450,7 @@ def test_two_runs_stay_apart(workspace: Path, client: Any) -> None:
     assert [len(traces_of(client, i)) for i in ids] == [3, 2]
 
 
+@pytest.mark.slow
 def test_a_folder_logged_by_two_threads_at_once_is_one_run(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
@@ -672,6 +681,7 @@ def test_a_workspace_whose_name_no_address_can_hold_is_refused(tmp_path: Path, n
         log_run(new_run().path, workspace=tmp_path / "50% off")
 
 
+@pytest.mark.slow
 def test_a_deleted_experiment_is_one_sentence(workspace: Path, client: Any, new_run: NewRun) -> None:
     client.delete_experiment(client.create_experiment("given up"))
     with pytest.raises(BackendError, match="The MLflow experiment 'given up' was deleted; restore it"):
@@ -695,6 +705,7 @@ def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, cl
     assert abs(trace.data.spans[0].end_time_ns / 1e9 - time.time()) < 60
 
 
+@pytest.mark.slow
 def test_a_live_trace_is_handed_over_at_once_and_written_later(workspace: Path, client: Any) -> None:
     before = live_status().logged
     started = time.monotonic()
@@ -723,6 +734,7 @@ def test_a_live_trace_that_fails_is_counted_and_told_and_raises_nothing(
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.slow
 def test_when_too_many_live_traces_wait_new_ones_are_left_out_and_told() -> None:
     writer, gate = live._Writer(), threading.Event()
     for _ in range(live.MAX_WAITING + 2):

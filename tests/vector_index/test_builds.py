@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -69,6 +70,7 @@ def test_a_diskann_build_ends_with_the_process_that_asked_for_it_even_when_that_
     asked.kill()
     asked.wait()
     wait_for("a builder was left behind", lambda: not builders(tmp_path))
+    assert asked.returncode == -signal.SIGKILL
 
 
 def test_a_diskann_build_that_is_stopped_leaves_no_process(tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ def _too_short(plan: Plan, text: str) -> str:
 
 
 def kept_or(reason: str) -> Row:
+    """What a row says of being kept: left out with a reason, or kept without one."""
     return {"keep": not reason, "why": reason}
 
 
@@ -215,6 +216,7 @@ def brief(store: Rows, kept: Rows) -> list[Row]:
 
 
 def whole(store: Rows, name: str) -> Row:
+    """An article as it was fetched, with the title and content that it may lack."""
     row = store.row(name)
     return {**row, "title": row.get("title", ""), "content": row.get("content", "")}
 
