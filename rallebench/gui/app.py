@@ -35,7 +35,7 @@ def build_app(workbench: Workbench) -> gr.Blocks:
         # Not in its tab, which is drawn only when it is opened: the page would ask for the value too early.
         episode = gr.BrowserState("", storage_key="rallebench-agent", secret=REMEMBERS)
         with gr.Tabs(elem_id="tabs") as tabs:
-            session = Session(tabs=tabs, open_in_develop=opened, followed=followed, compare_runs=compared, episode=episode)
+            session = Session(tabs=tabs, open_question=opened, followed=followed, compare_runs=compared, episode=episode)
             entries = sorted((TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"])
             for entry in entries:
                 with gr.Tab(entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}") as tab:

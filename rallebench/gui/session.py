@@ -20,8 +20,9 @@ class Session:
 
     ``form`` is the flat list of the chain form's inputs (see ``gui.form``), ``groups`` the boxes of its
     actions; ``executed`` is what Develop shows of them (see ``gui.executed``): whoever fills the form with
-    another chain blanks it. ``open_in_develop`` is a State that another tab sets to
-    ``{"run": …, "position": …, "at": …}`` to open a question of a run there; ``compare_runs`` likewise one of
+    another chain blanks it. ``open_question`` is a State that a tab sets to
+    ``{"run": …, "position": …, "at": …}`` to open a question of a run: in Develop that of a chain, in Agent that of
+    an agent; ``compare_runs`` likewise one of
     ``{"runs": […], "at": …}``, runs to compare. ``episode`` is the name of the one that Agent follows, kept by the browser.
     """
 
@@ -30,7 +31,7 @@ class Session:
     groups: list[Any] = field(default_factory=list)
     executed: list[Any] = field(default_factory=list)
     dataset: Any = None
-    open_in_develop: Any = None
+    open_question: Any = None
     compare_runs: Any = None
     followed: Any = None
     episode: Any = None

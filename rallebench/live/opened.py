@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from rallebench.bench.score import examples_of
+from rallebench.bench.store import RunFolder
 from rallebench.errors import RalleError, UsageError
 from rallebench.live.watching import TYPED, Wanted, Watched
 from rallebench.types import Question
@@ -20,9 +21,14 @@ def agent_runs(workbench: Workbench) -> list[str]:
     found = []
     for folder in workbench.runs()[:MOST_RUNS]:
         with suppress(RalleError):
-            if folder.spec()["spec"]["settings"].get("agent"):
+            if is_agents(folder):
                 found.append(folder.name)
     return found
+
+
+def is_agents(folder: RunFolder) -> bool:
+    """Whether an agent made the run. Raises BadFileError."""
+    return bool(folder.spec()["spec"]["settings"].get("agent"))
 
 
 def questions_of(workbench: Workbench, run: str) -> list[Question]:

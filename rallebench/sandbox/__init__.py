@@ -8,7 +8,7 @@ The tool ``python`` is asked twice or more often per program, so that whoever as
         asked = yield UseTool("python", answer(name, observation))
     asked.finish_reason, asked.text, asked.note               # how it ended, what it printed, one sentence
 
-How a program may end: ``stop`` (well), ``error``, ``refused``, ``time_limit``, ``memory_limit``, ``output_limit``,
+How a program may end: ``stop`` (well), ``not_python``, ``error``, ``refused``, ``time_limit``, ``memory_limit``, ``output_limit``,
 ``call_limit``, ``killed``, ``gone`` (somebody let go of it).
 """
 

@@ -292,9 +292,9 @@ def compiled(program: str) -> CodeType:
         return compile(program, "program", "exec")
     except (SyntaxError, ValueError) as error:
         place = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise _Ended("error", f"The program is not valid Python{place}: {getattr(error, 'msg', error)}.") from None
+        raise _Ended("not_python", f"The program is not valid Python{place}: {getattr(error, 'msg', error)}.") from None
     except (RecursionError, MemoryError):
-        raise _Ended("error", "The program is not valid Python: it is nested too deeply.") from None
+        raise _Ended("not_python", "The program is not valid Python: it is nested too deeply.") from None
 
 
 def _refused(error: PermissionError) -> str:

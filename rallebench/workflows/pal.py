@@ -20,7 +20,7 @@ from rallebench.workflows._prompts import examples, functions, properties
 from rallebench.workflows._talking import Talk, ending, too_long
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
-_REASONS = {"stop": "answered", "call_limit": "step_limit"}
+_REASONS = {"stop": "answered", "call_limit": "step_limit", "not_python": "model_error"}
 
 
 @WORKFLOWS.register(

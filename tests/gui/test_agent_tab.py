@@ -16,7 +16,7 @@ from rallebench.errors import UsageError
 from rallebench.gui import views_agent
 from rallebench.gui.tabs import _agent_form as form_of
 from rallebench.gui.tabs import agent as tab
-from rallebench.gui.tabs import compare
+from rallebench.gui.tabs import compare, develop
 from rallebench.gui.tabs._agent_read import on_run_chosen, on_unfold
 from rallebench.live.watching import Lives, Watched, example_of
 from rallebench.types import Episode, Generate
@@ -301,6 +301,10 @@ def test_the_agent_is_benchmarked_in_the_background_and_its_episodes_can_be_read
     read = tab.on_read(bench, lives, form, "", name, on_run_chosen(bench, name)["value"], True)
     assert f"Read from the run {name}." in read[2] and "Thought 3" in read[2] and read[8:11] == ["react", "wikipedia", "lines"]
     assert on_unfold(bench, None)["choices"][0] == name
+    wanted = {"run": name, "position": 1, "at": 0}
+    clicked = tab.on_clicked(bench, lives, form, wanted, "", True)
+    assert clicked[0].selected == "agent" and f"Read from the run {name}." in clicked[3]
+    assert develop.on_open(bench, wanted, True) == develop.on_open(bench, None, True), "Develop leaves an agent's run to Agent"
     with pytest.raises(UsageError, match="choose that run in Compare"):
         tab.on_send(bench, lives, read[0], {})
     refused, *_ = tab.on_benchmark(bench, form, "2", False, "react", "wikipedia", "", "tiny-qa", "q5", *values)

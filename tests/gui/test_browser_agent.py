@@ -130,3 +130,15 @@ def test_two_episodes_of_a_question_meet_in_compare(acting: Any) -> None:
     wait_for(acting, "dfsdt-wikipedia-tries", "compare-table")
     wait_for(acting, "react-wikipedia-follows", "compare-table")
     assert acting.locator("#compare-table tbody tr").count() >= 2
+
+
+def test_a_question_of_an_agents_benchmark_opens_in_agent(acting: Any) -> None:
+    choose(acting, "agent-workflow", "react")
+    choose(acting, "agent-llm", "follows")
+    acting.locator("#agent-limit").locator("input, textarea").first.fill("2")
+    acting.click("#agent-benchmark")
+    wait_for(acting, "2 questions. Click one to open it in Agent.", "benchmark-counted")
+    acting.locator("#benchmark-questions [data-testid='cell-1-1']").click()
+    acting.wait_for_selector("#agent-episode:visible", timeout=PATIENCE)
+    wait_for(acting, "I look for the seventh planet <b>now</b>.")
+    assert acting.locator("#develop-question:visible").count() == 0

@@ -60,6 +60,7 @@ def test_the_prompt_shows_functions_and_demonstrations() -> None:
     ("replies", "said", "ended"),
     [
         ([Reply("x", finish_reason="error", note="The program failed.")], "print(", "tool_error"),
+        ([Reply("", finish_reason="not_python", note="The program is not valid Python.")], "I would search.", "model_error"),
         ([Reply("", finish_reason="time_limit")], "while True: pass", "tool_error"),
         ([Reply("", finish_reason="call_limit")], "print(1)", "step_limit"),
         ([Reply(" \n")], "x = 1", "no_answer"),

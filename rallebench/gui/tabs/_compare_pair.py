@@ -39,18 +39,18 @@ def draw_pair() -> list[Any]:
     )  # fmt: skip
     saved = gr.HTML(elem_id="compare-flipped-csv", elem_classes="rb-flush")
     question = gr.HTML(views.empty(NO_QUESTION), elem_id="compare-question", elem_classes="rb-flush")
-    opens = gr.Button("Open this question of the other run in Develop", interactive=False, elem_id="compare-open")
+    opens = gr.Button("Open this question of the other run", interactive=False, elem_id="compare-open")
     return [other, changed, flipped, saved, question, opens]
 
 
 def connect(workbench: Workbench, session: Session, compared: gr.State, other: gr.Dropdown, pair: Sequence[Any]) -> None:
-    """A click on a question shows it; the button opens it in Develop."""
+    """A click on a question shows it; the button opens it where its run was developed."""
     _, flipped, _, question, opens = pair
     clicked = gr.State("")
     asked = [compared, other, clicked]
     select = flipped.select(on_select, None, [clicked], show_progress="hidden")
     select.then(partial(guard, on_question, workbench), asked, [question, opens], show_progress="hidden")
-    opens.click(partial(guard, on_open, workbench), asked, [session.open_in_develop])
+    opens.click(partial(guard, on_open, workbench), asked, [session.open_question])
 
 
 def on_pair(workbench: Workbench, compared: dict[str, Any], other: str | None) -> list[Any]:
@@ -107,7 +107,7 @@ def on_question(workbench: Workbench, compared: dict[str, Any], other: str | Non
 
 
 def on_open(workbench: Workbench, compared: dict[str, Any], other: str | None, qid: str) -> dict[str, Any]:
-    """Open the question with the other run's chain and steps in Develop."""
+    """Ask Develop, or Agent, to open the question with the other run's chain and steps."""
     if not compared or not other or not qid:
         raise UsageError("No question is chosen; click one of the table.")
     records = [str(record["id"]) for record in workbench.open_run(other).records()]

@@ -17,6 +17,7 @@ from rallebench.errors import RalleError, UsageError
 from rallebench.gui import form, views, views_fall, views_questions, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
+from rallebench.live.opened import is_agents
 from rallebench.metrics import METRICS
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET
@@ -67,7 +68,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     which.change(
         partial(guard, on_filter, workbench), [followed, which], [questions, counted], show_progress_on=[counted]
     )
-    questions.select(on_select, [followed], [session.open_in_develop], show_progress="hidden")
+    questions.select(on_select, [followed], [session.open_question], show_progress="hidden")
     session.dataset.change(on_developed, [session.dataset], [dataset], show_progress="hidden")
     tab.select(partial(guard, on_names, workbench), None, [dataset], show_progress="hidden")
 
@@ -242,7 +243,7 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
         fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES)
         rows = views_questions.question_rows(folder, which, fall)
         report = views_runs.whole_report(folder, beside_lines(workbench, folder))
-        return [report, views_fall.lost(folder.name, fall, CLICK_A_STAGE), rows, counted(rows)]
+        return [report, views_fall.lost(folder.name, fall, CLICK_A_STAGE), rows, counted(folder, rows)]
     except RalleError:  # the progress line says what is wrong with the run
         return ["", "", [], ""]
 
@@ -253,10 +254,11 @@ def beside_lines(workbench: Workbench, folder: RunFolder) -> Beside | None:
     return beside(folder, lines) if lines else None
 
 
-def counted(rows: list[Any]) -> str:
+def counted(folder: RunFolder, rows: list[Any]) -> str:
     """How many questions the table shows, and what a click does."""
+    where = "Agent" if is_agents(folder) else "Develop"
     text = (
-        f"{len(rows)} question{'s' * (len(rows) != 1)}. Click one to open it in Develop."
+        f"{len(rows)} question{'s' * (len(rows) != 1)}. Click one to open it in {where}."
         if rows
         else "No question fits this filter."
     )
@@ -308,11 +310,11 @@ def on_filter(workbench: Workbench, followed: str, which: str) -> list[Any]:
     folder = workbench.open_run(followed)
     fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES) if which in views_questions.STAGE_FILTERS else None
     rows = views_questions.question_rows(folder, which, fall)
-    return [rows, counted(rows)]
+    return [rows, counted(folder, rows)]
 
 
 def on_select(followed: str, event: gr.SelectData) -> dict[str, Any]:
-    """Ask Develop to open the clicked question; the time makes a second click on it count."""
+    """Ask Develop, or Agent, to open the clicked question; the time makes a second click on it count."""
     return {"run": followed, "position": int(event.row_value[0]), "at": time.time()}
 
 

@@ -15,6 +15,7 @@ from rallebench.gui.executed import Steps, blank, prefix, show_step
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._develop_action import Widgets, draw_action
+from rallebench.live.opened import is_agents
 from rallebench.types import Chain, Example
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_CHAIN, DEFAULT_DATASET
@@ -56,9 +57,9 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     names = [picked["dataset"], tools["saved"], *targets]
     tab.select(partial(guard, on_names, workbench), names, names, show_progress="hidden")
     page.load(partial(guard, on_names, workbench), names, names, show_progress="hidden")
-    session.open_in_develop.change(
+    session.open_question.change(
         partial(guard, on_open, workbench),
-        [session.open_in_develop, tools["mark"]],
+        [session.open_question, tools["mark"]],
         [session.tabs, picked["dataset"], picked["question"], picked["gold"], record, *edited],
         show_progress="hidden",
     )
@@ -330,7 +331,7 @@ def on_names(workbench: Workbench, *values: Any) -> list[Any]:
 
 def on_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> list[Any]:
     """Open a question of a run, with the chain and the steps it had there."""
-    if not wanted:
+    if not wanted or is_agents(workbench.open_run(wanted["run"])):
         return [gr.skip()] * (7 + len(form.HEAD) + MAX_ACTIONS * (len(form.FIELDS) + 3))
     opened = workbench.open_question(wanted["run"], wanted["position"])
     example, steps = opened.example, dict(enumerate(opened.episode.steps))
