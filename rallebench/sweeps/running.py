@@ -104,14 +104,7 @@ def sweep(
             yield Ended(cell, plan.name, before=True)
             continue
         try:
-            if index is not None:
-                cell, plan = yield from _indexed(workbench, cell, plan, index, number, len(plans))
-            for stage in _stages(workbench, plan):
-                if isinstance(stage, benchmark.Finished) and stage.state == "stopped":
-                    raise StoppedError(f"The sweep {name!r} was stopped at {cell.label}; start it again to continue.")
-                done = stage if isinstance(stage, Progress) else None
-                said = stage.message or stage.name if isinstance(stage, benchmark.Phase) else ""
-                yield Working(number, len(plans), cell, done.done if done else 0, len(plan.examples), said)
+            cell = yield from _performed(workbench, name, cell, plan, index, number, len(plans))
             ended[plan.name] = cell
             yield Ended(cell, plan.name)
             if index is not None and index not in wanted[number:]:
@@ -123,6 +116,21 @@ def sweep(
             yield Ended(cell, plan.name, str(error))
     found = swept(workbench, name, {run: cell.label for run, cell in ended.items()}, failed, by)
     yield replace(found, warning=tracked.track(workbench, as_json(found))) if track else found
+
+
+def _performed(
+    workbench: Workbench, name: str, cell: Cell, plan: benchmark.Plan, index: Described | None, number: int, total: int
+) -> Generator[Working, None, Cell]:
+    """Run a variant, over an index that is prepared before if it wants one; the cell as it ran."""
+    if index is not None:
+        cell, plan = yield from _indexed(workbench, cell, plan, index, number, total)
+    for stage in _stages(workbench, plan):
+        if isinstance(stage, benchmark.Finished) and stage.state == "stopped":
+            raise StoppedError(f"The sweep {name!r} was stopped at {cell.label}; start it again to continue.")
+        done = stage if isinstance(stage, Progress) else None
+        said = stage.message or stage.name if isinstance(stage, benchmark.Phase) else ""
+        yield Working(number, total, cell, done.done if done else 0, len(plan.examples), said)
+    return cell
 
 
 def _stages(workbench: Workbench, plan: benchmark.Plan) -> Iterator[Any]:
