@@ -122,16 +122,6 @@ def bits_of(tensor: str, stored: str, dimensions: int, dtype: str, quantization:
     return BITS[quantization if quantization != "none" and is_quantised(tensor, stored, dimensions) else dtype]
 
 
-def needed_bytes(folder: Path, dtype: str, quantization: str = "none") -> int:
-    """Bytes that the weights will take; 0 if the files do not say (not safetensors)."""
-    bits = 0.0
-    for file in weight_files(folder):
-        if file.suffix != ".safetensors":
-            return 0
-        bits += sum(n * bits_of(name, stored, dims, dtype, quantization) for name, n, stored, dims in tensors(file))
-    return int(bits / 8)
-
-
 def tensors(file: Path) -> Iterator[tuple[str, int, str, int]]:
     """(name, elements, dtype, dimensions) from a safetensors header; raises BadFileError."""
     try:

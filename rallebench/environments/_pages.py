@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rallebench.corpora._columns import Column, rows_with, stable_hash, write_lookup
 from rallebench.corpora.store import PassageStore
@@ -155,5 +154,3 @@ def _names_of(title: str) -> Iterator[str]:
         if base and base != plain:
             yield _BASE + base
 
-
-Lookup = NDArray[np.uint64]

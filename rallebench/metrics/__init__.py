@@ -159,15 +159,6 @@ def _with_option(entry: Entry[Callable[..., Any]], option: str) -> Entry[Callabl
     return Entry(f"{entry.name}:{option}", value, entry.about, traits)
 
 
-def satisfied(needs: str, gold: Gold) -> bool:
-    """Whether ``gold`` holds what ``needs`` names, e.g. ``"answers+provenance"``.
-
-    >>> satisfied("answers+provenance", Gold(answers=("Rome",)))
-    False
-    """
-    return all(bool(getattr(gold, part)) for part in needs.split("+") if part)
-
-
 def read_card(name: str) -> Card:
     """The card of a metric, from its docstring and its traits. Raises as ``metric`` does.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.errors import NotFoundError, UsageError
-from rallebench.metrics import METRICS, STANDARD_KS, card, metric, satisfied
+from rallebench.metrics import METRICS, STANDARD_KS, card, metric
 from rallebench.types import Episode, Gold, Outcome
 
 KILT = ["accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all"]
@@ -55,12 +55,6 @@ def test_a_name_that_nobody_knows_is_refused_with_the_nearest(name: str) -> None
 def test_the_card_of_a_cut_off_names_it() -> None:
     assert card("recall_at_7")["label"] == "Recall@7" and card("recall@7")["k"] == 7
     assert card("KILT-em")["label"] == "KILT-EM" and "R-precision" in card("KILT-em")["definition"]
-
-
-def test_needs_are_compared_with_the_gold() -> None:
-    gold = Gold(answers=("a",))
-    assert satisfied("answers", gold) and satisfied("", gold)
-    assert not satisfied("answers+provenance", gold)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from rallebench.sources import Problems, Source, files_in
 from rallebench.types import digest
 from rallebench.workspace import STARTER, Workspace
 
-TRIPLES = "triples"
 COLUMNS_OF_TRIPLES = ("head", "relation", "tail")
 MAX_ROWS = 5_000_000
 ENDINGS = (".csv", ".json", ".jsonl", ".csv.gz", ".jsonl.gz", ".tsv", ".txt", ".tsv.gz", ".txt.gz")
