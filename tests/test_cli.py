@@ -765,6 +765,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "documents": (("render", "--template", "x", "--documents", "llms.json"), "list of passages per action"),
     "unknown chain": (("ask", "--chain", "reed", "--question", "q"), "no chain 'reed'. Did you mean 'read'?"),
     "chain text": (("ask", "--chain", '{"actions": [' + "x" * 300, "--question", "q"), "There is no chain"),
+    "empty question": (("ask", "--chain", "read", "--question", " "), "The question is empty; write it behind --question."),
     "unknown model": (("ask", "--chain", "read", "--llm", "x", "--question", "q"), "no language model 'x'"),
     "misspelt setting": (
         ("ask", "--chain", "read", "--llm", "misspelt", "--question", "q"),

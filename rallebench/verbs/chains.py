@@ -15,7 +15,7 @@ from rallebench.bench.record import hit_to_json, request_to_json
 from rallebench.chain.chain import prompt_of
 from rallebench.chain.ralle import override
 from rallebench.chain.template import render as render_template
-from rallebench.errors import BackendError, BadFileError
+from rallebench.errors import BackendError, BadFileError, UsageError
 from rallebench.files import read_json
 from rallebench.types import Chain, Episode, Generate, Question, Retrieve, Step, UseTool
 from rallebench.verbs import VERBS, say, settings_flag, workbench_of
@@ -103,6 +103,8 @@ def _step_lines(number: int, step: Mapping[str, Any]) -> str:
 )
 def ask(args: argparse.Namespace) -> dict[str, Any]:
     """Run one chain or agent once."""
+    if not args.question.strip():
+        raise UsageError("The question is empty; write it behind --question.")
     workbench = workbench_of(args)
     agent = agent_of(workbench, args)
     chain = agent.named_backends() if agent else overridden(workbench.workspace.chain(args.chain), args)
