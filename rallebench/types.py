@@ -199,9 +199,18 @@ class UseTool:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text for the trace; asks nobody and is answered with itself."""
+    """A text for the trace; asks nobody and is answered with itself.
+
+    ``shown``: the passages that it tells of, as a page that an agent opened by its title; they come back as hits,
+    and there they are recorded.
+    """
 
     text: str
+    shown: tuple[Passage, ...] = field(default=(), compare=False)
+
+    def reply(self) -> Reply:
+        """What it is answered with."""
+        return Reply(self.text, tuple(Hit(passage, 1.0) for passage in self.shown))
 
 
 Request = Union[Retrieve, Generate, UseTool, Note]
@@ -274,7 +283,7 @@ class Episode:
 
     @property
     def hits(self) -> tuple[Hit, ...]:
-        """All hits of all retrievals, in order."""
+        """All hits of all retrievals and the pages that were opened, in order."""
         return tuple(hit for step in self.steps for hit in step.reply.hits)
 
 

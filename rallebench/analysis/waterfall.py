@@ -111,7 +111,7 @@ def waterfall(
         for episode in episodes
         if episode.qid in gold
     )
-    retrieves = any(isinstance(step.request, Retrieve) for episode in episodes for step in episode.steps)
+    retrieves = any(isinstance(step.request, Retrieve) or step.reply.hits for episode in episodes for step in episode.steps)
     return Waterfall(placed, corpus_pages is not None, sum(one.by == "answers" for one in placed), retrieves)
 
 
@@ -168,8 +168,8 @@ def _in_prompt(episode: Episode, gold: Gold, sets: Sequence[frozenset[str]]) -> 
     """Whether a whole evidence set (or, without pages, a passage with an answer) stands in one prompt."""
     seen: list[Passage] = []
     for step in episode.steps:
+        seen += [hit.passage for hit in step.reply.hits]
         if isinstance(step.request, Retrieve):
-            seen += [hit.passage for hit in step.reply.hits]
             continue
         prompt = _prompt(step.request)
         there = [passage for passage in seen if _stands(passage, prompt)]

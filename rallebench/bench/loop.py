@@ -199,7 +199,7 @@ class _Loop:
 
     def _at_once(self, request: Request) -> Step | None:
         if isinstance(request, Note):
-            return Step(request, Reply(request.text))
+            return Step(request, request.reply())
         remembered = self._memo.get(request, self._backends) if self._memo else None
         return Step(request, *remembered[:2], cached=True, batch=remembered.batch) if remembered else None
 

@@ -73,7 +73,7 @@ def perform(requests: Sequence[Request], backends: Backends) -> list[Answered]:
     culprit stands alone, so one bad question never costs its neighbours.
     """
     if isinstance(requests[0], Note):
-        return [Reply(request.text) for request in requests if isinstance(request, Note)]
+        return [request.reply() for request in requests if isinstance(request, Note)]
     try:
         return _ask(requests, backends.of(requests[0]))
     except Exception as error:

@@ -92,7 +92,7 @@ def answer_one(request: Request, backends: Backends, memo: Memo | None = None) -
 
 def _ask(request: Request, backends: Backends, memo: Memo | None, stream: bool) -> Iterator[Union[str, Step]]:
     if isinstance(request, Note):
-        yield Step(request, Reply(request.text))
+        yield Step(request, request.reply())
         return
     remembered = memo.get(request, backends) if memo else None
     if remembered is not None:

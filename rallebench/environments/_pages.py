@@ -20,6 +20,7 @@ import numpy as np
 from rallebench.corpora._columns import Column, rows_with, stable_hash, write_lookup
 from rallebench.corpora.store import PassageStore
 from rallebench.errors import BadFileError
+from rallebench.types import Passage
 
 PAGES, TITLES, ROWS = "pages.npy", "titles.npy", "rows.npy"
 MAX_PASSAGES = 5_000
@@ -42,6 +43,11 @@ class Page:
     def paragraphs(self) -> tuple[str, ...]:
         """The stripped paragraphs that are not empty."""
         return tuple(part.strip() for part in _BLANK_LINE.split(self.text) if part.strip())
+
+
+    def passage(self, text: str) -> Passage:
+        """A part of the page that is shown."""
+        return Passage("", text, self.title, self.page_id)
 
 
 class Pages:

@@ -81,10 +81,11 @@ class CorpusTools:
         parts = _parts(page.text.strip(), self._part)
         known = page.page_id or page.title
         number = self._read.get(known, 0)
-        yield Note(f"Read the page {page.title or page.page_id!r}, part {number + 1} of {len(parts)}.")
         if number >= len(parts):
+            yield Note(f"Read all {len(parts)} parts of the page {page.title or page.page_id!r} before.")
             self._read[known] = 0
             return "No more parts; the next reading begins anew."
+        yield Note(f"Read the page {page.title or page.page_id!r}, part {number + 1} of {len(parts)}.", (page.passage(parts[number]),))
         self._read[known] = number + 1
         return parts[0] if len(parts) == 1 else f"(Part {number + 1}/{len(parts)}) {parts[number]}"
 

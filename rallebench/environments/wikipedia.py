@@ -13,7 +13,7 @@ from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._pages import Page, Pages, plain_title
 from rallebench.environments._tools import argument_of, tool
 from rallebench.parameters import Setting
-from rallebench.types import Note, Retrieve, ToolSpec
+from rallebench.types import Note, Passage, Retrieve, ToolSpec
 
 SETTINGS = {
     "retriever": Setting(str, "starter-bm25", about="index that finds what is no title"),
@@ -96,7 +96,8 @@ class Wikipedia:
         paragraphs = page.paragraphs
         if not paragraphs:
             return NOT_FOUND
-        yield Note(f"Opened the page {page.title or page.page_id!r}: {len(paragraphs)} paragraph{'s' * (len(paragraphs) != 1)}.")
+        shown = "its one paragraph" if len(paragraphs) == 1 else f"the first of its {len(paragraphs)} paragraphs"
+        yield Note(f"Opened the page {page.title or page.page_id!r}; {shown} is shown.", (page.passage(paragraphs[0]),))
         self._page = page
         return paragraphs[0]
 
@@ -109,13 +110,15 @@ class Wikipedia:
         else:
             self._keyword, self._count = wanted, 0
         found = [text for text in self._page.paragraphs if wanted in text.lower()] if wanted else []
+        seen: tuple[Passage, ...] = ()
         if not found:
             observation = "No Results"
         elif self._count >= len(found):
             observation = "No More Results"
         else:
             observation = f"(Result {self._count + 1}/{len(found)}) {found[self._count]}"
-        yield Note(f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(found)} paragraph{'s' * (len(found) != 1)}.")
+            seen = (self._page.passage(found[self._count]),)
+        yield Note(f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(found)} paragraph{'s' * (len(found) != 1)}.", seen)
         return observation
 
 

@@ -202,7 +202,7 @@ def _dry(
     try:
         request = next(flow)
         while len(steps) < MOST_REQUESTS:
-            reply = Reply(request.text) if isinstance(request, Note) else invent(request)
+            reply = request.reply() if isinstance(request, Note) else invent(request)
             steps.append(Step(request, reply))
             request = flow.send(reply)
     except StopIteration as end:

@@ -84,7 +84,7 @@ def _shown(mean: Mapping[str, Any]) -> str:
 
 @VERBS.register(
     "suite",
-    about="run a named benchmark: KILT, RGB, CRUD-RAG, BARAG",
+    about="run a named benchmark: KILT, RGB, CRUD-RAG, BARAG, R-Eval",
     example="rallebench suite rgb-noise --set data=rgb --llm my-llm --set noise=0,0.4",
     order=6.4,
     flags=_flags,

@@ -21,6 +21,7 @@ from rallebench.types import (
     Question,
     Reply,
     Request,
+    Retrieve,
     ToolSpec,
 )
 from rallebench.workflows import Limits
@@ -110,7 +111,7 @@ class Talk:
             while True:
                 request = answering.send(reply) if reply is not None else next(answering)
                 reply = yield request
-                for hit in reply.hits:
+                for hit in reply.hits if isinstance(request, Retrieve) else ():
                     self._passages.setdefault(hit.passage.doc_id, hit.passage)
         except StopIteration as end:
             return str(end.value)

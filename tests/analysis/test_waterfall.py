@@ -33,6 +33,11 @@ def found(*passages: Passage) -> Step:
     return Step(Retrieve("r", "q", len(hits)), Reply("", hits))
 
 
+def opened(passage: Passage) -> Step:
+    told = Note(f"Opened the page {passage.title!r}.", (passage,))
+    return Step(told, told.reply())
+
+
 def asked(prompt: str, reply: str) -> Step:
     return Step(Generate("m", (Message("user", prompt),)), Reply(reply))
 
@@ -59,6 +64,8 @@ def stage(
         ((found(GOLD), asked(f"{GOLD.text} Which moon?", "Rhea")), "Rhea", "not_in_answer"),
         ((found(GOLD), asked(f"{GOLD.text} Which moon?", "It is Titan")), "It is Titan", "lost_by_format"),
         ((found(GOLD), asked(f"{GOLD.text} Which moon?", "Titan")), "Titan", "right"),
+        ((opened(GOLD), asked(f"Observation 1: {GOLD.text}", "Titan")), "Titan", "right"),
+        ((opened(OTHER), asked(f"Observation 1: {OTHER.text}", "no")), "no", "not_retrieved"),
         ((found(OTHER), asked("Rome is a city.", "Titan")), "Titan", "right_without_support"),
         ((asked("Which moon?", "Titan"),), "Titan", "right_without_support"),
         ((asked("Which moon?", "Rhea"),), "Rhea", "not_retrieved"),

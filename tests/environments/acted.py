@@ -10,7 +10,7 @@ from rallebench.bench.perform import Backends, perform
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.environments import Environment, Observed
 from rallebench.environments._pages import Pages, write_pages
-from rallebench.types import Hit, Note, Passage, Reply
+from rallebench.types import Hit, Passage, Reply, Request
 
 PASSAGES = (
     Passage("1", "Titan is the largest moon of Saturn.\n\nIt has a thick atmosphere of nitrogen.", "Titan (moon)", "p1"),
@@ -45,21 +45,25 @@ def pages(folder: Path) -> Pages:
     return Pages(PassageStore(folder), folder)
 
 
-def observed(flow: Observed, tools: Mapping[str, Any] | None = None) -> str:
-    """The observation of an action; whatever is asked is answered by Words and ``tools``."""
+def observed(flow: Observed, tools: Mapping[str, Any] | None = None, asked: list[Request] | None = None) -> str:
+    """The observation of an action; whatever is asked, and put into ``asked``, is answered by Words and ``tools``."""
     backends = Backends(retrievers={"words": Words()}, tools=dict(tools or {}))
     try:
         request = next(flow)
         while True:
-            (answer,) = [Reply(request.text)] if isinstance(request, Note) else perform([request], backends)
+            if asked is not None:
+                asked.append(request)
+            (answer,) = perform([request], backends)
             assert isinstance(answer, Reply), answer
             request = flow.send(answer)
     except StopIteration as end:
         return str(end.value)
 
 
-def act(environment: Environment, action: str, tools: Mapping[str, Any] | None = None) -> str:
+def act(
+    environment: Environment, action: str, tools: Mapping[str, Any] | None = None, asked: list[Request] | None = None
+) -> str:
     """``Search[Titan]``, as a text protocol writes it."""
     left, right = environment.brackets
     verb, _, rest = action.partition(left)
-    return observed(environment.act(verb, rest.removesuffix(right)), tools)
+    return observed(environment.act(verb, rest.removesuffix(right)), tools, asked)

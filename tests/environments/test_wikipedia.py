@@ -10,6 +10,7 @@ from acted import act, pages
 from rallebench.environments import MakeEnvironment
 from rallebench.environments._pages import Pages
 from rallebench.environments.wikipedia import wikipedia
+from rallebench.types import Note, Request
 
 NOT_FOUND = "Could not find that page, please try again."
 NO_PAGE = (
@@ -30,6 +31,17 @@ def made(opened: Pages, otherwise: str = "first-hit", compat: str = "corrected")
 def test_a_search_opens_the_page_of_that_title_and_gives_its_first_paragraph(opened: Pages) -> None:
     assert act(made(opened)(), "Search[Triton]") == "Triton is a moon of Neptune. It has no lakes."
     assert act(made(opened)(), "Search[ titan_(MOON) ]") == "Titan is the largest moon of Saturn."
+
+
+def test_what_is_shown_of_an_opened_page_is_recorded_as_found(opened: Pages) -> None:
+    env = made(opened)()
+    asked: list[Request] = []
+    for action in ("Search[Titan (moon)]", "Lookup[methane]", "Lookup[xyzzy]"):
+        act(env, action, asked=asked)
+    shown = [request.reply().hits for request in asked if isinstance(request, Note)]
+    assert [[(hit.passage.page_id, hit.passage.text) for hit in hits] for hits in shown] == [
+        [("p1", "Titan is the largest moon of Saturn.")], [("p1", "Methane rains on Titan.")], [],
+    ]  # fmt: skip
 
 
 def test_a_title_without_what_its_brackets_say_is_found_too(opened: Pages) -> None:

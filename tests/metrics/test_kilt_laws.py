@@ -16,6 +16,7 @@ from rallebench.types import (
     Gold,
     Hit,
     Message,
+    Note,
     Outcome,
     Passage,
     Reply,
@@ -256,6 +257,9 @@ def test_cost_is_the_sum_over_the_steps() -> None:
     ]
 
 
-def test_only_retrievals_give_provenance() -> None:
-    stray = Step(UseTool("t", {}), Reply("", (Hit(Passage("1", "x", page_id="1"), 1.0),)))
-    assert value("Rprec", Episode("q", "w", (stray,), Outcome("")), Gold(provenance=(frozenset({"1"}),))) == 0
+def test_only_retrievals_and_pages_that_were_opened_give_provenance() -> None:
+    page, gold = Passage("1", "x", page_id="1"), Gold(provenance=(frozenset({"1"}),))
+    stray = Step(UseTool("t", {}), Reply("", (Hit(page, 1.0),)))
+    assert value("Rprec", Episode("q", "w", (stray,), Outcome("")), gold) == 0
+    told = Note("Opened the page.", (page,))
+    assert value("Rprec", Episode("q", "w", (Step(told, told.reply()),), Outcome("")), gold) == 1
