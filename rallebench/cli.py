@@ -117,3 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         entry.traits["flags"](verb)
     return top
+
+
+if __name__ == "__main__":
+    sys.exit(main())

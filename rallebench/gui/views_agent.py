@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
@@ -10,7 +11,7 @@ from rallebench.bench.cost import Prices, total
 from rallebench.bench.score import score_episode
 from rallebench.gui import views, views_cost
 from rallebench.gui.views import badge, marked
-from rallebench.live.pieces import EDITED, Piece, beginning, pieces, was_edited
+from rallebench.live.pieces import EDITED, Piece, actions, beginning, pieces, was_edited
 from rallebench.live.watching import Watched
 from rallebench.types import Episode, Example, Generate, Gold, Message, Retrieve, Step
 from rallebench.workflows import REASONS
@@ -24,10 +25,6 @@ LOST = (
     "The episode that this page followed is not known here any more: the program was started anew since, which ends what goes on. "
     "Run it again: what the model had answered is remembered, so it goes quickly to where it was."
 )
-LABELS: Mapping[str, str] = {
-    "thought": "Thought", "action": "Action", "observation": "Observation", "plan": "Plan", "program": "Program",
-    "output": "It printed", "reply": "Reply", "search": "Asked", "note": "", "ended": "How it ended",
-}  # fmt: skip
 GOOD, BAD = frozenset({"answered"}), frozenset({"model_error", "tool_error"})
 PROMPT_CHARACTERS = 6_000
 """Of a prompt on the page; the middle of a longer one is left out."""
@@ -38,7 +35,7 @@ def shown(watched: Watched, prices: Prices, mark: bool) -> str:
     gold = watched.wanted.example.gold if mark else Gold()
     workflow = watched.wanted.workflow
     parts = [head(watched, prices)]
-    tree = tree_of_html(_nodes(watched))
+    tree = tree_of_html(_nodes(watched), gold)
     if tree:
         parts.append('<div class="rb-label">The tree of the search, in the order in which it was tried</div>' + tree)
     title = "Step by step"
@@ -71,13 +68,15 @@ def head(watched: Watched, prices: Prices) -> str:
         ("Requests to the model", f"{requests}"),
         ("Tokens read + written", cost_text.counted(spent).removesuffix(" tokens") if requests else "–"),
         ("Seconds of asking", cost_text.plain(spent["seconds"] or 0.0)),
-        ("By the clock", views.duration(watched.seconds) if watched.seconds >= 10 else f"{watched.seconds:.1f} s"),
+        ("By the clock", views.duration(watched.seconds) if watched.seconds >= 10 else f"{cost_text.plain(watched.seconds)} s"),
     ]
     grid = "".join(f"<div><span>{name}</span><b>{escape(value)}</b></div>" for name, value in facts)
     memory = f"{cached} of {len(watched.steps)} steps came from memory; their cost is that of the first time." if cached else ""
+    kept = len(watched.wanted.before)
+    earlier = f"The first {kept} steps are those of the episode that this one goes on from, with their cost of then." if kept else ""
     changed = "An action was edited by you, so this is not the agent's own doing." if was_edited(watched.steps) else ""
     origin = f"Read from the run {escape(watched.run)}." if watched.run else ""
-    remarks = "".join(f'<div class="rb-label">{text}</div>' for text in (origin, memory, changed) if text)
+    remarks = "".join(f'<div class="rb-label">{text}</div>' for text in (origin, earlier, memory, changed) if text)
     grid = f'<div class="rb-facts">{grid}</div>' if watched.steps or watched.state != "failed" else ""
     return f"{question}{state_line(watched)}{grid}{remarks}"
 
@@ -86,30 +85,41 @@ def state_line(watched: Watched) -> str:
     """One sentence: it goes on, was stopped, failed, or why it ended; the answer, and whether it is the gold's."""
     wanted = watched.wanted
     who = " · ".join(filter(None, [wanted.workflow, wanted.env if watched.agent is None or watched.agent.acting else "", wanted.llm]))
-    who = f'<span class="rb-agent-who">{escape(who)}</span>'
+    who = f'<div class="rb-agent-who">{escape(who)}</div>'
     if watched.state == "starting":
-        return f'<div class="rb-note">Getting ready what it names … {who}</div>'
+        return f'<div class="rb-note">{who}Getting ready what it names …</div>'
     if watched.state == "running":
-        return f'<div class="rb-note">Running … {who}</div>'
+        return f'<div class="rb-note">{who}Running …</div>'
     if watched.state == "stopped":
-        return f'<div class="rb-note">Stopped by you. What was done so far is kept; continue from an action below. {who}</div>'
+        if not actions(watched.steps, wanted.workflow):
+            return f'<div class="rb-note">{who}Stopped by you before anything was done; press Run to begin anew.</div>'
+        return f'<div class="rb-note">{who}Stopped by you. What was done so far is kept; continue from an action below.</div>'
     if watched.state == "failed":
         return views.error(sentence(watched.error))
     assert watched.episode is not None and watched.episode.outcome is not None
     reason = watched.episode.outcome.stop_reason
-    kind = "good" if reason in GOOD else "error" if reason in BAD else "note"
+    wrong = is_right(watched.episode, wanted.example) is False
+    kind = "error" if reason in BAD else "note" if wrong or reason not in GOOD else "good"
     words = badge(REASONS.get(reason, reason), "good" if reason in GOOD else "bad" if reason in BAD else "", about=reason)
     answer = f'<b class="rb-agent-answer" dir="auto">{escape(watched.episode.answer)}</b>' if watched.episode.answer else "No answer"
-    return f'<div class="rb-{kind}">{answer} {words} {verdict(watched.episode, wanted.example)} {who}</div>'
+    return f'<div class="rb-{kind}">{who}{answer} {words} {verdict(watched.episode, wanted.example)}</div>'
+
+
+def is_right(episode: Episode, example: Example) -> bool | None:
+    """Whether the answer equals a gold one; None for a question without gold answers, or without an answer."""
+    if not example.gold.answers or not episode.answer:
+        return None
+    return bool(score_episode(episode, example, ("em",))[0].value)
 
 
 def verdict(episode: Episode, example: Example) -> str:
     """Whether the answer is a gold one, as badges; '' for a question without gold answers, or without an answer."""
-    if not example.gold.answers or not episode.answer:
+    right = is_right(episode, example)
+    if right is None:
         return ""
-    em, f1 = (score.value or 0.0 for score in score_episode(episode, example, ("em", "f1")))
-    right = badge("is a gold answer", "good") if em else badge("is no gold answer", "bad")
-    return right + badge(f"F1 {f1:.2f}", about="Words shared with the best gold answer, as KILT counts them.")
+    f1 = score_episode(episode, example, ("f1",))[0].value or 0.0
+    said = badge("is a gold answer", "good") if right else badge("is no gold answer", "bad")
+    return said + badge(f"F1 {f1:.2f}", about="Words shared with the best gold answer, as KILT counts them.")
 
 
 def sentence(error: str) -> str:
@@ -120,11 +130,17 @@ def sentence(error: str) -> str:
 
 
 def title(watched: Watched) -> str:
-    """An episode in a line."""
+    """An episode in a line: when it began, what it was, how it ended."""
     outcome = watched.episode.outcome if watched.episode else None
     ended = f"{outcome.stop_reason.replace('_', ' ')}: {outcome.answer}" if outcome and outcome.answer else outcome.stop_reason.replace("_", " ") if outcome else watched.state
     question = " ".join(watched.wanted.example.question.text.split())
-    return f"{watched.wanted.workflow} · {watched.wanted.llm} · {question[:60]} · {ended[:60]}"
+    when = time.strftime("%H:%M:%S", time.localtime(watched.began))
+    changed = " (edited)" if was_edited(watched.steps) else ""
+    return f"{when} {watched.wanted.workflow} · {watched.wanted.llm}{changed} · {_cut(question)} · {_cut(ended)}"
+
+
+def _cut(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def kept(run: str, together: int = 1) -> str:
@@ -161,12 +177,11 @@ def _now(watched: Watched, gold: Gold) -> str:
 
 
 def _row(piece: Piece, gold: Gold, extra: str, below: str) -> str:
-    label = f"{LABELS[piece.kind]} {piece.number}".strip()
     text = marked(piece.text, gold.answers, piece.kind in ("observation", "output", "action")) if gold.answers else escape(piece.text)
     if not piece.text.strip():
         text = "" if extra.startswith('<span class="rb-agent-busy"') else '<span class="rb-empty">nothing</span>'
     return (
-        f'<div class="rb-agent-row {piece.kind}"><div class="rb-agent-label">{label}</div>'
+        f'<div class="rb-agent-row {piece.kind}"><div class="rb-agent-label">{piece.label}</div>'
         f'<div class="rb-agent-body"><div class="rb-agent-text" dir="auto">{text}</div>{below}</div><div class="rb-agent-cost">{extra}</div></div>'
     )
 
@@ -200,7 +215,7 @@ def _prompts(watched: Watched) -> str:
         if isinstance(step.request, Generate):
             piece = said[at]
             text = " ".join(piece.text.split())[:100]
-            name = f"{LABELS[piece.kind]} {piece.number}".strip()
+            name = piece.label
             told = "".join(_message(message) for message in step.request.messages)
             found.append(_folded(f"{name}: {escape(text)}", f"prompt-{at}", told))
     return f'<div class="rb-agent-prompts">{"".join(found)}</div>' if found else ""
@@ -226,14 +241,15 @@ def _nodes(watched: Watched) -> tuple[Node, ...]:
     return tree_of(watched.steps)
 
 
-def tree_of_html(nodes: Sequence[Node]) -> str:
-    """The turns of a search below those that led to them; the way to the answer stands out. '' without a tree."""
+def tree_of_html(nodes: Sequence[Node], gold: Gold) -> str:
+    """The turns of a search below those that led to them; the way to the answer stands out. '' without a tree. What is seen and
+    done is marked where a gold answer stands in it."""
     if not nodes:
         return ""
     below: dict[int, list[Node]] = {}
     for node in nodes:
         below.setdefault(node.parent, []).append(node)
-    return f'<ul class="rb-tree" role="tree">{"".join(_branch(node, below, _way(nodes)) for node in below.get(0, ()))}</ul>'
+    return f'<ul class="rb-tree" role="tree">{"".join(_branch(node, below, _way(nodes), gold) for node in below.get(0, ()))}</ul>'
 
 
 def _way(nodes: Iterable[Node]) -> frozenset[int]:
@@ -247,18 +263,18 @@ def _way(nodes: Iterable[Node]) -> frozenset[int]:
     return frozenset(way)
 
 
-def _branch(node: Node, below: Mapping[int, Sequence[Node]], way: frozenset[int]) -> str:
+def _branch(node: Node, below: Mapping[int, Sequence[Node]], way: frozenset[int], gold: Gold) -> str:
     words, kind = STATES.get(node.state, (node.state, ""))
-    children = "".join(_branch(child, below, way) for child in below.get(node.number, ()))
+    children = "".join(_branch(child, below, way, gold) for child in below.get(node.number, ()))
     inside = "".join(
-        f'<div class="rb-agent-row {kind_}"><div class="rb-agent-label">{label}</div><div class="rb-agent-text" dir="auto">{escape(text)}</div></div>'
+        f'<div class="rb-agent-row {kind_}"><div class="rb-agent-label">{label}</div><div class="rb-agent-text" dir="auto">{marked(text, gold.answers, kind_ == "observation") if gold.answers else escape(text)}</div></div>'
         for kind_, label, text in (("thought", "Thought", node.thought), ("observation", "Observation", node.observation))
         if text
     )
-    move = node.move if len(node.move) <= 300 else node.move[:299] + "…"
+    move = f"<code>{escape(_cut(node.move, 300))}</code>" if node.move else '<span class="rb-empty">no call</span>'
     return (
         f'<li role="treeitem" class="{"way" if node.number in way else ""}"><details data-key="tree-{node.number}"{" open" if node.number in way else ""}>'
-        f"<summary><b>{node.number}</b> <code>{escape(move)}</code> {badge(words, kind)}</summary>{inside}</details>"
+        f"<summary><b>{node.number}</b> {move} {badge(words, kind)}</summary>{inside}</details>"
         f"{f'<ul>{children}</ul>' if children else ''}</li>"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,6 +16,10 @@ from rallebench.workflows.trees import MARK
 
 Kind = Literal["thought", "action", "observation", "plan", "program", "output", "reply", "search", "note", "ended"]
 
+LABELS: Mapping[str, str] = {
+    "thought": "Thought", "action": "Action", "observation": "Observation", "plan": "Plan", "program": "Program",
+    "output": "It printed", "reply": "Reply", "search": "Asked", "note": "", "ended": "How it ended",
+}  # fmt: skip
 EDITED = "Edited by you."
 """Stands in the note of a reply that is no longer the model's own."""
 
@@ -34,6 +38,11 @@ class Piece:
     text: str
     at: int
     number: str = ""
+
+    @property
+    def label(self) -> str:
+        """What a reader calls it, with its number."""
+        return f"{LABELS[self.kind]} {self.number}".strip()
 
 
 def pieces(steps: Iterable[Step], workflow: str = "") -> list[Piece]:

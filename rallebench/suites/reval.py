@@ -6,6 +6,7 @@ Every cell is a run of an agent as any other, so an interrupted grid goes on whe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -134,7 +135,18 @@ def _made(asked: Asked, places: Sequence[Place], done: Mapping[str, Answered], f
     }
     files = {"scores.csv": as_csv(tables[0]), "ranks.csv": as_csv(tables[1]), "table.tex": tex_of(found)}
     shown = tuple(Table(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["percent"], t["note"]) for t in tables)
-    return Made(report, tuple(_notes(places, done, failed)), files, tables=shown, plots=(_plot(found),))
+    return Made(report, tuple(_notes(places, done, failed)), files, tables=(*shown, _endings(systems, places, done)), plots=(_plot(found),))
+
+
+def _endings(systems: Sequence[acting.System], places: Sequence[Place], done: Mapping[str, Answered]) -> Table:
+    """Why the episodes of each system ended: a score of 0 tells nothing of a limit that was always reached."""
+    counts: dict[acting.System, Counter[str]] = {system: Counter() for system in systems}
+    for place in places:
+        if place.label in done:
+            counts[place.system].update(one.outcome.stop_reason for one in done[place.label].episodes.values() if one.outcome)
+    reasons = sorted({reason for counted in counts.values() for reason in counted}, key=lambda r: (r != "answered", r))
+    rows = tuple((system.label, *(counts[system][reason] for reason in reasons)) for system in systems)
+    return Table("How the episodes ended", ("system", *(reason.replace("_", " ") for reason in reasons)), rows, note="Numbers of questions, over all tasks.")
 
 
 def _cell(place: Place, done: Mapping[str, Answered], failed: Mapping[str, str]) -> dict[str, Any]:

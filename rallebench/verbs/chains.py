@@ -17,6 +17,7 @@ from rallebench.chain.ralle import override
 from rallebench.chain.template import render as render_template
 from rallebench.errors import BackendError, BadFileError, UsageError
 from rallebench.files import read_json
+from rallebench.live.pieces import pieces
 from rallebench.types import Chain, Episode, Generate, Question, Retrieve, Step, UseTool
 from rallebench.verbs import VERBS, say, settings_flag, workbench_of
 from rallebench.verbs.acting import agent_flags, agent_of
@@ -81,7 +82,10 @@ def _ask_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _ask_plain(value: Mapping[str, Any]) -> str:
-    steps = [_step_lines(n, step) for n, step in enumerate(value["steps"], 1)]
+    if "said" in value:
+        steps = [f"── {one['label']}\n{one['text']}" if one["label"] else f"   {one['text']}" for one in value["said"]]
+    else:
+        steps = [_step_lines(n, step) for n, step in enumerate(value["steps"], 1)]
     cost = f"Cost: {cost_text.total_line(value['cost'])}"
     ended = [f"Ended: {value['stop_reason']} ({REASONS.get(value['stop_reason'], '')})"] if "stop_reason" in value else []
     return "\n\n".join([*steps, f"Answer: {value['answer']}", *ended, cost])
@@ -121,7 +125,10 @@ def ask(args: argparse.Namespace) -> dict[str, Any]:
     prices = prices_of(workbench.backends.llms)
     steps = [step_json(step, prices) for step in episode.steps]
     value = {"answer": episode.answer, "steps": steps, "cost": total(episode.steps, prices)}
-    return {**value, "stop_reason": episode.outcome.stop_reason} if agent and episode.outcome else value
+    if agent is None or episode.outcome is None:
+        return value
+    said = [{"kind": one.kind, "label": one.label, "text": one.text} for one in pieces(episode.steps, agent.workflow)]
+    return {**value, "stop_reason": episode.outcome.stop_reason, "said": said}
 
 
 def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:

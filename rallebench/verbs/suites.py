@@ -33,7 +33,7 @@ OWN = ("suite", "name", "folder")
 
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("suite", nargs="?", metavar="NAME", help="without it: all suites with their settings")
-    parser.add_argument("--llm", default="", metavar="L")
+    parser.add_argument("--llm", action="append", metavar="L", help="given again for every further model, where a suite compares several")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N questions")
     parser.add_argument("--name", default="", metavar="RUN", help="the same name again continues, and runs only what is missing")
     parser.add_argument("--plan", action="store_true", help="say what it would run and cost; runs nothing but the probe")
@@ -82,6 +82,17 @@ def _shown(mean: Mapping[str, Any]) -> str:
     return f"{mean['value']:.4f} [{mean['low']:.4f}, {mean['high']:.4f}] n={mean['n']}"
 
 
+def models_of(suite: str, llms: Sequence[str], given: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    """(the model, the settings); several models become the setting of a suite that compares them. Raises UsageError."""
+    if len(llms) < 2:
+        return "".join(llms), given
+    if suite in SUITES and "models" not in SUITES.entry(suite).traits["settings"]:
+        raise UsageError(f"The suite {suite!r} takes one model, but --llm is given {len(llms)} times; run it once for each.")
+    if "models" in given:
+        raise UsageError("The models are given twice, by --llm and by --set models=…; leave one out.")
+    return "", {**given, "models": ",".join(llms)}
+
+
 @VERBS.register(
     "suite",
     about="run a named benchmark: KILT, RGB, CRUD-RAG, BARAG, R-Eval",
@@ -94,12 +105,13 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     """The suite's report: a table over its parts, what to know of the records, the files that it made; or its plan."""
     if not args.suite:
         return {"suites": [described(SUITES, name) for name in SUITES.names()]}
-    settings = settings_of(args.suite, written(args.set))
+    llm, given = models_of(args.suite, args.llm or [], written(args.set))
+    settings = settings_of(args.suite, given)
     if args.limit is not None and args.limit < 1:
         raise UsageError(f"--limit is {args.limit}; give at least 1, or leave it out for all.")
     workbench = workbench_of(args)
-    asked = Asked(workbench.workspace, args.llm, settings, args.limit, args.seed, workbench.allow_python)
-    name = args.name or name_of(args.suite, args.llm, settings, args.limit)
+    asked = Asked(workbench.workspace, llm, settings, args.limit, args.seed, workbench.allow_python)
+    name = args.name or name_of(args.suite, llm, settings, args.limit)
     if args.plan:
         return _planned(workbench, args, asked, name)
     if args.probe is not None:

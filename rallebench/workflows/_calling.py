@@ -52,8 +52,8 @@ class Move:
         return Message("user", OBSERVATION + observation)
 
     def written(self) -> str:
-        """The move in one line."""
-        return f"{self.call.name}({self.call.arguments})" if self.call else self.thought
+        """The call in one line; '' where none was made."""
+        return f"{self.call.name}({self.call.arguments})" if self.call else ""
 
 
 def opening(prompt: str, protocol: str, env: Environment, shots: Sequence[Shot], question: str, native: bool) -> tuple[Message, ...]:

@@ -75,7 +75,7 @@ class _Search:
                 node = replace(node, observation=observed)
                 yield note_of(node)
                 back = yield from self.below(node, (*conversation, move.message, move.answered(observed)))
-            tried.append(move.written())
+            tried.append(move.written() or move.thought)
             if back > 1 and (parent.number or self.talk.original):
                 break  # from the question itself, whose other ways ToolLLM's code then leaves untried, ours goes on
         else:

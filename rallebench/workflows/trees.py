@@ -14,8 +14,8 @@ MARK = "tree "
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A turn of the model. ``parent``: 0 is the root; ``depth`` from 1. ``move``: the call in one line. ``state``: ``open`` (gone
-    on from), ``answered``, ``gave_up``, ``too_deep``, or ``left`` (every way on from it failed)."""
+    """A turn of the model. ``parent``: 0 is the root; ``depth`` from 1. ``move``: the call in one line, '' for a turn without one.
+    ``state``: ``open`` (gone on from), ``answered``, ``gave_up``, ``too_deep``, or ``left`` (every way on from it failed)."""
 
     number: int
     parent: int

@@ -128,9 +128,10 @@ def test_only_what_is_not_the_default_is_asked_for(form: form_of.AgentForm) -> N
 
 
 def test_a_question_set_that_names_its_environment_chooses_it(bench: Listening) -> None:
-    *_, env = tab.on_dataset(bench, "starter-scholar-easy")
+    *_, env = tab.on_dataset(bench, "starter-scholar-easy", "wikipedia")
     assert env == "scholar"
-    assert tab.on_dataset(bench, "tiny-qa")[-1] == gr.skip()
+    assert tab.on_dataset(bench, "tiny-qa", "corpus-tools")[-1] == gr.skip()
+    assert tab.on_dataset(bench, "tiny-qa", "scholar")[-1] == "wikipedia", "its gold is on pages, which that environment has not"
 
 
 def test_a_workflow_that_runs_programs_says_what_holds_them_and_how_to_allow_it(
@@ -305,8 +306,8 @@ def test_the_agent_is_benchmarked_in_the_background_and_its_episodes_can_be_read
     clicked = tab.on_clicked(bench, lives, form, wanted, "", True)
     assert clicked[0].selected == "agent" and f"Read from the run {name}." in clicked[3]
     assert develop.on_open(bench, wanted, True) == develop.on_open(bench, None, True), "Develop leaves an agent's run to Agent"
-    with pytest.raises(UsageError, match="choose that run in Compare"):
-        tab.on_send(bench, lives, read[0], {})
+    *_, tabs, asked = tab.on_send(bench, lives, read[0], {})
+    assert tabs.selected == "compare" and asked["runs"] == [name], "an episode of a run is in that run already"
     refused, *_ = tab.on_benchmark(bench, form, "2", False, "react", "wikipedia", "", "tiny-qa", "q5", *values)
     assert "choose one" in refused
 

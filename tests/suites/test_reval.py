@@ -96,10 +96,12 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(grid: A
     assert grid["ranks"][react] == {"Wikipedia KA": 1.0, "scholar KS": 1.0, "wiki": 1.0, "aminer": 1.0, "all": 1.0}
     assert {row["state"] for row in grid["cells"] if row["workflow"] == "pal"} == {"not feasible"}
     assert sum("pal · oracle-7b is not feasible on hotpotqa, soay_easy: it runs programs" in note for note in grid["notes"]) == 1
-    scores, ranks = grid["tables"]
+    scores, ranks, endings = grid["tables"]
     assert scores["columns"] == ["system", "hotpotqa", "soay_easy", "Wikipedia mean", "scholar mean", "all mean"]
     assert len(scores["rows"]) == 4 and ranks["rows"][0][1:] == [1, 1, 1, 1, 1]
     assert [row[2] for row in ranks["rows"]] == [1, 3, 3, 3]  # of scholars the others know nothing
+    assert endings["columns"][:2] == ["system", "answered"]
+    assert sum(sum(row[1:]) for row in endings["rows"]) == sum(cell["n"] - cell["n_errors"] for cell in grid["cells"])
 
 
 def test_the_table_is_a_csv_and_a_latex_file(cli: CommandLine) -> None:

@@ -190,8 +190,9 @@ def test_ask_shows_every_step_and_how_the_episode_ended(cli: CommandLine) -> Non
     found = cli.json("ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?")
     assert (found["answer"], found["stop_reason"]) == ("Titan", "answered")
     assert [step["kind"] for step in found["steps"] if step["kind"] != "identity"] == ["generate"] * 4
+    assert [one["label"] for one in found["said"] if one["label"]][:3] == ["Thought 1", "Action 1", "Observation 1"]
     plain = cli("ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?")
-    assert "Observation 1: Titan is the largest moon of Saturn" in plain.out and "Ended: answered" in plain.out
+    assert "── Observation 1\nTitan is the largest moon of Saturn" in plain.out and "Ended: answered" in plain.out
 
 
 def test_a_run_of_an_agent_is_a_run_folder_as_any_other_and_can_be_continued(cli: CommandLine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -133,7 +134,7 @@ def normalised(cells: Sequence[Cell], reference: str = "") -> Normalised:
 @dataclass(frozen=True, slots=True)
 class Combined:
     """A task: the best of all systems question by question. ``mean`` and ``deviation`` (of one question, population) 0..1;
-    ``best``: the one system with the highest mean over the same questions. ``n``: questions that all systems answered."""
+    ``best``: the one system with the highest mean over the same questions; None where ``tied`` systems share it. ``n``: questions that all systems answered."""
 
     task: Task
     n: int
@@ -143,6 +144,7 @@ class Combined:
     best_mean: float | None
     best_deviation: float | None
     systems: int
+    tied: int = 0
 
 
 def combination(cells: Sequence[Cell]) -> tuple[Combined, ...]:
@@ -157,9 +159,11 @@ def _combined(task: Task, cells: Sequence[Cell]) -> Combined:
         return Combined(task, 0, None, None, None, None, None, len(columns))
     per_system = {system: [column[qid] for qid in shared] for system, column in columns.items()}
     oracle = [max(values) for values in zip(*per_system.values())]
-    best = max(per_system, key=lambda system: sum(per_system[system]))
+    sums = {system: math.fsum(values) for system, values in per_system.items()}
+    first, *others = [system for system in sums if sums[system] == max(sums.values())]
     return Combined(
-        task, len(shared), mean(oracle), _deviation(oracle), best, mean(per_system[best]), _deviation(per_system[best]), len(columns)
+        task, len(shared), mean(oracle), _deviation(oracle), None if others else first, mean(per_system[first]), _deviation(per_system[first]),
+        len(columns), len(others) + 1 if others else 0,
     )  # fmt: skip
 
 

@@ -111,10 +111,16 @@ def bubbles(points: Sequence[Deployed], domain: str, across: str = "seconds") ->
         )  # fmt: skip
     if not own:
         drawn.add_annotation(text=f"No system has both F1 and {across} here.", showarrow=False)
+    right, top = max((getattr(p, across) for p in own), default=0) or 1, max((100 * (p.reward or 0) for p in own), default=0) or 1
     return _laid_out(
-        drawn, 470, title={"text": escape(domain_name(domain))}, showlegend=True, xaxis={**_AXIS, "title": f"{across} a question", "rangemode": "tozero"},
-        yaxis={**_AXIS, "title": "F1", "rangemode": "tozero"}, legend={"orientation": "h", "y": -0.22, "yanchor": "top", "itemsizing": "constant"},
+        drawn, 470, title={"text": escape(domain_name(domain))}, showlegend=True, xaxis={**_AXIS, "title": f"{across} a question", "range": padded(right)},
+        yaxis={**_AXIS, "title": "F1 (percent)", "range": padded(top)}, legend={"orientation": "h", "y": -0.22, "yanchor": "top", "itemsizing": "constant"},
     )  # fmt: skip
+
+
+def padded(most: float) -> list[float]:
+    """From below 0 to above the most, so that no bubble stands on a number of an axis."""
+    return [-0.12 * most, 1.18 * most]
 
 
 def boxes(found: Normalised, by: str = "workflow") -> Any:

@@ -10,7 +10,7 @@ from rallebench.analysis.acting import Cell, Told, mean, places_of, systems_of
 from rallebench.analysis.acting import aspects as made
 from rallebench.analysis.acting import figures as drawn
 from rallebench.analysis.acting.board import Board, board_of, domain_name
-from rallebench.analysis.acting.errors import CLASSES, ORIGINAL, RIGHT, WRONG, breakdowns
+from rallebench.analysis.acting.errors import CLASSES, ORIGINAL, RIGHT, THRESHOLD, WRONG, breakdowns
 from rallebench.errors import UsageError
 
 LONGEST = 300
@@ -196,7 +196,8 @@ def errors(cells: Sequence[Cell], asked: Asked) -> Analysed:
     }  # fmt: skip
     heads = ["system", "ACC", "WA", *names, "n"]
     rows = [[one.system.label, *(x / 100 for x in (one.sum(RIGHT), one.sum(WRONG), *(one.shares[name] for name in names))), one.n] for one in found]
-    note = "The mean over environments and levels. " + "; ".join(f"{name}: {CLASSES[name]}" for name in names) + "."
+    border = f"An answer counts as right from F1 {THRESHOLD} on, R-Eval's border; the class EM is not exact match. "
+    note = "The mean over environments and levels. " + border + "; ".join(f"{name}: {CLASSES[name]}" for name in names) + "."
     return Analysed(
         "errors", value, (_table("Errors", heads, rows, note, True),), {one.system.label: drawn.rings(one) for one in found},
         notes=(*notes_of(cells, asked.original), *_error_notes(found, asked.original)),
@@ -237,14 +238,14 @@ def deployment(cells: Sequence[Cell], asked: Asked) -> Analysed:
         {"system": p.system.label, "environment": p.domain, "reward": p.reward, "seconds": p.seconds, "tokens": p.tokens, "size": p.size, "memory": p.memory, "n_timed": p.n}
         for p in found
     ]  # fmt: skip
-    rows = [[p.system.label, domain_name(p.domain), p.reward, p.seconds, p.tokens, p.size, p.memory / 1e6 if p.memory else None] for p in found]
+    rows = [[p.system.label, domain_name(p.domain), None if p.reward is None else 100 * p.reward, p.seconds, p.tokens, p.size, p.memory / 1e6 if p.memory else None] for p in found]
     note = f"Seconds that a question's requests took, over at most {made.TIMED} questions drawn at random; size in billions of parameters."
     if all(p.size is None for p in found):
         note += " No model's name tells its size, so a bubble's area is the memory; sizes can be given as MODEL=7."
     domains = dict.fromkeys(p.domain for p in found)
     known = [across for across in ("seconds", "tokens") if any(getattr(p, across) is not None for p in found)]
     figures = {f"{domain} {across}": drawn.bubbles(found, domain, across) for domain in domains for across in known}
-    table = _table("Deployment", ["system", "environment", "F1 (0 to 1)", "seconds", "tokens", "size", "memory (MB)"], rows, note)
+    table = _table("Deployment", ["system", "environment", "F1 (percent)", "seconds", "tokens", "size", "memory (MB)"], rows, note)
     return Analysed("deployment", {"points": points}, (table,), figures, notes=notes_of(cells, asked.original))
 
 
@@ -262,7 +263,8 @@ def normalization(cells: Sequence[Cell], asked: Asked) -> Analysed:
         "without": [place.label for place in found.without],
     }
     note = f"Mean F1 by that of {found.reference.label}; 1 is the same."
-    said = tuple(f"{place.label}: the reference has no score there, or 0, so nothing can be divided by it." for place in found.without)
+    where = ", ".join(place.label for place in found.without)
+    said = (f"{found.reference.label} has no score, or 0, on {where}: nothing can be divided by it there; another reference may have.",) if where else ()
     figures = {"by workflow": drawn.boxes(found, "workflow"), "by model": drawn.boxes(found, "model")}
     table = _table("Normalised", ["system", *(place.label for place in places)], rows, note)
     return Analysed("normalization", value, (table,), figures, notes=(*notes_of(cells, asked.original), *said))
@@ -278,12 +280,12 @@ def combination(cells: Sequence[Cell], asked: Asked) -> Analysed:
         "tasks": [
             {
                 "task": one.task.name, "n": one.n, "systems": one.systems, "oracle": one.mean, "deviation": one.deviation,
-                "best": one.best.label if one.best else None, "best_mean": one.best_mean, "best_deviation": one.best_deviation,
+                "best": one.best.label if one.best else None, "tied": one.tied, "best_mean": one.best_mean, "best_deviation": one.best_deviation,
             }
             for one in found
         ]
     }  # fmt: skip
-    rows = [[o.task.name, o.systems, o.n, o.best.label if o.best else None, _plus(o.best_mean, o.best_deviation), _plus(o.mean, o.deviation)] for o in found]
+    rows = [[o.task.name, o.systems, o.n, o.best.label if o.best else f"{o.tied} are equal" if o.tied else None, _plus(o.best_mean, o.best_deviation), _plus(o.mean, o.deviation)] for o in found]
     table = _table(
         "Combination", ["task", "systems", "questions", "best single", "its F1", "best of all"], rows,
         "F1 ± standard deviation of a question; best of all: the highest of all systems, question by question, over those that all answered.",

@@ -18,8 +18,8 @@ from rallebench.verbs.analysing import read_sizes, runs_of
 from rallebench.workbench import Workbench
 
 NOTHING = (
-    "Choose runs of agents, or a run of the suite 'reval' for all of its systems, and press Analyse. An agent becomes a run in "
-    "Benchmark it above; logs of R-Eval become runs with rallebench import."
+    "Choose runs of agents, or a run of the suite 'reval' for all of its systems, and press Analyse. Benchmark this agent, "
+    "above, makes a run; logs of R-Eval become runs with rallebench import."
 )
 MOST_PLOTS = 8
 

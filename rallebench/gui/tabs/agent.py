@@ -58,7 +58,8 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     screen = [seen, panel, edit["at"], edit["text"], edit["group"], timer, tools["episodes"]]
     request = [*chosen, who["llm"], asked["dataset"], asked["question"], *form.inputs]
     tools["run"].click(partial(guard, on_run, workbench, lives, form), [followed, tools["mark"], *request], [followed, *screen], show_progress="hidden")
-    gr.on([tools["run"].click, edit["go"].click], on_begin, None, [after["said"]], show_progress="hidden")
+    another = [tools["run"].click, edit["go"].click, tools["episodes"].input, reading["go"].click, session.open_question.change]
+    gr.on(another, on_begin, None, [after["said"]], show_progress="hidden")
     tools["stop"].click(partial(guard, on_stop, workbench, lives), [followed, tools["mark"]], screen, show_progress="hidden")
     timer.tick(partial(guard, on_tick, workbench, lives), [followed, seen, tools["mark"]], screen, show_progress="hidden")
     filled = [*chosen, who["llm"], asked["dataset"], asked["question"], asked["gold"], *form.inputs]
@@ -102,7 +103,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
 def wire_question(workbench: Workbench, who: Widgets, asked: Widgets) -> None:
     """Choosing and finding questions."""
     dataset, find, question, gold = asked["dataset"], asked["find"], asked["question"], asked["gold"]
-    dataset.input(partial(guard, on_dataset, workbench), [dataset], [find, question, gold, who["env"]], show_progress="hidden")
+    dataset.input(partial(guard, on_dataset, workbench), [dataset, who["env"]], [find, question, gold, who["env"]], show_progress="hidden")
     find.change(
         partial(guard, on_find, workbench), [dataset, find], [question], show_progress="hidden", trigger_mode="always_last"
     )
@@ -138,12 +139,19 @@ def on_names(workbench: Workbench, form: AgentForm, llm: str | None) -> list[Any
     return [gr.update(choices=list(space.llms()), value=chosen), gr.update(choices=list(space.dataset_paths())), *form_of.offers(workbench, form)]
 
 
-def on_dataset(workbench: Workbench, dataset: str) -> list[Any]:
-    """Another question set: its questions, and the environment that they are made for if they name one."""
+def on_dataset(workbench: Workbench, dataset: str, chosen: str | None) -> list[Any]:
+    """Another question set: its questions, and the environment that they are made for.
+
+    Questions that name none but have gold pages are not for the one that has no pages.
+    """
     examples = workbench.questions(dataset)
     first = examples[0]
     made_for = first.record.get("environment")
-    env = made_for if isinstance(made_for, str) and made_for in ENVIRONMENTS else gr.skip()
+    env: Any = gr.skip()
+    if isinstance(made_for, str) and made_for in ENVIRONMENTS:
+        env = made_for
+    elif first.gold.pages and chosen in ENVIRONMENTS and not ENVIRONMENTS.entry(str(chosen)).traits.get("pages"):
+        env = form_of.FIRST_ENV
     return ["", gr.update(choices=choices(examples, ""), value=first.question.qid, label=QUESTION), views.gold_line(first), env]
 
 
@@ -302,6 +310,8 @@ def on_begin() -> str:
 def on_send(workbench: Workbench, lives: Lives, followed: str, sent: dict[str, Any]) -> list[Any]:
     """Keep the episode as a run of one question; with another one of the same question the two are compared."""
     watched = lives.get(followed or "")
+    if watched is not None and watched.run:
+        return [sent, "", gr.Tabs(selected="compare"), {"runs": [watched.run], "at": time.time()}]
     if watched is None or watched.name not in sent:
         run = keep(workbench, watched).name
         assert watched is not None
