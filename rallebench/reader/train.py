@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from rallebench.files import read_json, sha256_file, write_text
 from rallebench.reader import delta
 from rallebench.reader.training import calibration, overlap, sources
 from rallebench.reader.training.card import card
-from rallebench.reader.training.examples import Paragraphs
+from rallebench.reader.training.examples import STAGES, Paragraphs
 from rallebench.reader.training.loop import Progress, Settings, train
 
 STARTER = Path(__file__).resolve().parents[1] / "starter" / "corpus.tsv"
+Parts = Mapping[sources.Part, list[sources.Context]]
 UNFITTED = {"confidence": {"one": 0.0, "margin": 1.0}, "refuse_below": {"short": 0.5, "long": 0.5}}
 LONG_BELOW = 0.04
 """A long answer is whole sentences: it helps where the best span in it is wrong, so it is withheld later."""
@@ -51,7 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, metavar="FOLDER", help="the question sets, NAME.jsonl.gz")
     add("--out", type=Path, required=True, metavar="FILE", help="the weights (.safetensors); the card lies beside it")
+    add("--stage", default="", choices=("", *STAGES), help="short: from the base model (the default without --begin); mixed: to go on")
+    add("--steps", type=int, metavar="N", help="end a stage after N steps, its rate falling to zero by then")
     add("--begin", type=Path, metavar="FILE", help="go on from these weights, and keep the mean of them and what they became")
+    add("--mean", type=Path, nargs="+", metavar="FILE", help="train nothing: keep the mean of these weights, which trainings of their own made")
     add("--work", type=Path, metavar="FOLDER", help="checkpoints (default: FILE.work)")
     add(
         "--exclude",
@@ -84,6 +89,9 @@ def _run(flags: argparse.Namespace) -> None:
     if flags.threads:
         torch.set_num_threads(flags.threads)
     parts, described = _contexts(flags.data, flags.exclude)
+    if flags.mean:
+        _average(flags, parts, described)
+        return
     folder = model_folder()
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     base = build(folder).state_dict()
@@ -91,7 +99,10 @@ def _run(flags: argparse.Namespace) -> None:
     network = build(folder, begun, attention="eager")
     for values in network.parameters():
         values.data = values.data.clone()  # the base model's file stays as it is
-    settings = Settings(seed=flags.seed, device=flags.device, bfloat16=flags.bfloat16)
+    stage = STAGES[flags.stage or ("mixed" if flags.begin else "short")]
+    if flags.steps:
+        stage = replace(stage, falls=((flags.steps, max(1, flags.steps * 9 // 10)),))
+    settings = Settings(seed=flags.seed, device=flags.device, bfloat16=flags.bfloat16, stages=(stage,))
     last: dict[str, Progress] = {}
     work = flags.work or flags.out.with_suffix(".work")
     for progress in train(network, Paragraphs(parts["train"], tokenizer), settings, work):
@@ -100,25 +111,38 @@ def _run(flags: argparse.Namespace) -> None:
     difference = _difference(network, base)
     if begun:
         difference = {name: (values + begun[name]) / 2 for name, values in difference.items()}
+    ended = {"name": stage.name, "steps": last[stage.name].steps, "tokens": last[stage.name].tokens, "rate": stage.rate}
+    begun_from = {"begun_from": sha256_file(flags.begin)} if flags.begin else {}
+    _finish(flags, parts, described, difference, {**begun_from, "stages": [*known.get("stages", []), ended]})
+
+
+def _average(flags: argparse.Namespace, parts: Parts, described: list[dict[str, Any]]) -> None:
+    """The mean of several weights, which reads better than each (Wortsman et al. 2022, arXiv:2203.05482)."""
+    read = [delta.read(path, WEIGHTS_SHA256) for path in flags.mean]
+    mean = {name: sum(values[name] for values, _ in read) / len(read) for name in read[0][0]}
+    made = [
+        {"sha256": sha256_file(path), **{key: about[key] for key in ("seed", "command", "stages", "mean_of", "begun_from") if key in about}}
+        for path, (_, about) in zip(flags.mean, read)
+    ]
+    trained = sorted({article for _, about in read for article in about["trained_articles"]})
+    stages = [stage for one in made for stage in one["stages"]]
+    _finish(flags, parts, described, mean, {"mean_of": made, "stages": stages, "trained_articles": trained})
+
+
+def _finish(
+    flags: argparse.Namespace, parts: Parts, described: list[dict[str, Any]], difference: dict[str, Any], made: Mapping[str, Any]
+) -> None:
+    """Fit the confidence, write weights and card. ``made``: how the weights came to be."""
     about = {
         "seed": flags.seed,
-        "command": "python -m rallebench.reader.train --data FOLDER --out FILE"
-        + (f" --exclude {' '.join(p.name for p in flags.exclude)}" if flags.exclude else "")
-        + (" --begin EARLIER" if flags.begin else "")
-        + (" --bfloat16" if flags.bfloat16 else ""),
-        "begun_from": sha256_file(flags.begin) if flags.begin else "",
-        "stages": [
-            *known.get("stages", []),
-            *(
-                {"name": s.name, "steps": last[s.name].steps, "tokens": last[s.name].tokens, "rate": s.rate}
-                for s in settings.stages
-            ),
-        ],
+        "command": _command(flags),
+        "begun_from": "",
         "sources": described,
         "test_articles": sorted(sources.TEST_ARTICLES),
         "development_articles": sorted(sources.DEVELOPMENT_ARTICLES),
         "trained_articles": sorted({sources.plain_title(c) for c in parts["train"] if c.source != "qamr"}),
         "excluded": [path.name for path in flags.exclude],
+        **made,
     }
     delta.write(flags.out, difference, WEIGHTS_SHA256, {**about, **UNFITTED})
     fitted = _fitted(flags.out, parts["development"], flags.seed)
@@ -126,9 +150,21 @@ def _run(flags: argparse.Namespace) -> None:
     _write_card(flags.out, flags.figures)
 
 
-def _contexts(
-    folder: Path, reported: Sequence[Path]
-) -> tuple[Mapping[sources.Part, list[sources.Context]], list[dict[str, Any]]]:
+def _command(flags: argparse.Namespace) -> str:
+    """The command line without the places of this machine."""
+    given = [
+        f"--exclude {' '.join(p.name for p in flags.exclude)}" if flags.exclude else "",
+        "--begin EARLIER" if flags.begin else "",
+        f"--mean {' '.join(f'FILE-{n}' for n, _ in enumerate(flags.mean, 1))}" if flags.mean else "",
+        f"--stage {flags.stage}" if flags.stage else "",
+        f"--steps {flags.steps}" if flags.steps else "",
+        f"--seed {flags.seed}" if flags.seed != 1 else "",
+        "--bfloat16" if flags.bfloat16 else "",
+    ]
+    return " ".join(["python -m rallebench.reader.train --data FOLDER --out FILE", *filter(None, given)])
+
+
+def _contexts(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dict[str, Any]]]:
     """(part → contexts, what was read of each set). Nothing to train on shares a sentence with an article kept
     back, with the starter, or with articles of the ``reported`` corpora that no set trains on by its name."""
     every = [c for source in sources.SOURCES for c in sources.read_source(folder, source)]

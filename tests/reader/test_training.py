@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 
 from rallebench.corpora.reading import read_corpus
+from rallebench.encoders.minilm import WEIGHTS_SHA256
 from rallebench.errors import BadFileError, MismatchError
+from rallebench.files import sha256_file
+from rallebench.reader import delta
 from rallebench.reader import train as program
 from rallebench.reader.training import overlap, prompts, sources
 from rallebench.reader.training.batches import batches_of
 from rallebench.reader.training.calibration import KEPT, Observed, fit, summary, threshold, trade_off
-from rallebench.reader.training.examples import STAGES, Group, Paragraphs, Stage, groups_of
+from rallebench.reader.training.examples import Group, Paragraphs, Stage, groups_of
 from rallebench.reader.training.loop import Settings, train
 from rallebench.reader.training.sources import Context, Question
 
@@ -178,7 +181,7 @@ def trained(tokenizer: Any, work: Path, stop_after: int = 1000, falls: tuple[tup
     network = build(model_folder(), attention="eager")
     for values in network.parameters():
         values.data = values.data.clone()
-    settings = Settings(seed=5, tokens=400, every=1, stages=(replace(STAGE, falls=falls),))
+    settings = Settings(seed=5, every=1, stages=(replace(STAGE, falls=falls, tokens=400),))
     for progress in train(network, Paragraphs(contexts(), tokenizer), settings, work):
         if progress.step >= stop_after:
             break
@@ -205,7 +208,7 @@ def train_with_other_seed(tokenizer: Any, work: Path) -> Any:
     from rallebench.reader.network import build
 
     network = build(model_folder(), attention="eager")
-    settings = Settings(seed=6, tokens=400, every=1, stages=(STAGE,))
+    settings = Settings(seed=6, every=1, stages=(replace(STAGE, tokens=400),))
     return train(network, Paragraphs(contexts(), tokenizer), settings, work)
 
 
@@ -229,7 +232,7 @@ def test_the_program_writes_weights_that_load_and_a_card(tmp_path: Path) -> None
     code = program.main(["--data", str(write_sets(tmp_path / "sets")), "--out", str(out), "--threads", "1"])
     assert code == 0
     card = (tmp_path / "MODEL_CARD.md").read_text(encoding="utf-8")
-    for said in ("CC BY-SA 4.0", "squadshifts_new_wiki", "Teacher", "AUROC", STAGES[0].name):
+    for said in ("CC BY-SA 4.0", "squadshifts_new_wiki", "Teacher", "AUROC", "short: "):
         assert said in card
     reader = load("float32", out)
     assert reader.about["seed"] == 1
@@ -240,8 +243,18 @@ def test_the_program_writes_weights_that_load_and_a_card(tmp_path: Path) -> None
     given = ["--data", str(tmp_path / "sets"), "--out", str(further), "--begin", str(out), "--threads", "1"]
     assert program.main(given) == 0
     about = load("float32", further).about
-    assert [s["name"] for s in about["stages"]] == [STAGES[0].name] * 2
+    assert [s["name"] for s in about["stages"]] == ["short", "mixed"]
     assert about["begun_from"] in further.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
+    mean = tmp_path / "mean" / "weights.safetensors"
+    mean.parent.mkdir()
+    given = ["--data", str(tmp_path / "sets"), "--out", str(mean), "--mean", str(out), str(further)]
+    assert program.main(given) == 0
+    about = load("float32", mean).about
+    assert [one["sha256"] for one in about["mean_of"]] == [sha256_file(out), sha256_file(further)]
+    (first, _), (second, _), (kept, _) = (delta.read(path, WEIGHTS_SHA256) for path in (out, further, mean))
+    np.testing.assert_allclose(kept["head.weight"], (first["head.weight"] + second["head.weight"]) / 2, rtol=1e-5)
+    card = mean.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
+    assert all(one["sha256"] in card and one["command"] in card for one in about["mean_of"])
 
 
 def test_missing_data_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

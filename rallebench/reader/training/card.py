@@ -95,6 +95,16 @@ def _recipe(about: Mapping[str, Any]) -> str:
 
 
 def _begun(about: Mapping[str, Any]) -> list[str]:
+    if about.get("mean_of"):
+        return [
+            "",
+            "The mean of these weights is kept (Wortsman et al. 2022, arXiv:2203.05482); it reads the development articles better",
+            "than each of them, and none of them learned from an article that is kept for testing:",
+            "",
+            *(f"* sha256 `{one['sha256']}`, seed {one['seed']}, made by `{one['command']}`" for one in about["mean_of"]),
+            "",
+            "EARLIER is the file of weights of a release before, made from the same articles.",
+        ]
     if not about["begun_from"]:
         return []
     return [

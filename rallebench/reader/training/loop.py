@@ -14,7 +14,7 @@ from typing import Any
 from rallebench.errors import MismatchError
 from rallebench.files import writing
 from rallebench.reader.training.batches import Batch, batches_of
-from rallebench.reader.training.examples import STAGES, Paragraphs, Stage, groups_of
+from rallebench.reader.training.examples import MIXED, Paragraphs, Stage, groups_of
 
 WARM_UP = 60
 """Steps in which the rate rises."""
@@ -25,15 +25,14 @@ DECAY = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``tokens``: in a batch, with padding. ``bfloat16``: products of the layers are rounded to it; the weights
+    """``bfloat16``: products of the layers are rounded to it; the weights
     that are learned stay float32. ``every``: steps between checkpoints."""
 
     seed: int = 1
-    tokens: int = 1800
     device: str = "cpu"
     bfloat16: bool = False
     every: int = 100
-    stages: tuple[Stage, ...] = STAGES
+    stages: tuple[Stage, ...] = (MIXED,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def rate_at(step: int, stage: Stage) -> float:
     A line is (the step at which it meets zero, the steps it takes from full height). The last one may be added
     while a run goes on, to end it sooner: what was learned so far stays as it is.
 
-    >>> stage = replace(STAGES[0], rate=1.0, falls=((1700, 1530), (1000, 765)))
+    >>> stage = replace(MIXED, rate=1.0, falls=((1700, 1530), (1000, 765)))
     >>> [round(rate_at(s, stage), 2) for s in (0, 29, 59, 170, 299, 650, 999)]
     [0.02, 0.5, 1.0, 1.0, 0.92, 0.46, 0.0]
     """
@@ -96,8 +95,8 @@ def train(network: Any, paragraphs: Paragraphs, settings: Settings, folder: Path
     network.bert.embeddings.requires_grad_(False)
     learned = [p for p in network.parameters() if p.requires_grad]
     for number, stage in enumerate(settings.stages):
-        drawn = random.Random(f"{settings.seed} {number} {stage.name}")
-        batches = batches_of(groups_of(paragraphs, stage, drawn), settings.tokens, drawn)
+        drawn = random.Random(f"{settings.seed} {number} mixed")  # as the shipped weights were drawn
+        batches = batches_of(groups_of(paragraphs, stage, drawn), stage.tokens, drawn)
         optimizer = torch.optim.AdamW(learned, lr=stage.rate, weight_decay=DECAY, betas=(0.9, 0.98), eps=1e-6)
         yield from _stage(network, learned, optimizer, stage, batches, settings, folder, number)
 
@@ -115,7 +114,7 @@ def _stage(
     import torch
 
     path = folder / f"stage-{number}-{stage.name}.pt"
-    key = json.dumps([len(batches), settings.seed, settings.tokens, settings.bfloat16, repr(replace(stage, falls=()))])
+    key = json.dumps([len(batches), settings.seed, settings.bfloat16, repr(replace(stage, falls=()))])
     batches = batches[: min(end for end, _ in stage.falls)]
     rates = [rate_at(step, stage) for step in range(len(batches))]
     begin = _resumed(path, network, optimizer, key, rates, settings.device)
