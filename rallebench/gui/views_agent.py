@@ -136,7 +136,7 @@ def title(watched: Watched) -> str:
     question = " ".join(watched.wanted.example.question.text.split())
     when = time.strftime("%H:%M:%S", time.localtime(watched.began))
     changed = " (edited)" if was_edited(watched.steps) else ""
-    return f"{when} {watched.wanted.workflow} · {watched.wanted.llm}{changed} · {_cut(question)} · {_cut(ended)}"
+    return f"{when} {watched.wanted.workflow} · {watched.wanted.llm}{changed} · {_cut(ended)} · {_cut(question, 60)}"
 
 
 def _cut(text: str, most: int = 40) -> str:

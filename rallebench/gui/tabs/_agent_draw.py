@@ -97,7 +97,7 @@ def draw_after() -> Widgets:
     """What an episode, or its agent, can be used for next."""
     with gr.Row(elem_classes="rb-tools"):
         send = gr.Button("Send this episode to Compare", elem_id="agent-compare", scale=2, min_width=220, size="md")
-        limit = gr.Textbox("20", label="Questions of a benchmark", placeholder="all", max_lines=1, elem_id="agent-limit", scale=1, min_width=170)
+        limit = gr.Textbox("20", label="Questions", placeholder="all", max_lines=1, elem_id="agent-limit", scale=1, min_width=150)
         start = gr.Button("Benchmark this agent", elem_id="agent-benchmark", scale=2, min_width=180, size="md")
         track = gr.Checkbox(True, label="Log to MLflow", elem_id="agent-track", scale=0, min_width=150, container=False)
     said = gr.HTML(elem_id="agent-status", elem_classes="rb-flush")

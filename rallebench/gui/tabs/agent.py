@@ -187,7 +187,7 @@ def refuse_second(lives: Lives, followed: str) -> None:
 def screen_of(workbench: Workbench, lives: Lives, watched: Watched, mark: bool) -> list[Any]:
     """What is seen, panel, what can be edited, whether to look again soon, and the episodes so far."""
     panel = views_agent.shown(watched, workbench.prices(), mark)
-    episodes = gr.update(choices=episodes_of(lives), value=watched.name)
+    episodes = gr.update(choices=episodes_of(lives), value=watched.name if began(watched) else None)
     if watched.going:
         return [watched.mark, panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=True), episodes]
     return [watched.mark, panel, *edit_of(watched), gr.Timer(active=False), episodes]
@@ -195,7 +195,12 @@ def screen_of(workbench: Workbench, lives: Lives, watched: Watched, mark: bool) 
 
 def episodes_of(lives: Lives) -> list[tuple[str, str]]:
     """(what it was, name) of the episodes that are known."""
-    return [(views_agent.title(one), one.name) for one in lives.known()]
+    return [(views_agent.title(one), one.name) for one in lives.known() if began(one)]
+
+
+def began(watched: Watched) -> bool:
+    """Whether it came further than to be refused."""
+    return watched.state != "failed" or bool(watched.steps)
 
 
 def edit_of(watched: Watched) -> list[Any]:
