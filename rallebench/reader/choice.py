@@ -23,6 +23,10 @@ MAX_SPAN = 30
 ROUNDING = 2
 """Decimals of a margin: the same windows in other batches differ far behind them, and must not differ in answers."""
 
+COVERED = 8.0
+"""What a passage that holds all telling words of the question gains over one that holds none, as a margin. Chosen on 400
+five-passage prompts of the development articles, where 0.85 instead of 0.81 of the spans came from the right paragraph."""
+
 
 @dataclass(frozen=True, slots=True)
 class Best:
@@ -49,18 +53,20 @@ def best_span(
     texts: Sequence[str],
     pieces: NDArray[np.bool_],
     max_words: int = 0,
+    covered: Sequence[float] = (),
 ) -> Best | None:
     """The span with the largest margin; ties: the earlier window, the earlier and shorter span.
 
     ``scores``: for each window (tokens of its sequence, 2). ``pieces``: for each token id, whether it goes on a
-    word. ``max_words``: 0 is no limit. None where no span is allowed.
+    word. ``max_words``: 0 is no limit. ``covered``: for each text, the share of the question's telling words that it
+    holds, 0..1; of two passages the one that speaks of what is asked is preferred. None where no span is allowed.
     """
     import numpy as np
 
     scored = [_margins(w, s, texts[w.passage], pieces, max_words) for w, s in zip(windows, scores)]
     if not scored:
         return None
-    tops = [float(s.margins.max()) for s in scored]
+    tops = [float(s.margins.max()) + (COVERED * covered[s.window.passage] if covered else 0.0) for s in scored]
     number = int(np.argmax(np.round(tops, ROUNDING)))
     if not math.isfinite(tops[number]):
         return None

@@ -59,17 +59,17 @@ class SpanReader:
     def best(self, task: Task) -> Best | None:
         """The best span of a task's passages whatever its chances, with all its features."""
         texts = [clean(p.text) for p in task.passages]
+        asked = {w.stem: self._rarity(w.low) for w in words(task.question) if w.is_word and self._rarity(w.low) > 0}
+        covered = [_covered(asked, f"{p.title} {text}") for p, text in zip(task.passages, texts)]
         windows = self.windows(task)
-        found = best_span(windows, self.scores(windows), texts, self._pieces, task.max_words)
+        found = best_span(windows, self.scores(windows), texts, self._pieces, task.max_words, covered)
         if found is None:
             return None
-        asked = {w.stem: self._rarity(w.low) for w in words(task.question) if w.is_word and self._rarity(w.low) > 0}
-        passage = task.passages[found.passage]
         around = texts[found.passage][max(0, found.start - 150) : found.end + 150]
         features = {
             **found.features,
             "near": _covered(asked, around),
-            "passage": _covered(asked, f"{passage.title} {texts[found.passage]}"),
+            "passage": covered[found.passage],
             "question": min(len(asked), 12) / 12,
         }
         return Best(found.passage, found.start, found.end, features)

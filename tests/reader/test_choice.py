@@ -68,6 +68,17 @@ def test_equal_windows_leave_it_to_the_earlier_passage() -> None:
     assert best.passage == 0
 
 
+def test_of_two_passages_the_one_that_speaks_of_what_is_asked_is_preferred_but_not_at_any_price() -> None:
+    other = "Bath lies on the Avon"
+    texts = (TEXT, other)
+    two = ((window(), scores(London=(3, 3))), (window(other, 1), scores(other, Bath=(4, 4))))
+    assert said(pick(*two, texts=texts, covered=(0.5, 0.5)), texts) == "Bath"
+    assert said(pick(*two, texts=texts, covered=(0.9, 0.5)), texts) == "London"
+    assert said(pick(*two, texts=texts, covered=(0.6, 0.5)), texts) == "Bath"
+    best = pick(*two, texts=texts, covered=(0.9, 0.5))
+    assert best.features["margin"] == pytest.approx(0.6), "the confidence is of the span alone"
+
+
 def test_a_word_limit_is_kept_by_the_best_span_that_fits() -> None:
     pair = (window(), scores(Ada=(4, 0), London=(3, 3), Lovelace=(0, 5)))
     assert said(pick(pair)) == "Ada Lovelace"
