@@ -112,21 +112,24 @@ def _run(flags: argparse.Namespace) -> None:
     if begun:
         difference = {name: (values + begun[name]) / 2 for name, values in difference.items()}
     ended = {"name": stage.name, "steps": last[stage.name].steps, "tokens": last[stage.name].tokens, "rate": stage.rate}
-    begun_from = {"begun_from": sha256_file(flags.begin)} if flags.begin else {}
-    _finish(flags, parts, described, difference, {**begun_from, "stages": [*known.get("stages", []), ended]})
+    of = [_made(flags.begin, known)] if flags.begin else []
+    _finish(flags, parts, described, difference, {"of": of, "stages": [*known.get("stages", []), ended]})
 
 
 def _average(flags: argparse.Namespace, parts: Parts, described: list[dict[str, Any]]) -> None:
     """The mean of several weights, which reads better than each (Wortsman et al. 2022, arXiv:2203.05482)."""
     read = [delta.read(path, WEIGHTS_SHA256) for path in flags.mean]
     mean = {name: sum(values[name] for values, _ in read) / len(read) for name in read[0][0]}
-    made = [
-        {"sha256": sha256_file(path), **{key: about[key] for key in ("seed", "command", "stages", "mean_of", "begun_from") if key in about}}
-        for path, (_, about) in zip(flags.mean, read)
-    ]
+    made = [_made(path, about) for path, (_, about) in zip(flags.mean, read)]
     trained = sorted({article for _, about in read for article in about["trained_articles"]})
-    stages = [stage for one in made for stage in one["stages"]]
-    _finish(flags, parts, described, mean, {"mean_of": made, "stages": stages, "trained_articles": trained})
+    stages = [stage for _, about in read for stage in about["stages"]]
+    _finish(flags, parts, described, mean, {"of": made, "stages": stages, "trained_articles": trained})
+
+
+def _made(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights that others are made of, and what those were made of in turn."""
+    before = [{"sha256": about["begun_from"], "seed": about["seed"], "command": "", "of": []}] if about.get("begun_from") else []
+    return {"sha256": sha256_file(path), "seed": about["seed"], "command": about["command"], "of": about.get("of", before)}
 
 
 def _finish(
@@ -136,7 +139,6 @@ def _finish(
     about = {
         "seed": flags.seed,
         "command": _command(flags),
-        "begun_from": "",
         "sources": described,
         "test_articles": sorted(sources.TEST_ARTICLES),
         "development_articles": sorted(sources.DEVELOPMENT_ARTICLES),
@@ -155,7 +157,7 @@ def _command(flags: argparse.Namespace) -> str:
     given = [
         f"--exclude {' '.join(p.name for p in flags.exclude)}" if flags.exclude else "",
         "--begin EARLIER" if flags.begin else "",
-        f"--mean {' '.join(f'FILE-{n}' for n, _ in enumerate(flags.mean, 1))}" if flags.mean else "",
+        f"--mean {' '.join('EARLIER' for _ in flags.mean)}" if flags.mean else "",
         f"--stage {flags.stage}" if flags.stage else "",
         f"--steps {flags.steps}" if flags.steps else "",
         f"--seed {flags.seed}" if flags.seed != 1 else "",

@@ -244,17 +244,18 @@ def test_the_program_writes_weights_that_load_and_a_card(tmp_path: Path) -> None
     assert program.main(given) == 0
     about = load("float32", further).about
     assert [s["name"] for s in about["stages"]] == ["short", "mixed"]
-    assert about["begun_from"] in further.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
+    assert about["of"][0]["sha256"][:16] in further.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
     mean = tmp_path / "mean" / "weights.safetensors"
     mean.parent.mkdir()
     given = ["--data", str(tmp_path / "sets"), "--out", str(mean), "--mean", str(out), str(further)]
     assert program.main(given) == 0
     about = load("float32", mean).about
-    assert [one["sha256"] for one in about["mean_of"]] == [sha256_file(out), sha256_file(further)]
+    assert [one["sha256"] for one in about["of"]] == [sha256_file(out), sha256_file(further)]
+    assert [one["sha256"] for one in about["of"][1]["of"]] == [sha256_file(out)]
     (first, _), (second, _), (kept, _) = (delta.read(path, WEIGHTS_SHA256) for path in (out, further, mean))
     np.testing.assert_allclose(kept["head.weight"], (first["head.weight"] + second["head.weight"]) / 2, rtol=1e-5)
     card = mean.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
-    assert all(one["sha256"] in card and one["command"] in card for one in about["mean_of"])
+    assert all(one["sha256"][:16] in card and one["command"] in card for one in about["of"])
 
 
 def test_missing_data_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,25 +95,25 @@ def _recipe(about: Mapping[str, Any]) -> str:
 
 
 def _begun(about: Mapping[str, Any]) -> list[str]:
-    if about.get("mean_of"):
-        return [
-            "",
-            "The mean of these weights is kept (Wortsman et al. 2022, arXiv:2203.05482); it reads the development articles better",
-            "than each of them, and none of them learned from an article that is kept for testing:",
-            "",
-            *(f"* sha256 `{one['sha256']}`, seed {one['seed']}, made by `{one['command']}`" for one in about["mean_of"]),
-            "",
-            "EARLIER is the file of weights of a release before, made from the same articles.",
-        ]
-    if not about["begun_from"]:
+    if not about["of"]:
         return []
     return [
         "",
-        f"EARLIER is the file of weights of an earlier release (sha256 `{about['begun_from']}`), which the stages before the",
-        "last one made from the same articles; none that is kept for testing was among them. The mean of those weights and",
-        "of what they became is kept (Wortsman et al. 2022, arXiv:2109.01903): it reads the development articles better than",
-        "either.",
+        "EARLIER stands for weights that were made before, below in the order of the command line, and below each of them what it",
+        "was made of. None learned from an article that is kept for testing. What is trained further is kept as the mean of before",
+        "and after (Wortsman et al. 2022, arXiv:2109.01903), and trainings of their own are averaged (arXiv:2203.05482): a mean reads",
+        "the development articles better than each of its parts.",
+        "",
+        *_tree(about["of"], ""),
     ]
+
+
+def _tree(made: Sequence[Mapping[str, Any]], indent: str) -> list[str]:
+    lines = []
+    for one in made:
+        how = f"`{one['command']}`" if one["command"] else "an earlier release"
+        lines += [f"{indent}* {how}, sha256 `{one['sha256'][:16]}…`", *_tree(one["of"], f"{indent}  ")]
+    return lines
 
 
 def _quality(reports: Sequence[Mapping[str, Any]]) -> str:
