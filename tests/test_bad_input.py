@@ -378,8 +378,12 @@ def test_k_larger_than_the_corpus_returns_all_passages_and_an_empty_query_none(
     assert empty["hits"] == blank["hits"] == []
 
 
-def test_an_empty_query_in_a_chain_retrieves_nothing_and_goes_on(rallebench: CommandLine) -> None:
-    printed = rallebench.json("ask", "--chain", "read", "--question", "")
+def test_an_empty_query_in_a_chain_retrieves_nothing_and_goes_on(rallebench: CommandLine, workspace: Path) -> None:
+    path = workspace / "chains" / "read.json"
+    chain = json.loads(path.read_text())
+    chain["actions"][0]["template"] = " "
+    path.write_text(json.dumps(chain))
+    printed = rallebench.json("ask", "--chain", "read", "--question", "Which moon?")
     assert printed["steps"][0]["hits"] == []
     assert printed["answer"] == "Titan"
 

@@ -39,7 +39,8 @@ def answer(reader: SpanReader, task: Task) -> Found:
     ],
 )
 def test_a_plain_question_is_answered_with_a_span(reader: SpanReader, question: str, expected: str) -> None:
-    assert answer(reader, ask(question)).text.removesuffix(" long") == expected
+    said = answer(reader, ask(question)).text
+    assert said.removesuffix(" long").endswith(expected) and len(said.split()) <= 5
 
 
 def test_an_answer_names_the_passage_and_sentence_it_stands_in(reader: SpanReader) -> None:
