@@ -305,3 +305,18 @@ def test_memory_comes_back_after_an_unload_a_failure_and_a_cancelled_load(tmp_pa
     assert found["held"] == pytest.approx(found["expected"], rel=0.25)
     assert [key.split(":")[0] for key in found["left"]] == ["unloaded", "failed", "Loading wide was cancelled and its memor"]
     assert all(left < 0.15 * found["took"] for left in found["left"].values()), found
+
+
+def test_ctrl_c_while_a_line_is_printed_reaches_the_work_that_said_it() -> None:
+    from rallebench.verbs import interruptible
+
+    def work() -> Iterator[str]:
+        try:
+            yield "half done"
+        except KeyboardInterrupt:
+            raise StoppedError("Given back.") from None
+
+    for going, ends in ((work(), StoppedError), (iter(["half done"]), KeyboardInterrupt)):
+        with pytest.raises(ends), interruptible(going):
+            assert next(going) == "half done"
+            raise KeyboardInterrupt

@@ -8,9 +8,10 @@ the value as a person reads it (JSON where it is absent).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,20 @@ class Paced:
 
 def drain(progress: Iterator[str]) -> None:
     """Follow work to its end, telling what it says."""
-    for message in progress:
-        say(message)
+    with interruptible(progress):
+        for message in progress:
+            say(message)
+
+
+@contextlib.contextmanager
+def interruptible(progress: Iterator[Any]) -> Iterator[None]:
+    """A Ctrl-C that comes while a line of the work is printed reaches the work, too, which says how it ended."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if isinstance(progress, Generator):
+            progress.throw(interrupt)
+        raise
 
 
 def checked_out(file: Path) -> Path:

@@ -19,7 +19,7 @@ from rallebench.errors import BackendError, BadFileError, UsageError
 from rallebench.files import read_json
 from rallebench.live.pieces import pieces
 from rallebench.types import Chain, Episode, Generate, Question, Retrieve, Step, UseTool
-from rallebench.verbs import VERBS, say, settings_flag, workbench_of
+from rallebench.verbs import VERBS, interruptible, say, settings_flag, workbench_of
 from rallebench.verbs.acting import agent_flags, agent_of
 from rallebench.workbench import Workbench
 from rallebench.workflows import REASONS
@@ -168,8 +168,10 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
 
 
 def _load(workbench: Workbench, chain: Chain) -> Backends:
-    for piece in workbench.load_for(chain):
-        if isinstance(piece, Backends):
-            return piece
-        say(piece)
+    loading = workbench.load_for(chain)
+    with interruptible(loading):
+        for piece in loading:
+            if isinstance(piece, Backends):
+                return piece
+            say(piece)
     raise AssertionError("load_for ends with the backends")

@@ -171,7 +171,7 @@ def test_a_hundred_thousand_characters_are_read_quickly(reader: SpanReader) -> N
     start = time.process_time()
     found = answer(reader, task)
     assert time.process_time() - start < 8
-    assert found.text == "Adolphe Sax"
+    assert found.text.endswith("Adolphe Sax")
 
 
 def test_tokens_are_counted_as_word_pieces(reader: SpanReader) -> None:
