@@ -19,7 +19,7 @@ from rallebench.errors import BadFileError, MissingPackageError, RalleError
 from rallebench.llms import settings_from
 from rallebench.llms._transformers.hardware import check_hardware, check_vocabulary, from_pretrained_arguments
 from rallebench.llms._transformers.settings import Settings
-from rallebench.memory import Memory, forget_frames, release, size
+from rallebench.memory import Memory, forget_frames, pages_of_their_own, release, size
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def load(name: str, settings: Settings) -> Iterator[str | Loaded]:
     where = str(folder or settings.model)
     failed: RalleError | None = None
     try:
-        yield from _load(name, settings, folder, where)
+        with pages_of_their_own():
+            yield from _load(name, settings, folder, where)
     except Exception as error:
         failed = loading_failed(error, name, where, settings.revision)
         forget_frames(error)
