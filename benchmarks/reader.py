@@ -6,10 +6,10 @@ learned from: none of those is asked about. Each question is asked with its para
 that MiniLM finds nearest, with MiniLM's own top five, and, for declining, with five paragraphs of which none
 holds an answer. A declined question counts as wrong.
 
-``--data`` is a folder in KILT's format with ``xquad_en_corpus.tsv``, ``xquad_en_kilt.jsonl`` and the
-same of ``qed_nq``; without it the starter's questions are asked. Targets: exact match of at least 60 and
-F1 of 70 with the paragraph alone, 55 among five, 41 for search questions among five, AUROC 0.84;
-0.16 s a prompt in float32 and 0.08 s in bfloat16.
+``--data`` is a folder in KILT's format with ``xquad_en_corpus.tsv``, ``xquad_en_kilt.jsonl``, the same of
+``qed_nq`` and, if at hand, ``nqopen_dev_kilt.jsonl``; without it the starter's questions are asked. Targets:
+exact match of at least 60 and F1 of 70 with the paragraph alone, 55 among five, 41 for search questions among
+five, AUROC 0.84; 0.16 s a prompt in float32 and 0.08 s in bfloat16.
 """
 
 from __future__ import annotations
@@ -187,6 +187,29 @@ def measure_latency(
     )
 
 
+def measure_nq_open(reader: SpanReader, questions: Questions, path: Path, report: Report) -> None:
+    """The search questions that NQ-open took over, those with an answer of at most five tokens (Lee et al. 2019,
+    arXiv:1906.00300), with the answers of its annotators, too."""
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    known = {_plain(r["input"]): tuple(o["answer"] for o in r["output"]) for r in records}
+    rows = [i for i, a in enumerate(questions.asked) if _plain(a.question) in known]
+    asked = [questions.asked[i] for i in rows]
+    asked = [Asked(a.question, (*a.answers, *known[_plain(a.question)]), a.gold) for a in asked]
+    name = f"{questions.name}, those of NQ-open"
+    rankings = [questions.rankings[i] for i in rows]
+    measure_forms(reader, Questions(name, asked, questions.titles, questions.paragraphs, rankings), report)
+
+
+def _plain(question: str) -> str:
+    return question.strip().lower().rstrip("?")
+
+
+def measure_forms(reader: SpanReader, questions: Questions, report: Report) -> None:
+    """Exact match and F1 with the paragraph alone and among five, as notes."""
+    for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
+        report.notes.append(row(f"{questions.name}, {said}", read_all(reader, prompts_of(questions, form)), questions)[0])
+
+
 def measure_annotators(reader: SpanReader, questions: Questions, folder: Path, report: Report) -> None:
     """XQuAD's questions scored against the answers of all annotators of SQuAD: XQuAD itself keeps one."""
     known = {
@@ -197,9 +220,7 @@ def measure_annotators(reader: SpanReader, questions: Questions, folder: Path, r
     }
     asked = [Asked(a.question, (*a.answers, *known.get(a.question.strip(), ())), a.gold) for a in questions.asked]
     name = f"{questions.name}, any annotator's answer"
-    every = Questions(name, asked, questions.titles, questions.paragraphs, questions.rankings)
-    for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
-        report.notes.append(row(f"{name}, {said}", read_all(reader, prompts_of(every, form)), every)[0])
+    measure_forms(reader, Questions(name, asked, questions.titles, questions.paragraphs, questions.rankings), report)
 
 
 def measure_facts(reader: SpanReader, tasks: Sequence[Task], size: int, report: Report) -> None:
@@ -253,6 +274,8 @@ def _measured(arguments: argparse.Namespace, limit: int) -> Report:
         measure_declining(reader, questions, among_five[questions.name], report)
     if arguments.annotators is not None:
         measure_annotators(reader, sets[0], arguments.annotators, report)
+    if arguments.data is not None and (short := arguments.data / "nqopen_dev_kilt.jsonl").is_file():
+        measure_nq_open(reader, sets[-1], short, report)
     tasks = prompts_of(sets[0], "five")[: 5 if arguments.quick else LATENCY_PROMPTS]
     measure_facts(reader, tasks[:20], arguments.weights.stat().st_size, report)
     if not arguments.no_latency:

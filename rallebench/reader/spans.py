@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.reader import REFUSAL, Found, Task, delta
 from rallebench.reader.choice import Best, best_span, confidence
 from rallebench.reader.comparing import Comparer
+from rallebench.reader.signs import Signs
 from rallebench.reader.text import Rarity, clean, sentences, words
 from rallebench.reader.verdict import is_yes_or_no
 from rallebench.reader.windows import Window, batches_of, windows_of
@@ -62,7 +63,10 @@ class SpanReader:
         asked = {w.stem: self._rarity(w.low) for w in words(task.question) if w.is_word and self._rarity(w.low) > 0}
         covered = [_covered(asked, f"{p.title} {text}") for p, text in zip(task.passages, texts)]
         windows = self.windows(task)
-        found = best_span(windows, self.scores(windows), texts, self._pieces, task.max_words, covered)
+        signs = [Signs(asked, text) for text in texts]
+        found = best_span(
+            windows, self.scores(windows), texts, self._pieces, task.max_words, covered, lambda i, *place: signs[i].weight(*place)
+        )
         if found is None:
             return None
         around = texts[found.passage][max(0, found.start - 150) : found.end + 150]

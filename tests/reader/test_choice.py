@@ -44,6 +44,15 @@ def said(best: Best, texts: tuple[str, ...] = (TEXT,)) -> str:
     return texts[best.passage][best.start : best.end]
 
 
+def test_what_else_speaks_for_a_span_counts_like_its_margin_and_leaves_the_margin_as_it_is() -> None:
+    two = (window(), scores(Ada=(4, 0), Lovelace=(0, 3), London=(3, 3)))
+    liked = TEXT.index("London")
+    for weight, wins in ((0.9, "Ada Lovelace"), (1.1, "London")):
+        best = pick(two, weight=lambda passage, start, end, w=weight: w * (start == liked))
+        assert said(best) == wins
+    assert best.features["margin"] == pytest.approx(0.6), "the confidence is of the span alone"
+
+
 def test_the_span_with_the_largest_sum_of_start_and_end_wins() -> None:
     best = pick((window(), scores(Ada=(4, 0), Lovelace=(0, 3), London=(3, 3))))
     assert said(best) == "Ada Lovelace"
