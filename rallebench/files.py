@@ -53,7 +53,7 @@ def disk_error(path: Path, error: OSError) -> BackendError:
     """The sentence for a disk that is full, read-only or gone."""
     return BackendError(
         f"Could not write {path}: {error.strerror or error}. Nothing was left half-written; "
-        "free space or choose another --workspace."
+        "free space or choose another folder (--out or --workspace)."
     )
 
 

@@ -301,10 +301,17 @@ def test_the_agent_is_benchmarked_in_the_background_and_its_episodes_can_be_read
     assert name in said and tabs.selected == "benchmark" and report is not None and report["n"] == 2
     read = tab.on_read(bench, lives, form, "", name, on_run_chosen(bench, name)["value"], True)
     assert f"Read from the run {name}." in read[2] and "Thought 3" in read[2] and read[8:11] == ["react", "wikipedia", "lines"]
-    assert on_unfold(bench, None)["choices"][0] == name
+    assert on_unfold(bench, None, None)[0]["choices"][0] == name and on_unfold(bench, None, None)[1]["value"] == "q1"
+    moved = tab.on_beside(bench, lives, form, 1, "", name, "q1", True)
+    assert moved[0] == "q2" and f"Read from the run {name}." in moved[3] and moved[13]["value"] == "q2"
+    assert tab.on_beside(bench, lives, form, -1, "", name, "q2", True)[0] == "q1"
+    for step, qid, said in ((1, "q2", "the last of the 2 episodes"), (-1, "q1", "the first of the 2"), (1, "", "Choose a run"), (1, "q9", "no episode")):
+        with pytest.raises(UsageError, match=said):
+            tab.on_beside(bench, lives, form, step, "", name, qid, True)
     wanted = {"run": name, "position": 1, "at": 0}
     clicked = tab.on_clicked(bench, lives, form, wanted, "", True)
-    assert clicked[0].selected == "agent" and f"Read from the run {name}." in clicked[3]
+    assert clicked[0].selected == "agent" and f"Read from the run {name}." in clicked[6]
+    assert clicked[1].open and [one["value"] for one in clicked[2:4]] == [name, "q1"]
     assert develop.on_open(bench, wanted, True) == develop.on_open(bench, None, True), "Develop leaves an agent's run to Agent"
     *_, tabs, asked = tab.on_send(bench, lives, read[0], {})
     assert tabs.selected == "compare" and asked["runs"] == [name], "an episode of a run is in that run already"

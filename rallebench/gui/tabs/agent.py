@@ -21,7 +21,7 @@ from rallebench.gui.tabs import _agent_form as form_of
 from rallebench.gui.tabs._agent_analysis import draw_analysis
 from rallebench.gui.tabs._agent_draw import Widgets
 from rallebench.gui.tabs._agent_form import AgentForm
-from rallebench.gui.tabs._agent_read import draw_read, on_run_chosen, on_unfold, open_it
+from rallebench.gui.tabs._agent_read import beside, draw_read, on_run_chosen, on_unfold, open_it
 from rallebench.gui.tabs.develop import QUESTION, choices, on_find
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.live.kept import keep
@@ -58,7 +58,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     screen = [seen, panel, edit["at"], edit["text"], edit["group"], timer, tools["episodes"]]
     request = [*chosen, who["llm"], asked["dataset"], asked["question"], *form.inputs]
     tools["run"].click(partial(guard, on_run, workbench, lives, form), [followed, tools["mark"], *request], [followed, *screen], show_progress="hidden")
-    another = [tools["run"].click, edit["go"].click, tools["episodes"].input, reading["go"].click, session.open_question.change]
+    another = [tools["run"].click, edit["go"].click, tools["episodes"].input, reading["go"].click, reading["back"].click, reading["on"].click, session.open_question.change]
     gr.on(another, on_begin, None, [after["said"]], show_progress="hidden")
     tools["stop"].click(partial(guard, on_stop, workbench, lives), [followed, tools["mark"]], screen, show_progress="hidden")
     timer.tick(partial(guard, on_tick, workbench, lives), [followed, seen, tools["mark"]], screen, show_progress="hidden")
@@ -71,15 +71,21 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         partial(guard, on_episode, workbench, lives, form), [tools["episodes"], tools["mark"]], [followed, *screen, *filled],
         show_progress="hidden",
     )
-    reading["box"].expand(partial(guard, on_unfold, workbench), [reading["run"]], [reading["run"]], show_progress="hidden")
-    reading["run"].change(partial(guard, on_run_chosen, workbench), [reading["run"]], [reading["question"]], show_progress="hidden")
+    at = [reading["run"], reading["question"]]
+    reading["box"].expand(partial(guard, on_unfold, workbench), at, at, show_progress="hidden")
+    reading["run"].input(partial(guard, on_run_chosen, workbench), [reading["run"]], [reading["question"]], show_progress="hidden")
     reading["go"].click(
-        partial(guard, on_read, workbench, lives, form), [followed, reading["run"], reading["question"], tools["mark"]],
-        [followed, *screen, *filled], show_progress_on=[panel],
+        partial(guard, on_read, workbench, lives, form), [followed, *at, tools["mark"]], [followed, *screen, *filled],
+        show_progress_on=[panel],
     )  # fmt: skip
+    for button, step in ((reading["back"], -1), (reading["on"], 1)):
+        button.click(
+            partial(guard, on_beside, workbench, lives, form, step), [followed, *at, tools["mark"]],
+            [reading["question"], followed, *screen, *filled], show_progress_on=[panel],
+        )  # fmt: skip
     session.open_question.change(
         partial(guard, on_clicked, workbench, lives, form), [session.open_question, followed, tools["mark"]],
-        [session.tabs, followed, *screen, *filled], show_progress="hidden",
+        [session.tabs, reading["box"], *at, followed, *screen, *filled], show_progress="hidden",
     )  # fmt: skip
     edit["at"].input(partial(guard, on_action, lives), [followed, edit["at"]], [edit["text"]], show_progress="hidden")
     edit["go"].click(
@@ -263,12 +269,21 @@ def on_read(
     return on_episode(workbench, lives, form, open_it(workbench, lives, run, qid), mark)
 
 
+def on_beside(
+    workbench: Workbench, lives: Lives, form: AgentForm, step: int, followed: str, run: str | None, qid: str | None, mark: bool
+) -> list[Any]:
+    """Show the run's episode before (``step`` −1) or behind (1) the chosen one."""
+    other = beside(workbench, run, qid, step)
+    return [other, *on_read(workbench, lives, form, followed, run, other, mark)]
+
+
 def on_clicked(workbench: Workbench, lives: Lives, form: AgentForm, wanted: dict[str, Any] | None, followed: str, mark: bool) -> list[Any]:
     """Show the episode of a question that was clicked in another tab, if an agent's run holds it."""
     if not wanted or not is_agents(folder := workbench.open_run(wanted["run"])):
-        return [gr.skip()] * (15 + len(form.inputs))
+        return [gr.skip()] * (18 + len(form.inputs))
     qid = examples_of(folder)[wanted["position"] - 1].question.qid
-    return [gr.Tabs(selected="agent"), *on_read(workbench, lives, form, followed, wanted["run"], qid, mark)]
+    reading = [gr.Accordion(open=True), *on_unfold(workbench, wanted["run"], qid)]
+    return [gr.Tabs(selected="agent"), *reading, *on_read(workbench, lives, form, followed, wanted["run"], qid, mark)]
 
 
 def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> Any:
