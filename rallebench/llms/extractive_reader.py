@@ -29,9 +29,12 @@ DTYPES = ("auto", "float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Settings:
-    """``dtype``: what the layers compute in; ``auto`` is bfloat16 where the processor has it, else float32."""
+    """``dtype``: what the layers compute in; ``auto`` is bfloat16 where the processor has it, else float32.
+    ``decline_below``: the confidence, 0 to 1, below which an answer is withheld; None is as measured for the model
+    card, lower where the prompt does not say what to do without an answer; 0 never declines a span."""
 
     dtype: str = "auto"
+    decline_below: float | None = None
 
 
 class ExtractiveReader:
@@ -44,10 +47,12 @@ class ExtractiveReader:
 
     temperature = 0.0
 
-    def __init__(self, name: str, reader: Reader) -> None:
+    def __init__(self, name: str, reader: Reader, decline_below: float | None = None) -> None:
         self.name = name
         self.about = ABOUT
-        self.fingerprint = f"extractive-reader/{reader.fingerprint}"
+        border = "" if decline_below is None else f"/below-{decline_below:g}"
+        self.fingerprint = f"extractive-reader/{reader.fingerprint}{border}"
+        self._decline_below = decline_below
         self._reader: Reader | None = reader
         self._lock = threading.Lock()  # the tokenizer's settings are not safe to change in two threads
 
@@ -61,7 +66,7 @@ class ExtractiveReader:
             reader = self._reader
             if reader is None:
                 return [self._closed() for _ in batch]
-            tasks = [read_prompt(request) for request in batch]
+            tasks = [replace(read_prompt(request), decline_below=self._decline_below) for request in batch]
             found = reader.read(tasks)
             prompts = reader.count_tokens(["\n".join(m.content for m in r.messages) for r in batch])
             replies = [
@@ -132,4 +137,6 @@ def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     chosen = settings_from(Settings, name, settings)
     if chosen.dtype not in DTYPES:
         raise UsageError(f"{name!r}: dtype is {chosen.dtype!r}; it must be one of {', '.join(DTYPES)}.")
-    return ExtractiveReader(name, load(chosen.dtype))
+    if chosen.decline_below is not None and not 0 <= chosen.decline_below <= 1:
+        raise UsageError(f"{name!r}: decline_below is {chosen.decline_below:g}; it must be between 0 and 1.")
+    return ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)

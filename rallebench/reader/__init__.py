@@ -38,7 +38,9 @@ class Task:
     (one of ``titles`` or of the passages' titles), ``say`` (``question`` is the answer already:
     a sentence that declines, or a question handed on). ``passages``: those visible in the prompt,
     best first, ``title`` empty where the prompt does not show it. ``context``: what was said
-    before the question. ``max_words``: 0 is no limit.
+    before the question. ``max_words``: 0 is no limit. ``may_decline``: the prompt says what to do where the passages
+    hold no answer; without that an answer is withheld only if it is hardly ever right. ``decline_below``: the
+    confidence, 0..1, below which an answer is withheld; None: as measured.
     """
 
     kind: TaskKind
@@ -49,6 +51,8 @@ class Task:
     context: str = ""
     sentences: int = 1
     max_words: int = 0
+    may_decline: bool = False
+    decline_below: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rallebench.reader import FOREIGN, REFUSAL, UNABLE, Task
 from rallebench.reader.layout import Part, parts, split_passages
@@ -35,6 +36,15 @@ _VERDICT = re.compile(
 _TRUE_FALSE = re.compile(r"\btrue\b\W+(?:or|/)\W+\bfalse\b", re.I)
 _YES_NO = re.compile(r"\byes\b\W+(?:or|/)\W+\bno\b", re.I)
 _NOT_ENOUGH = re.compile(r"\bnot enough info(?:rmation)?\b", re.I)
+_MAY_DECLINE = re.compile(
+    r"\b(?:unanswerable|insufficient|unknown|unsure|not sure|not enough|no (?:answer|information)|(?:refuse|decline) to answer)\b"
+    r"|\b(?:can ?not|can't|could not|couldn't|unable to) (?:be )?(?:answer|find|found|determine|tell)"
+    r"|\b(?:do|does|did)(?: not|n't) (?:know|contain|hold|have)\b"
+    r"|\b(?:does|did)(?: not|n't) (?:say|mention|provide|include|answer|give|state)\b"
+    r"|\bnot (?:mentioned|stated|answered|found|given|present|available|provided|known)\b",
+    re.I,
+)
+_RULE = re.compile(r"^(?:if|when|say|write|reply|respond|answer|otherwise)\b[^\n]{0,200}$", re.I | re.M)
 _TITLE = re.compile(
     r"\b(?:answer|give|output|return|choose|pick|select|spit out|write|say|find|name|propose|which|best|relevant|only)\b[^.\n?]{0,60}\btitles?\b",
     re.I,
@@ -84,7 +94,20 @@ def read_prompt(request: Generate) -> Task:
     elif not question:
         told, question = _told_and_asked(passages[-1].text)
         passages = [*passages[:-1], *told] if told else passages
-    return _task(frame_parts, question, context, tuple(passages), bool(request.tools))
+    task = _task(frame_parts, question, context, tuple(passages), bool(request.tools))
+    return replace(task, may_decline=task.kind == "short" and _may_decline(request.messages, frame_parts, task))
+
+
+def _may_decline(messages: Sequence[Message], frame: Sequence[Part], task: Task) -> bool:
+    """Whether the prompt speaks of having no answer, outside of its question and passages."""
+    spoken = [p.text for p in frame if p.role in ("instruction", "cue", "description")]
+    spoken += [m.content for m in messages if m.role == "system"]
+    said = "\n".join(spoken)
+    for text in (task.question, *(p.text for p in task.passages)):
+        said = said.replace(text, " ") if text else said
+    # A rule in a block of its own may have been taken for a passage.
+    rules = [r.group() for p in task.passages for r in _RULE.finditer(p.text)]
+    return any(_MAY_DECLINE.search(text) for text in (said, *rules))
 
 
 def _turn(messages: Sequence[Message]) -> str:

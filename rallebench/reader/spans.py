@@ -111,11 +111,22 @@ class SpanReader:
         spots = sentences(text)
         at = next((i for i, (a, b) in enumerate(spots) if a <= best.start < b), 0)
         sentence = text[slice(*spots[at])] if spots else text
-        if sure < self.about["refuse_below"][task.kind]:
+        if sure < self._border(task, best):
             return Found("", sure, best.passage, sentence)
         if task.kind == "long":
             return Found(_grown(text, spots, at, task.sentences), sure, best.passage, sentence)
         return Found(text[best.start : best.end], sure, best.passage, sentence)
+
+    def _border(self, task: Task, best: Best) -> float:
+        """The confidence below which the answer to a task is withheld.
+
+        It is lower where nobody asks to decline, but for a passage that holds no word of the question.
+        """
+        if task.decline_below is not None:
+            return task.decline_below
+        plain = task.kind == "short" and not task.may_decline and best.features["passage"] > 0
+        borders: dict[str, float] = self.about["refuse_below"]
+        return borders["plain" if plain else task.kind]
 
 
 def _covered(asked: dict[str, float], text: str) -> float:

@@ -28,7 +28,7 @@ from rallebench.reader.training.loop import Progress, Settings, train
 
 STARTER = Path(__file__).resolve().parents[1] / "starter" / "corpus.tsv"
 Parts = Mapping[sources.Part, list[sources.Context]]
-UNFITTED = {"confidence": {"one": 0.0, "margin": 1.0}, "refuse_below": {"short": 0.5, "long": 0.5}}
+UNFITTED = {"confidence": {"one": 0.0, "margin": 1.0}, "refuse_below": {"short": 0.5, "plain": 0.5, "long": 0.5}}
 LONG_BELOW = 0.04
 """A long answer is whole sentences: it helps where the best span in it is wrong, so it is withheld later."""
 
@@ -210,7 +210,9 @@ def _fitted(weights: Path, contexts: Sequence[sources.Context], seed: int) -> di
     table = calibration.trade_off(observed, fitted)
     return {
         "confidence": fitted,
-        "refuse_below": {"short": calibration.threshold(table), "long": LONG_BELOW},
+        "refuse_below": {
+            "short": calibration.threshold(table), "plain": calibration.threshold(table, calibration.KEPT_PLAIN), "long": LONG_BELOW,
+        },
         "calibration": calibration.summary(observed, fitted),
         "trade_off": table,
     }

@@ -172,6 +172,20 @@ def test_a_setting_that_it_does_not_have_is_refused() -> None:
         LLMS["extractive-reader"]("my-reader", temprature=1)
     with pytest.raises(UsageError, match=r"my-reader.*one of auto, float32, bfloat16"):
         LLMS["extractive-reader"]("my-reader", dtype="int8")
+    with pytest.raises(UsageError, match=r"my-reader.*decline_below is 1\.5; it must be between 0 and 1"):
+        LLMS["extractive-reader"]("my-reader", decline_below=1.5)
+
+
+def test_the_confidence_below_which_it_declines_can_be_set_and_is_part_of_its_fingerprint(llm: ExtractiveReader) -> None:
+    questions = [ask("Who developed the clarinet?"), ask("Who wrote the national anthem of Bolivia?")]
+    said = {}
+    for border in (0, 0.5, 1):
+        other = LLMS["extractive-reader"]("my-reader", dtype="float32", decline_below=border)
+        assert isinstance(other, ExtractiveReader) and other.fingerprint not in (llm.fingerprint, *said)
+        answers = replies(other, questions)
+        assert [one.confidence for one in answers] == [one.confidence for one in replies(llm, questions)]
+        said[other.fingerprint] = [one.text != REFUSAL for one in answers]
+    assert list(said.values()) == [[True, True], [True, False], [False, False]]
 
 
 def test_in_bfloat16_it_answers_alike_and_says_so_in_its_fingerprint(llm: ExtractiveReader) -> None:

@@ -344,3 +344,31 @@ def test_parts_keep_the_order_of_the_prompt() -> None:
         ("question", "Where is Rome?"),
         ("cue", "Answer"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "may"),
+    [
+        ("", False),
+        ("Answer in at most 5 words. Do not explain your answer.", False),
+        ("Use the passages below; do not include anything else.", False),
+        ("If the passages do not contain the answer, say so.", True),
+        ("Say 'unanswerable' if you can't find it.", True),
+        ("If you don't know, say that you don't know.", True),
+        ("When the information is insufficient, write that it is not mentioned.", True),
+        ("If there is no answer in the text, reply with none.", True),
+    ],
+)
+def test_a_prompt_that_says_what_to_do_without_an_answer_may_be_declined_sooner(rule: str, may: bool) -> None:
+    passage = "Titan does not have a ring, and what it does not contain is unknown. Christiaan Huygens discovered Titan in 1655."
+    asked = f"{passage}\n\nWho discovered Titan?"
+    for prompt in (f"{rule}\n\n{asked}", f"{asked}\n{rule}\nAnswer:"):
+        assert ask(prompt.strip()).may_decline is may, prompt
+    spoken = Generate("llm", (Message("system", rule or "You are helpful."), Message("user", asked)))
+    assert read_prompt(spoken).may_decline is may
+
+
+def test_words_of_the_question_do_not_ask_to_decline() -> None:
+    asked = "Where does the unknown soldier lie, who was not found?"
+    task = ask(f"The soldier lies in Paris under the arch since 1920.\n\nQuestion: {asked}\nAnswer:")
+    assert task.question == asked and not task.may_decline

@@ -65,6 +65,20 @@ def test_a_question_about_something_else_is_declined(reader: SpanReader, questio
     assert found.confidence < answer(reader, ask("Who invented the saxophone?")).confidence
 
 
+def test_an_answer_is_withheld_sooner_where_the_prompt_asks_to_decline_or_no_word_of_the_question_stands_there(
+    reader: SpanReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, strange = "Who repaired the saxophone?", "Who wrote the hymn?"
+    sure = [answer(reader, ask(q, passages=PASSAGES[2:], decline_below=0.0)).confidence for q in (known, strange)]
+    borders = {"short": max(sure) + 0.01, "plain": min(sure) - 0.01, "long": 0.0}
+    monkeypatch.setitem(reader.about, "refuse_below", borders)
+    answered = [
+        answer(reader, ask(question, passages=PASSAGES[2:], may_decline=may)).text != ""
+        for question, may in ((known, False), (known, True), (strange, False), (strange, True))
+    ]
+    assert answered == [True, False, False, False]
+
+
 def test_nothing_is_answered_from_a_passage_that_was_not_given(reader: SpanReader) -> None:
     answer(reader, ask("Who invented the saxophone?"))
     found = answer(reader, ask("Who invented the saxophone?", passages=PASSAGES[:2]))

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 QUESTIONS = 300
 PENALTY = 0.3
-KEPT = 0.925
+KEPT = 0.9
 """The share of right answers that declining may not cut into: the threshold keeps at least so many."""
+
+KEPT_PLAIN = 0.975
+"""The same where the prompt does not ask to decline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +98,9 @@ def trade_off(observed: Sequence[Observed], weights: Mapping[str, float]) -> lis
     return table
 
 
-def threshold(table: Sequence[Mapping[str, float]]) -> float:
-    """The largest threshold that keeps KEPT of the right answers; the least one if none does."""
-    return max((row["below"] for row in table if row["right_kept"] >= KEPT), default=table[0]["below"])
+def threshold(table: Sequence[Mapping[str, float]], kept: float = KEPT) -> float:
+    """The largest threshold that keeps ``kept`` of the right answers; the least one if none does."""
+    return max((row["below"] for row in table if row["right_kept"] >= kept), default=table[0]["below"])
 
 
 def summary(observed: Sequence[Observed], weights: Mapping[str, float]) -> dict[str, Any]:
