@@ -122,7 +122,11 @@ def _average(flags: argparse.Namespace, parts: Parts, described: list[dict[str, 
     mean = {name: sum(values[name] for values, _ in read) / len(read) for name in read[0][0]}
     made = [_made(path, about) for path, (_, about) in zip(flags.mean, read)]
     trained = sorted({article for _, about in read for article in about["trained_articles"]})
-    stages = [stage for _, about in read for stage in about["stages"]]
+    stages: list[Any] = []
+    for _, about in read:
+        # What several of them went through together, at the beginning, was done once.
+        together = next((n for n, (a, b) in enumerate(zip(stages, about["stages"])) if a != b), min(len(stages), len(about["stages"])))
+        stages += about["stages"][together:]
     _finish(flags, parts, described, mean, {"of": made, "stages": stages, "trained_articles": trained})
 
 

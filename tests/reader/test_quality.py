@@ -6,6 +6,7 @@ MODEL_CARD.md beside the weights has the figures of whole sets; here are parts o
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,12 @@ def test_claims_of_the_starter_are_judged_better_than_by_chance(reader: SpanRead
 
 
 @pytest.mark.slow
-def test_questions_without_an_answer_are_often_declined(reader: SpanReader) -> None:
+def test_questions_without_an_answer_are_often_declined_where_the_prompt_asks_for_it(reader: SpanReader) -> None:
     given, corpus = starter("starter-unanswerable")
     asked = [Asked(r["input"], (), -1) for r in given]
     texts = [p.text for p in corpus]
     found = reader.read([
-        task_of(one, [int(n) for n in ranking[:5]], texts)
+        replace(task_of(one, [int(n) for n in ranking[:5]], texts), may_decline=True)
         for one, ranking in zip(asked, rankings(asked, texts, MiniLM()))
     ])  # fmt: skip
     value = sum(not f.text for f in found) / len(given)
@@ -119,10 +120,10 @@ def gold(record: dict[str, Any]) -> dict[str, Any]:
 
 FLOORS = {
     "starter-qa, every sixth": 0.54,  # measured 0.595, n = 37
-    "starter-qa": 0.47,  # 0.518, n = 222
-    "starter-slot": 0.51,  # 0.558, n = 52
+    "starter-qa": 0.50,  # 0.554, n = 222
+    "starter-slot": 0.54,  # 0.596, n = 52
     "starter-fact": 0.64,  # 0.694, n = 62; rules
-    "starter-unanswerable, declined": 0.32,  # 0.373, n = 51
-    "xquad_en, test articles, every fourth": 0.42,  # 0.474, n = 76
-    "qed_nq, test articles, every fourth": 0.34,  # 0.386, n = 88
+    "starter-unanswerable, declined": 0.40,  # 0.451, n = 51
+    "xquad_en, test articles, every fourth": 0.50,  # 0.553, n = 76
+    "qed_nq, test articles, every fourth": 0.38,  # 0.432, n = 88
 }
