@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.errors import BackendError, RalleError, UsageError
-from rallebench.llms import LLMS, settings_from
+from rallebench.llms import LLMS, checked_number, settings_from
 from rallebench.reader import REFUSAL, Found, Reader, Task
 from rallebench.reader.prompt import read_prompt
 from rallebench.types import Generate, Reply
@@ -137,6 +137,5 @@ def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     chosen = settings_from(Settings, name, settings)
     if chosen.dtype not in DTYPES:
         raise UsageError(f"{name!r}: dtype is {chosen.dtype!r}; it must be one of {', '.join(DTYPES)}.")
-    if chosen.decline_below is not None and not 0 <= chosen.decline_below <= 1:
-        raise UsageError(f"{name!r}: decline_below is {chosen.decline_below:g}; it must be between 0 and 1.")
+    checked_number(name, "decline_below", chosen.decline_below, 0, 1, optional=True)
     return ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)

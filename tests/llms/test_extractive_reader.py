@@ -172,8 +172,9 @@ def test_a_setting_that_it_does_not_have_is_refused() -> None:
         LLMS["extractive-reader"]("my-reader", temprature=1)
     with pytest.raises(UsageError, match=r"my-reader.*one of auto, float32, bfloat16"):
         LLMS["extractive-reader"]("my-reader", dtype="int8")
-    with pytest.raises(UsageError, match=r"my-reader.*decline_below is 1\.5; it must be between 0 and 1"):
-        LLMS["extractive-reader"]("my-reader", decline_below=1.5)
+    for wrong, said in ((1.5, r"1\.5"), (-0.1, r"-0\.1"), (float("nan"), "nan"), ("abc", "'abc'"), (True, "True")):
+        with pytest.raises(UsageError, match=rf"my-reader.*decline_below is {said}; it must be a number from 0 to 1"):
+            LLMS["extractive-reader"]("my-reader", decline_below=wrong)
 
 
 def test_the_confidence_below_which_it_declines_can_be_set_and_is_part_of_its_fingerprint(llm: ExtractiveReader) -> None:

@@ -71,22 +71,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         partial(guard, on_episode, workbench, lives, form), [tools["episodes"], tools["mark"]], [followed, *screen, *filled],
         show_progress="hidden",
     )
-    at = [reading["run"], reading["question"]]
-    reading["box"].expand(partial(guard, on_unfold, workbench), at, at, show_progress="hidden")
-    reading["run"].input(partial(guard, on_run_chosen, workbench), [reading["run"]], [reading["question"]], show_progress="hidden")
-    reading["go"].click(
-        partial(guard, on_read, workbench, lives, form), [followed, *at, tools["mark"]], [followed, *screen, *filled],
-        show_progress_on=[panel],
-    )  # fmt: skip
-    for button, step in ((reading["back"], -1), (reading["on"], 1)):
-        button.click(
-            partial(guard, on_beside, workbench, lives, form, step), [followed, *at, tools["mark"]],
-            [reading["question"], followed, *screen, *filled], show_progress_on=[panel],
-        )  # fmt: skip
-    session.open_question.change(
-        partial(guard, on_clicked, workbench, lives, form), [session.open_question, followed, tools["mark"]],
-        [session.tabs, reading["box"], *at, followed, *screen, *filled], show_progress="hidden",
-    )  # fmt: skip
+    wire_reading(workbench, lives, form, session, reading, tools["mark"], [followed, *screen, *filled])
     edit["at"].input(partial(guard, on_action, lives), [followed, edit["at"]], [edit["text"]], show_progress="hidden")
     edit["go"].click(
         partial(guard, on_continue, workbench, lives), [followed, tools["mark"], edit["at"], edit["text"]], [followed, *screen],
@@ -114,6 +99,26 @@ def wire_question(workbench: Workbench, who: Widgets, asked: Widgets) -> None:
         partial(guard, on_find, workbench), [dataset, find], [question], show_progress="hidden", trigger_mode="always_last"
     )
     question.input(partial(guard, on_question, workbench), [dataset, question], [gold], show_progress="hidden")
+
+
+def wire_reading(
+    workbench: Workbench, lives: Lives, form: AgentForm, session: Session, reading: Widgets, mark: gr.Checkbox, shown: list[Any]
+) -> None:
+    """Reading a run's episodes, here or by a click in another tab; ``shown``: the episode, its screen and the form."""
+    panel = shown[2]
+    at = [reading["run"], reading["question"]]
+    reading["box"].expand(partial(guard, on_unfold, workbench), at, at, show_progress="hidden")
+    reading["run"].input(partial(guard, on_run_chosen, workbench), [reading["run"]], [reading["question"]], show_progress="hidden")
+    reading["go"].click(partial(guard, on_read, workbench, lives, form), [session.episode, *at, mark], shown, show_progress_on=[panel])
+    for button, step in ((reading["back"], -1), (reading["on"], 1)):
+        button.click(
+            partial(guard, on_beside, workbench, lives, form, step), [session.episode, *at, mark],
+            [reading["question"], *shown], show_progress_on=[panel],
+        )  # fmt: skip
+    session.open_question.change(
+        partial(guard, on_clicked, workbench, lives, form), [session.open_question, session.episode, mark],
+        [session.tabs, reading["box"], *at, *shown], show_progress="hidden",
+    )  # fmt: skip
 
 
 # what is asked
