@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -152,24 +150,20 @@ def test_a_source_or_a_format_that_is_not_there_is_refused(corpora: Path, source
     assert not corpora.exists()
 
 
-def limited(size: int) -> Callable[[], None]:
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
 @pytest.mark.parametrize("size", [50, 3000, 12_000])
 def test_an_import_on_a_full_disk_leaves_what_was_there(size: int, corpora: Path, source: Path) -> None:
     bring(corpora, "old", source)
     before = everything(corpora)
     source.write_text("".join(f"{n}\t{'text ' * 3}\tT\n" for n in range(500)), encoding="utf-8")
     script = (
-        "import sys; from pathlib import Path; from rallebench.corpora.imported import import_corpus\n"
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)\n"
+        "from pathlib import Path; from rallebench.corpora.imported import import_corpus\n"
         "from rallebench.errors import BackendError\n"
         "try: list(import_corpus(Path(sys.argv[1]), 'new', Path(sys.argv[2])))\n"
         "except BackendError as error: print(error)"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", script, str(corpora), str(source)],
-        cwd=PROJECT, capture_output=True, text=True, preexec_fn=limited(size),
+        [sys.executable, "-c", script, str(corpora), str(source), str(size)], cwd=PROJECT, capture_output=True, text=True
     )  # fmt: skip
     assert ran.stderr == ""
     assert "free space" in ran.stdout
