@@ -10,10 +10,10 @@ import pytest
 
 from rallebench.catalog import LLMEntry
 from rallebench.workspace import Workspace
+from tests.browsing import PATIENCE, choose, fill, holds, says, there_are
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-PATIENCE = 60_000
 LINES = (
     ("I look for the seventh planet <b>now</b>.", "Search[Uranus]"),
     ("Its page may say who suggested the name.", "Lookup[suggested]"),
@@ -59,12 +59,6 @@ def open_tab(page: Any) -> None:
     page.wait_for_selector("#agent-workflow input:visible")
 
 
-def choose(page: Any, part: str, name: str) -> None:
-    box = page.locator(f"#{part} input")
-    box.fill(name)
-    page.get_by_role("option", name=name, exact=True).first.click()
-
-
 def ask(page: Any, llm: str, workflow: str = "react") -> None:
     choose(page, "agent-workflow", workflow)
     choose(page, "agent-llm", llm)
@@ -72,9 +66,7 @@ def ask(page: Any, llm: str, workflow: str = "react") -> None:
 
 
 def wait_for(page: Any, text: str, part: str = "agent-episode") -> None:
-    from playwright.sync_api import expect
-
-    expect(page.locator(f"#{part}")).to_contain_text(text, timeout=PATIENCE, use_inner_text=True)
+    says(page, part, text)
 
 
 def test_an_episode_is_watched_stopped_found_again_edited_and_gone_on_with(acting: Any) -> None:
@@ -85,7 +77,7 @@ def test_an_episode_is_watched_stopped_found_again_edited_and_gone_on_with(actin
     acting.reload()
     open_tab(acting)
     wait_for(acting, "Observation 1")
-    assert acting.input_value("#agent-llm input") == "hesitates"
+    holds(acting, "agent-llm", "hesitates")
     acting.click("#agent-stop")
     wait_for(acting, "Stopped by you.")
     acting.fill("#agent-edit textarea", "Search[Johann Elert Bode]")
@@ -102,12 +94,12 @@ def test_a_search_shows_its_tree_and_what_was_unfolded_stays_unfolded(acting: An
     ask(acting, "tries", "dfsdt")
     wait_for(acting, "finished with an answer")
     wait_for(acting, "gave up")
-    assert acting.locator("#agent-episode .rb-tree details[open]").count() == 2
+    there_are(acting, "#agent-episode .rb-tree details[open]", 2)
     acting.locator("#agent-episode .rb-tree summary").first.click()
-    assert acting.locator("#agent-episode .rb-tree details[open]").count() == 3
+    there_are(acting, "#agent-episode .rb-tree details[open]", 3)
     acting.click("#agent-mark input")
     acting.wait_for_timeout(1500)
-    assert acting.locator("#agent-episode .rb-tree details[open]").count() == 3
+    there_are(acting, "#agent-episode .rb-tree details[open]", 3)
 
 
 def test_programs_are_refused_with_how_to_allow_them(acting: Any) -> None:
@@ -116,7 +108,7 @@ def test_programs_are_refused_with_how_to_allow_them(acting: Any) -> None:
     choose(acting, "agent-llm", "follows")
     acting.click("#agent-run")
     wait_for(acting, "allow it by opening this page with app.py --allow-python.")
-    assert acting.locator("#agent-episode .rb-tree").count() == 0
+    there_are(acting, "#agent-episode .rb-tree", 0)
 
 
 def test_two_episodes_of_a_question_meet_in_compare(acting: Any) -> None:
@@ -135,10 +127,10 @@ def test_two_episodes_of_a_question_meet_in_compare(acting: Any) -> None:
 def test_a_question_of_an_agents_benchmark_opens_in_agent(acting: Any) -> None:
     choose(acting, "agent-workflow", "react")
     choose(acting, "agent-llm", "follows")
-    acting.locator("#agent-limit").locator("input, textarea").first.fill("2")
+    fill(acting, "agent-limit", "2")
     acting.click("#agent-benchmark")
     wait_for(acting, "2 questions. Click one to open it in Agent.", "benchmark-counted")
     acting.locator("#benchmark-questions [data-testid='cell-1-1']").click()
     acting.wait_for_selector("#agent-episode:visible", timeout=PATIENCE)
     wait_for(acting, "I look for the seventh planet <b>now</b>.")
-    assert acting.locator("#develop-question:visible").count() == 0
+    there_are(acting, "#develop-question:visible", 0)

@@ -11,10 +11,11 @@ import pytest
 from rallebench.catalog import LLMEntry, save_chain
 from rallebench.types import Action, Chain
 from rallebench.workspace import Workspace
+from tests.browsing import PATIENCE, expect, holds, says, there_are
+from tests.browsing import choose as choose_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-PATIENCE = 60_000
 SEARCH = Action("retrieve", "{question}", "fstring", "starter-bm25", 3)
 SLOW = " ".join(f"word{number}" for number in range(400))
 
@@ -42,17 +43,13 @@ def stocked(served: tuple[str, Path]) -> str:
 def chatting(stocked: str, page: Any) -> Any:
     page.click("#tab-chat-button")
     page.wait_for_selector("#chat-text textarea")
-    page.wait_for_function("document.querySelector('#chat-chain-line').innerText.includes('starter')")
+    says(page, "chat-chain-line", "starter")
     return page
 
 
 def choose(page: Any, chain: str) -> None:
-    from playwright.sync_api import expect
-
-    box = page.locator("#chat-chain input")
-    box.fill(chain)
-    box.press("Enter")
-    expect(page.locator("#chat-chain-line")).to_contain_text(chain, timeout=PATIENCE)
+    choose_in(page, "chat-chain", chain)
+    says(page, "chat-chain-line", chain)
 
 
 def send(page: Any, text: str) -> None:
@@ -61,10 +58,7 @@ def send(page: Any, text: str) -> None:
 
 
 def wait_for(page: Any, text: str) -> None:
-    """Wait until the conversation says ``text``; a failure shows what it said instead."""
-    from playwright.sync_api import expect
-
-    expect(page.locator("#chat-conversation")).to_contain_text(text, timeout=PATIENCE, use_inner_text=True)
+    says(page, "chat-conversation", text)
 
 
 def wait_until_free(page: Any) -> None:
@@ -79,10 +73,10 @@ def test_an_answer_has_its_sources_and_steps_folded_under_it(chatting: Any) -> N
     choose(chatting, "chat-answers")
     send(chatting, "Who discovered Titan?")
     wait_for(chatting, "2 · LLM huygens")
-    assert chatting.locator("#chat-conversation .rb-hit").count() == 0, "steps are folded"
+    there_are(chatting, "#chat-conversation .rb-hit", 0)  # steps are folded
     chatting.get_by_text("Sources: 3 passages").click()
     chatting.wait_for_selector("#chat-conversation .rb-hit")
-    assert chatting.inner_text("#chat-conversation mark.rb-answer") == "Christiaan Huygens"
+    expect(chatting.locator("#chat-conversation mark.rb-answer")).to_have_text("Christiaan Huygens")
     chatting.get_by_text("1 · Retriever starter-bm25").click()
     chatting.wait_for_selector("#chat-conversation >> text=page 1047")
 
@@ -91,7 +85,7 @@ def test_a_turn_is_streamed_stopped_and_followed_by_the_next_without_mixing(chat
     choose(chatting, "chat-slow")
     send(chatting, "first question")
     wait_for(chatting, "word3")
-    assert chatting.is_disabled("#chat-send")
+    expect(chatting.locator("#chat-send")).to_be_disabled()
     send(chatting, "too early")
     assert chatting.input_value("#chat-text textarea") == "too early", "what cannot be sent yet is not lost"
     chatting.click("#chat-stop")
@@ -129,14 +123,10 @@ def test_a_follow_up_sees_the_turns_before_it_and_clear_forgets_them(chatting: A
 def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again(chatting: Any) -> None:
     choose(chatting, "chat-answers")
     chatting.click("#tab-develop-button")
-    retriever = chatting.locator("#develop-retriever-1 input")
-    retriever.fill("starter-bm25")
-    retriever.press("Enter")
+    choose_in(chatting, "develop-retriever-1", "starter-bm25")
     chatting.fill("#develop-template-2 textarea", "{nothing}")
     chatting.click("#tab-chat-button")
-    box = chatting.locator("#chat-chain input")
-    box.fill("The chain in Develop")
-    box.press("Enter")
+    choose_in(chatting, "chat-chain", "The chain in Develop")
     send(chatting, "Who discovered Titan?")
     chatting.wait_for_selector("#chat-conversation .rb-error", timeout=PATIENCE)
     wait_until_free(chatting)
@@ -145,7 +135,7 @@ def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again
     choose(chatting, "chat-answers")
     chatting.click("#chat-conversation button[aria-label='Retry']")
     wait_for(chatting, "2 · LLM huygens")
-    assert chatting.locator("#chat-conversation .rb-error").count() == 0
+    there_are(chatting, "#chat-conversation .rb-error", 0)
 
 
 def test_markup_in_an_answer_is_shown_and_fetches_nothing(chatting: Any) -> None:
@@ -154,8 +144,9 @@ def test_markup_in_an_answer_is_shown_and_fetches_nothing(chatting: Any) -> None
     choose(chatting, "chat-answers")
     send(chatting, "MARKUP <b>please</b>")
     wait_for(chatting, "2 · LLM huygens")
-    assert "<img src=x onerror" in conversation(chatting) and "<b>please</b>" in conversation(chatting)
-    assert chatting.locator("#chat-conversation img").count() == 0
+    wait_for(chatting, "<img src=x onerror")
+    wait_for(chatting, "<b>please</b>")
+    there_are(chatting, "#chat-conversation img", 0)
     assert not [url for url in asked if "example.invalid" in url]
 
 
@@ -190,8 +181,7 @@ def test_a_chain_is_taken_away_and_brought_in_again(chatting: Any, tmp_path: Pat
     chatting.wait_for_selector("text=Develop now holds 'brought' (1 action).", timeout=PATIENCE)
     chatting.click("#tab-develop-button")
     chatting.wait_for_selector("#develop-action-2", state="hidden", timeout=PATIENCE)
-    name = chatting.locator("#develop-chain-name input, #develop-chain-name textarea")
-    assert name.input_value() == "brought"
+    holds(chatting, "develop-chain-name", "brought")
     chatting.click("#tab-config-button")
     chatting.fill("#config-paste textarea", "{oops")
     chatting.click("#config-import")

@@ -10,53 +10,17 @@ from typing import Any
 
 import pytest
 
+from tests.browsing import PATIENCE, choose, fill, holds, open_tab, press, says
 from tests.small_workspace import PASSAGES, QUESTIONS, record
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-PATIENCE = 60_000
-
-
-def wait_for_text(page: Any, control: str, text: str) -> None:
-    page.locator(f"#{control}", has_text=text).wait_for(timeout=PATIENCE)
-
-
-def section(page: Any, name: str) -> None:
-    page.get_by_role("tab", name=name, exact=True).click()
-
-
-def fill(page: Any, control: str, text: str) -> None:
-    page.locator(f"#{control}").locator("input, textarea").first.fill(text)
-
-
-def choose(page: Any, control: str, text: str) -> None:
-    """Choose what a drop-down offers, now or after the page's next look at the workspace."""
-    box, offered = page.locator(f"#{control} input"), page.locator("ul[role=listbox] li", has_text=text)
-    deadline = time.monotonic() + PATIENCE / 1000
-    while True:
-        box.fill(text)
-        page.wait_for_timeout(200)
-        if offered.count():
-            offered.first.click()
-            page.wait_for_timeout(200)
-            if text in box.input_value():
-                return
-        assert time.monotonic() < deadline, f"{text} is not offered"
-        box.press("Escape")
-        page.wait_for_timeout(500)
-
-
 @pytest.fixture
 def data(page: Any) -> Iterator[Any]:
     """The Data tab."""
-    section(page, "Data")
+    open_tab(page, "Data")
     page.locator("#data-sections").wait_for(timeout=PATIENCE)
     yield page
-
-
-def press_until(page: Any, control: str, shown: str, text: str) -> None:
-    page.click(f"#{control}")
-    wait_for_text(page, shown, text)
 
 
 def test_from_a_dropped_file_to_an_index_that_is_searched_with_its_gold(
@@ -66,43 +30,43 @@ def test_from_a_dropped_file_to_an_index_that_is_searched_with_its_gold(
     corpus.write_text("".join(f"{page}\t{text}\t{title}\n" for _, text, title, page in PASSAGES) + "bad\n")
     questions.write_text("".join(json.dumps(record(*row)) + "\n" for row in QUESTIONS))
     fill(data, "data-import-path", str(tmp_path / "mons.tsv"))
-    press_until(data, "data-import-start", "data-import-status", "mons.tsv does not exist")
+    press(data, "data-import-start", "data-import-status", "mons.tsv does not exist")
     fill(data, "data-import-path", str(corpus))
-    press_until(data, "data-import-preview", "data-import-rows", "line 7 has one column")
+    press(data, "data-import-preview", "data-import-rows", "line 7 has one column")
     data.wait_for_function("document.querySelector('#data-import-status').innerText.trim() == ''", timeout=PATIENCE)
     fill(data, "data-import-path", "")
     data.locator("#data-import-drop input[type=file]").set_input_files(str(corpus))
     path = "document.querySelector('#data-import-path').querySelector('input, textarea').value"
     data.wait_for_function(f"{path}.endsWith('moons.tsv')", timeout=PATIENCE)  # its rows were shown already
-    wait_for_text(data, "data-import-rows", "line 7 has one column")
+    says(data, "data-import-rows", "line 7 has one column")
     data.locator("#data-import-bad").get_by_label("leave out").check()
-    press_until(data, "data-import-start", "data-import-progress", "Imported moons: 6 passages, 1 rows left out")
-    wait_for_text(data, "data-corpora", "moons")
+    press(data, "data-import-start", "data-import-progress", "Imported moons: 6 passages, 1 rows left out")
+    says(data, "data-corpora", "moons")
     data.locator("#data-import-what").get_by_label("a question set").check()
     fill(data, "data-import-path", str(questions))
-    press_until(data, "data-import-preview", "data-import-rows", "Who discovered Titan in 1655?")
-    press_until(data, "data-import-start", "data-import-status", "Imported moon-qa: 8 questions")
+    press(data, "data-import-preview", "data-import-rows", "Who discovered Titan in 1655?")
+    press(data, "data-import-start", "data-import-status", "Imported moon-qa: 8 questions")
 
-    section(data, "Build an index")
+    open_tab(data, "Build an index")
     choose(data, "data-build-corpus", "moons")
-    press_until(data, "data-build-estimate", "data-build-status", "6 passages, counted")
-    press_until(data, "data-build-start", "data-build-progress", "Built moons-bm25: bm25, 6 passages of moons")
+    press(data, "data-build-estimate", "data-build-status", "6 passages, counted")
+    press(data, "data-build-start", "data-build-progress", "Built moons-bm25: bm25, 6 passages of moons")
 
-    section(data, "Search")
+    open_tab(data, "Search")
     choose(data, "data-search-retriever", "moons-bm25")
     choose(data, "data-search-dataset", "moon-qa")
     fill(data, "data-search-words", "discovered")
-    wait_for_text(data, "data-search-question", "(1 offered)")
+    says(data, "data-search-question", "(1 offered)")
     choose(data, "data-search-question", "Who discovered Titan in 1655?")
-    wait_for_text(data, "data-search-gold", "Christiaan Huygens")
-    press_until(data, "data-search-ask", "data-search-found", "first gold page at rank 1")
+    says(data, "data-search-gold", "Christiaan Huygens")
+    press(data, "data-search-ask", "data-search-found", "first gold page at rank 1")
 
-    section(data, "Indexes")
+    open_tab(data, "Indexes")
     data.locator("#data-indexes", has_text="moons-bm25").wait_for(timeout=PATIENCE)
     choose(data, "data-index-chosen", "moons-bm25")
     data.click("#data-index-delete")
     data.locator("#data-index-delete-sure", has_text="Yes, delete moons-bm25").click()
-    wait_for_text(data, "data-index-delete-status", "unload it in the Models tab")
+    says(data, "data-index-delete-status", "unload it in the Models tab")
     assert (served[1] / "indexes" / "moons-bm25").is_dir()
 
 
@@ -111,21 +75,21 @@ def test_a_second_window_sees_a_build_that_goes_on_and_stops_it(
 ) -> None:
     corpus = tmp_path / "long.tsv"
     corpus.write_text("".join(f"{n}\t{'word ' * 100}{n}\tT\n" for n in range(60_000)))
-    section(data, "Build an index")
+    open_tab(data, "Build an index")
     fill(data, "data-build-corpus", str(corpus))
     data.locator("#data-build-corpus input").press("Enter")
     data.locator("#data-build-kind").get_by_label("flat", exact=True).check()
     data.locator("#data-build-encoder input").wait_for(timeout=PATIENCE)
     choose(data, "data-build-encoder", "hashing")
-    press_until(data, "data-build-start", "data-build-progress", "long-flat: encoding passages")
+    press(data, "data-build-start", "data-build-progress", "long-flat: encoding passages")
     second = data.context.new_page()
     second.goto(served[0])
-    section(second, "Data")
-    section(second, "Build an index")
-    wait_for_text(second, "data-build-progress", "a second")
-    second.wait_for_function("document.querySelector('#data-build-going input')?.value == 'long-flat'", timeout=PATIENCE)
-    press_until(second, "data-build-stop", "data-build-progress", "was stopped; start it again to continue")
-    wait_for_text(data, "data-build-progress", "was stopped; start it again to continue")
+    open_tab(second, "Data")
+    open_tab(second, "Build an index")
+    says(second, "data-build-progress", "a second")
+    holds(second, "data-build-going", "long-flat")
+    press(second, "data-build-stop", "data-build-progress", "was stopped; start it again to continue")
+    says(data, "data-build-progress", "was stopped; start it again to continue")
     deadline = time.monotonic() + 20
     while list((served[1] / "indexes").glob("*long-flat*")):
         assert time.monotonic() < deadline
@@ -133,30 +97,30 @@ def test_a_second_window_sees_a_build_that_goes_on_and_stops_it(
 
 
 def test_the_cuts_of_a_shipped_document_are_drawn_anew_when_a_setting_changes(data: Any) -> None:
-    section(data, "Chunk preview")
-    press_until(data, "data-chunks-show", "data-chunks-shown", "chunk")
+    open_tab(data, "Chunk preview")
+    press(data, "data-chunks-show", "data-chunks-shown", "chunk")
     fill(data, "data-chunks-size", "12")
     fill(data, "data-chunks-overlap", "4")
     data.locator("#data-chunks-shown .rb-chunk-both").first.wait_for(timeout=PATIENCE)
-    wait_for_text(data, "data-chunks-shown", "– 12 words")
+    says(data, "data-chunks-shown", "– 12 words")
     shared = data.locator("#data-chunks-shown .rb-chunk-both").all_inner_texts()
     numbers = data.locator("#data-chunks-shown sup").all_inner_texts()
     assert {len(text.split()) for text in shared} == {4}
     assert numbers == [str(number) for number in range(1, len(shared) + 2)], "neighbours share one piece each"
-    assert f"{len(numbers)} chunks" in data.inner_text("#data-chunks-shown")
+    says(data, "data-chunks-shown", f"{len(numbers)} chunks")
 
 
 def test_indexes_are_compared_and_nothing_is_fetched_from_elsewhere(data: Any, served: tuple[str, Path]) -> None:
     asked: list[str] = []
     data.on("request", lambda request: asked.append(request.url))
-    section(data, "Trade-off")
+    open_tab(data, "Trade-off")
     data.locator("#data-tradeoff-indexes").get_by_label("starter-bm25").check()
     fill(data, "data-tradeoff-limit", "4")
     fill(data, "data-tradeoff-name", "first")
-    press_until(data, "data-tradeoff-start", "data-tradeoff-progress", "Measured first")
-    wait_for_text(data, "data-tradeoff-table", "4 questions of starter-qa")
+    press(data, "data-tradeoff-start", "data-tradeoff-progress", "Measured first")
+    says(data, "data-tradeoff-table", "4 questions of starter-qa")
     data.locator("#data-tradeoff-plot .js-plotly-plot").wait_for(timeout=PATIENCE)
-    assert "--index starter-bm25" in data.inner_text("#data-tradeoff-command")
+    says(data, "data-tradeoff-command", "--index starter-bm25")
     with data.expect_download() as taken:
         data.click("#data-tradeoff-csv")
     assert Path(taken.value.path()).read_text().startswith("index,kind,settings,recall")

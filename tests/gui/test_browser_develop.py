@@ -9,20 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.browsing import PATIENCE, choose, expect, field, fill, holds, open_tab, says, there_are
+
 pytestmark = pytest.mark.browser
 
-PATIENCE = 60_000
-
-
-def choose(page: Any, control: str, text: str) -> None:
-    """Type a choice into a drop-down and take it."""
-    box = page.locator(f"#{control} input")
-    box.fill(text)
-    box.press("Enter")
-
-
-def open_tab(page: Any, name: str) -> None:
-    page.get_by_role("tab", name=name, exact=True).click()
+ANSWERS = re.compile(re.escape("{response[0]}"))
+"""The shipped template of the second action."""
 
 
 @pytest.fixture
@@ -35,27 +27,17 @@ def develop(page: Any) -> Any:
     return page
 
 
-def wait_for_text(page: Any, control: str, text: str) -> None:
-    page.wait_for_function(
-        "([id, text]) => document.getElementById(id)?.innerText.includes(text)",
-        arg=[control, text],
-        timeout=PATIENCE,
-    )
-
-
 @pytest.mark.slow
 def test_executing_the_chain_shows_every_prompt_and_marks_the_gold(develop: Any) -> None:
     develop.click("#develop-execute-chain")
-    wait_for_text(develop, "develop-status", "Done: 2 actions")
-    assert develop.locator("#develop-response-1 .rb-hit").count() == 5
-    assert develop.locator("#develop-response-1 .rb-hit.gold").count() >= 1
-    assert "first gold page at rank" in develop.inner_text("#develop-response-1")
-    assert develop.locator("#develop-prompt-2 mark.rb-answer").count() >= 1
+    says(develop, "develop-status", "Done: 2 actions")
+    there_are(develop, "#develop-response-1 .rb-hit", 5)
+    expect(develop.locator("#develop-response-1 .rb-hit.gold").first).to_be_visible()
+    says(develop, "develop-response-1", "first gold page at rank")
+    expect(develop.locator("#develop-prompt-2 mark.rb-answer").first).to_be_visible()
     assert develop.inner_text("#develop-prompt-2").count("Answer:") == 1
     develop.uncheck("#develop-mark input")
-    develop.wait_for_function(
-        "document.querySelectorAll('#develop-response-1 mark').length === 0", timeout=PATIENCE
-    )
+    there_are(develop, "#develop-response-1 mark", 0)
 
 
 @pytest.mark.slow
@@ -74,14 +56,11 @@ def test_actions_are_added_moved_and_removed_without_losing_their_text(develop: 
     develop.wait_for_selector("#develop-template-3 textarea", state="visible", timeout=PATIENCE)
     develop.fill("#develop-template-3 textarea", "third: {question}")
     develop.click("#develop-up-3")
-    develop.wait_for_function(
-        "document.querySelector('#develop-template-2 textarea').value === 'third: {question}'",
-        timeout=PATIENCE,
-    )
-    assert "{response[0]}" in develop.input_value("#develop-template-3 textarea")
+    holds(develop, "develop-template-2", "third: {question}")
+    expect(field(develop, "develop-template-3")).to_have_value(ANSWERS)
     develop.click("#develop-remove-2")
     develop.wait_for_selector("#develop-template-3 textarea", state="hidden", timeout=PATIENCE)
-    assert "{response[0]}" in develop.input_value("#develop-template-2 textarea")
+    expect(field(develop, "develop-template-2")).to_have_value(ANSWERS)
 
 
 @pytest.mark.slow
@@ -93,14 +72,15 @@ def test_a_wrong_field_is_a_message_in_the_corner_and_hides_nothing(develop: Any
     develop.wait_for_selector("text=Action 1: k is 0", timeout=PATIENCE)
     open_tab(develop, "Benchmark")
     develop.click("#benchmark-run")
-    develop.wait_for_timeout(1500)
-    assert develop.inner_text("#benchmark-progress").strip()
     covers = develop.locator("[data-testid='status-tracker'] > .error")
-    assert covers.count() > 0 and not any(cover.is_visible() for cover in covers.all())
+    expect(covers.first).to_be_attached(timeout=PATIENCE)
+    develop.wait_for_timeout(1000)
+    assert not any(cover.is_visible() for cover in covers.all())
+    expect(develop.locator("#benchmark-progress")).not_to_be_empty()
     open_tab(develop, "Develop")
     develop.fill("#develop-k-1 input", "2")
     develop.click("#develop-execute-1")
-    wait_for_text(develop, "develop-response-1", "2 of k = 2")
+    says(develop, "develop-response-1", "2 of k = 2")
 
 
 @pytest.mark.slow
@@ -112,8 +92,7 @@ def test_two_visitors_never_see_each_others_chain(
     other = context.new_page()
     other.goto(served[0])
     open_tab(other, "Develop")
-    other.wait_for_selector("#develop-template-1 textarea")
-    assert other.input_value("#develop-template-1 textarea") == "{question}"
+    holds(other, "develop-template-1", "{question}")
     context.close()
 
 
@@ -122,11 +101,11 @@ def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(
     develop: Any, served: tuple[str, Path]
 ) -> None:
     open_tab(develop, "Benchmark")
-    develop.fill("#benchmark-limit input, #benchmark-limit textarea", "12")
-    develop.fill("#benchmark-name input, #benchmark-name textarea", "browser-run")
+    fill(develop, "benchmark-limit", "12")
+    fill(develop, "benchmark-name", "browser-run")
     develop.uncheck("#benchmark-track input")
     develop.click("#benchmark-run")
-    wait_for_text(develop, "benchmark-report", "12 of 12 questions answered")
+    says(develop, "benchmark-report", "12 of 12 questions answered")
     report = json.loads((served[1] / "runs" / "browser-run" / "report.json").read_text())
     shown = develop.inner_text("#benchmark-report")
     assert f"{report['metrics']['Rprec']['value']:.4f}" in shown
@@ -135,9 +114,9 @@ def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(
     cell.wait_for(timeout=PATIENCE)
     question = cell.inner_text().strip()
     cell.click()
-    wait_for_text(develop, "develop-status", "Opened from the run browser-run")
-    assert develop.locator("#develop-question input").input_value().strip() == re.sub(r"\s+", " ", question)
-    assert develop.locator("#develop-response-1 .rb-hit").count() == 5
+    says(develop, "develop-status", "Opened from the run browser-run")
+    holds(develop, "develop-question", " ".join(question.split()))
+    there_are(develop, "#develop-response-1 .rb-hit", 5)
 
 
 @pytest.mark.slow
@@ -145,10 +124,11 @@ def test_a_name_that_is_taken_is_refused_on_the_page(develop: Any, served: tuple
     folder = served[1] / "runs" / "taken"
     folder.mkdir(parents=True, exist_ok=True)
     open_tab(develop, "Benchmark")
-    develop.fill("#benchmark-name input, #benchmark-name textarea", "taken")
+    fill(develop, "benchmark-name", "taken")
     develop.click("#benchmark-run")
     develop.wait_for_selector("text=The run 'taken' exists already", timeout=PATIENCE)
-    assert "questions answered" not in develop.inner_text("#benchmark-report")
+    develop.wait_for_timeout(1500)  # the page looks at the runs once a second
+    assert "taken" not in develop.inner_text("#benchmark-report")
     assert list(folder.iterdir()) == [], "what has the name is left as it was"
 
 
@@ -163,29 +143,27 @@ def paste(page: Any, control: str, text: str) -> None:
 def test_words_that_are_pasted_are_looked_for_at_once(develop: Any) -> None:
     for words, said in (("antarctic", "(2 found;"), ("zzzz", "(0 found;"), ("expedition", "(1 found;")):
         paste(develop, "develop-find", words)
-        wait_for_text(develop, "develop-question", said)
+        says(develop, "develop-question", said)
     develop.click("#develop-question input")
-    offered = develop.locator("ul[role=listbox] li").all_inner_texts()
-    assert len(offered) == 1 and "expedition" in offered[0].lower()
+    there_are(develop, "ul[role=listbox] li", 1)
+    assert "expedition" in develop.locator("ul[role=listbox] li").inner_text().lower()
 
 
 @pytest.mark.slow
 def test_a_filter_that_is_pasted_leaves_the_runs_that_fit(develop: Any, served: tuple[str, Path]) -> None:
     open_tab(develop, "Benchmark")
-    develop.fill("#benchmark-limit input, #benchmark-limit textarea", "2")
-    develop.fill("#benchmark-name input, #benchmark-name textarea", "to-be-found")
+    fill(develop, "benchmark-limit", "2")
+    fill(develop, "benchmark-name", "to-be-found")
     develop.uncheck("#benchmark-track input")
     develop.click("#benchmark-run")
-    wait_for_text(develop, "benchmark-report", "2 of 2 questions answered")
+    says(develop, "benchmark-report", "2 of 2 questions answered")
     open_tab(develop, "Runs")
     paste(develop, "runs-filter", "nothing-of-it")
-    wait_for_text(develop, "runs-counted", "fits the filter")
+    says(develop, "runs-counted", "fits the filter")
     paste(develop, "runs-filter", "to-be-found")
-    wait_for_text(develop, "runs-counted", "the newest first")
-    cell = develop.locator("#runs-table [data-testid='cell-0-0']")
-    cell.wait_for(timeout=PATIENCE)
-    assert cell.inner_text().strip() == "to-be-found"
-    assert develop.locator("#runs-table [data-testid='cell-1-0']").count() == 0
+    says(develop, "runs-counted", "the newest first")
+    expect(develop.locator("#runs-table [data-testid='cell-0-0']")).to_have_text("to-be-found", timeout=PATIENCE)
+    there_are(develop, "#runs-table [data-testid='cell-1-0']", 0)
 
 
 def test_the_page_asks_nobody_but_its_own_server(browser: Any, served: tuple[str, Path]) -> None:

@@ -11,14 +11,10 @@ import pytest
 from rallebench import benchmark
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
+from tests.browsing import PATIENCE, choose, expect, fill, open_tab, says, there_are
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-PATIENCE = 60_000
-
-
-def wait_for_text(page: Any, control: str, text: str) -> None:
-    page.locator(f"#{control}", has_text=text).wait_for(timeout=PATIENCE)
 
 
 def tick(page: Any, control: str, *names: str) -> None:
@@ -35,7 +31,7 @@ def row(page: Any, name: str) -> Any:
 @pytest.fixture
 def models(page: Any) -> Iterator[Any]:
     """The first page a visitor sees, with nothing loaded by an earlier test."""
-    wait_for_text(page, "models-table", "echo")
+    says(page, "models-table", "echo")
     yield page
 
 
@@ -53,20 +49,10 @@ def unload(page: Any, name: str) -> None:
     row(page, name).get_by_text("not loaded").wait_for(timeout=PATIENCE)
 
 
-def choose(page: Any, control: str, text: str) -> None:
-    box = page.locator(f"#{control} input")
-    page.wait_for_function(
-        "([id]) => document.querySelector(`#${id} input`)?.value", arg=[control], timeout=PATIENCE
-    )
-    box.fill(text)
-    box.press("Enter")
-
-
 def test_a_new_visitor_finds_the_built_in_pair_ticked(models: Any) -> None:
-    assert "Press Load first" in models.inner_text("#models-welcome")
-    ticked = models.locator("#models-retrievers input:checked, #models-llms input:checked")
-    assert ticked.count() == 2
-    assert "extractive" in row(models, "extractive-reader").inner_text()
+    says(models, "models-welcome", "Press Load first")
+    there_are(models, "#models-retrievers input:checked, #models-llms input:checked", 2)
+    expect(row(models, "extractive-reader")).to_contain_text("extractive")
     models.click("#models-open-develop")
     models.locator("#develop-execute-chain").wait_for(state="visible", timeout=PATIENCE)
 
@@ -75,37 +61,37 @@ def test_a_second_window_sees_what_the_first_loads_and_unloads(models: Any, serv
     second = models.context.new_page()
     second.goto(served[0])
     load(models, ("starter-bm25",), ("echo",))
-    assert "Loaded starter-bm25: " in models.inner_text("#models-progress")
-    row(second, "starter-bm25").locator(".rb-badge.good").wait_for(timeout=10_000)
+    says(models, "models-progress", "Loaded starter-bm25: ")
+    row(second, "starter-bm25").locator(".rb-badge.good").wait_for(timeout=PATIENCE)
     unload(models, "starter-bm25")
-    assert "given back" in models.inner_text("#models-progress")
-    row(second, "starter-bm25").get_by_text("not loaded").wait_for(timeout=10_000)
+    says(models, "models-progress", "given back")
+    row(second, "starter-bm25").get_by_text("not loaded").wait_for(timeout=PATIENCE)
 
 
 def test_a_tick_stays_while_the_page_refreshes_itself(models: Any) -> None:
     tick(models, "models-retrievers", "starter-bm25")
     models.wait_for_timeout(5_000)
     ticked = models.locator("#models-retrievers label", has=models.locator("input:checked"))
-    assert [label.inner_text().strip() for label in ticked.all()] == ["starter-bm25"]
+    expect(ticked).to_have_text(["starter-bm25"])
 
 
 def test_an_added_model_can_be_loaded_and_asked_at_once(models: Any, served: tuple[str, Path]) -> None:
     models.click("#models-add-panel button")
     models.locator("#models-add-backend").get_by_label("scripted").check()
     models.locator("#models-add-base-url").wait_for(state="hidden", timeout=PATIENCE)
-    models.fill("#models-add-name input, #models-add-name textarea", "oracle")
+    fill(models, "models-add-name", "oracle")
     models.fill("#models-add-settings textarea", '{"default": "<u>42</u>"')
     models.click("#models-add")
-    wait_for_text(models, "models-add-status", "not valid JSON")
+    says(models, "models-add-status", "not valid JSON")
     models.fill("#models-add-settings textarea", '{"default": "<u>42</u>"}')
     models.click("#models-add")
-    wait_for_text(models, "models-add-status", "Saved oracle in")
+    says(models, "models-add-status", "Saved oracle in")
     assert '"oracle"' in (served[1] / "llms.json").read_text()
     load(models, (), ("oracle",))
     models.click("#models-ask-panel button")
     choose(models, "models-ask-llm", "oracle")
     models.click("#models-ask")
-    wait_for_text(models, "models-ask-answer", "<u>42</u>")
+    says(models, "models-ask-answer", "<u>42</u>")
 
 
 @pytest.fixture(scope="module")
@@ -124,10 +110,10 @@ def run_name(served: tuple[str, Path]) -> str:
 @pytest.fixture
 def runs(page: Any, run_name: str) -> Any:
     """The Runs tab, showing these two."""
-    page.get_by_role("tab", name="Runs", exact=True).click()
-    wait_for_text(page, "runs-counted", "the newest first")
-    page.fill("#runs-filter input, #runs-filter textarea", "-run")
-    wait_for_text(page, "runs-table", run_name)
+    open_tab(page, "Runs")
+    says(page, "runs-counted", "the newest first")
+    fill(page, "runs-filter", "-run")
+    says(page, "runs-table", run_name)
     return page
 
 
@@ -138,20 +124,20 @@ def cell(page: Any, text: str) -> Any:
 
 def test_a_run_is_found_read_and_opened_in_benchmark(runs: Any, run_name: str) -> None:
     cell(runs, run_name).click()
-    wait_for_text(runs, "runs-details", "3 of 3 questions answered")
-    assert "<u>{question}</u>" in runs.inner_text("#runs-details")
+    says(runs, "runs-details", "3 of 3 questions answered")
+    says(runs, "runs-details", "<u>{question}</u>")
     runs.click("#runs-open-benchmark")
     runs.locator("#benchmark-run").wait_for(state="visible", timeout=PATIENCE)
-    wait_for_text(runs, "benchmark-progress", run_name)
-    wait_for_text(runs, "benchmark-report", "3 of 3 questions answered")
+    says(runs, "benchmark-progress", run_name)
+    says(runs, "benchmark-report", "3 of 3 questions answered")
 
 
 def test_a_damaged_run_is_shown_with_its_sentence_and_cannot_be_opened(runs: Any) -> None:
-    assert "The run 'half-run' is damaged" in runs.inner_text("#runs-counted")
+    says(runs, "runs-counted", "The run 'half-run' is damaged")
     cell(runs, "damaged").click()
-    wait_for_text(runs, "runs-details", "is not valid JSON")
-    assert runs.locator("#runs-open-benchmark").is_disabled()
-    assert runs.locator("#runs-send-mlflow").is_disabled()
+    says(runs, "runs-details", "is not valid JSON")
+    expect(runs.locator("#runs-open-benchmark")).to_be_disabled()
+    expect(runs.locator("#runs-send-mlflow")).to_be_disabled()
 
 
 def test_the_table_of_runs_cannot_be_edited(runs: Any, run_name: str) -> None:
@@ -163,5 +149,5 @@ def test_the_table_of_runs_cannot_be_edited(runs: Any, run_name: str) -> None:
 
 
 def test_the_command_for_mlflow_stands_on_the_page(runs: Any, served: tuple[str, Path]) -> None:
-    assert "mlflow server --host 127.0.0.1" in runs.inner_text("#runs-mlflow")
-    assert str(served[1].resolve()) in runs.inner_text("#runs-mlflow")
+    says(runs, "runs-mlflow", "mlflow server --host 127.0.0.1")
+    says(runs, "runs-mlflow", str(served[1].resolve()))

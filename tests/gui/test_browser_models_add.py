@@ -13,46 +13,30 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "llms"))
 
 from loopback import Loopback, serving
 
+from tests.browsing import PATIENCE, choose, field, fill, holds, says
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-PATIENCE = 60_000
-
-
-def wait_for_text(page: Any, control: str, text: str) -> None:
-    page.locator(f"#{control}", has_text=text).wait_for(timeout=PATIENCE)
-
-
-def choose(page: Any, control: str, text: str) -> None:
-    """Choose what a drop-down offers."""
-    box, offered = page.locator(f"#{control} input"), page.locator("ul[role=listbox] li", has_text=text)
-    box.click()
-    offered.first.wait_for(timeout=PATIENCE)
-    box.fill(text)
-    offered.first.click()
-    page.wait_for_timeout(500)
-
-
-def value(page: Any, control: str) -> str:
-    return str(page.locator(f"#{control}").locator("input, textarea").first.input_value())
 
 
 def test_a_server_is_added_from_a_preset_asked_changed_and_deleted(page: Any, served: tuple[str, Path]) -> None:
     entries = served[1] / "llms.json"
-    wait_for_text(page, "models-table", "echo")
+    says(page, "models-table", "echo")
     page.click("#models-add-panel > button")
     page.locator("#models-add-group").get_by_label("Servers").check()
     choose(page, "models-add-preset", "Ollama")
-    wait_for_text(page, "models-add-facts", "ollama serve")
+    says(page, "models-add-facts", "ollama serve")
     page.locator("#models-add-preset input").focus()
-    page.locator("#models-add-name").locator("input, textarea").first.focus()
-    assert (value(page, "models-add-name"), value(page, "models-add-base-url")) == ("ollama", "http://127.0.0.1:11434/v1")
+    field(page, "models-add-name").focus()
+    holds(page, "models-add-name", "ollama")
+    holds(page, "models-add-base-url", "http://127.0.0.1:11434/v1")
     with Loopback(serving("llama3.2", "qwen2.5:0.5b", text="The <b>Kura</b>.")) as server:
-        page.locator("#models-add-base-url").locator("input, textarea").first.fill(server.url)
+        fill(page, "models-add-base-url", server.url)
         page.click("#models-add-find")
-        wait_for_text(page, "models-add-found", "The server has 2 models")
+        says(page, "models-add-found", "The server has 2 models")
         choose(page, "models-add-model", "llama3.2")
         page.click("#models-add-ask")
-        wait_for_text(page, "models-add-answer", "The <b>Kura</b>.")
+        says(page, "models-add-answer", "The <b>Kura</b>.")
         assert server.bodies[-1]["model"] == "llama3.2"
     assert json.loads(entries.read_text())["ollama"]["settings"] == {"model": "llama3.2", "base_url": server.url}
     page.locator("#models-table tr", has_text="ollama").locator(".rb-badge.good").wait_for(timeout=PATIENCE)
@@ -60,25 +44,25 @@ def test_a_server_is_added_from_a_preset_asked_changed_and_deleted(page: Any, se
     page.click("#models-own-panel > button")
     choose(page, "models-own-chosen", "ollama")
     page.click("#models-own-edit")
-    wait_for_text(page, "models-add-facts", "Change ollama below")  # the button said so already, since the saving
-    wait_for_text(page, "models-add", "Save the changes to ollama")
+    says(page, "models-add-facts", "Change ollama below")  # the button said so already, since the saving
+    says(page, "models-add", "Save the changes to ollama")
     page.fill("#models-add-settings textarea", '{"max_tokens": 9}')
     page.click("#models-add")
-    wait_for_text(page, "models-add-status", "loaded with its earlier settings")
+    says(page, "models-add-status", "loaded with its earlier settings")
     assert json.loads(entries.read_text())["ollama"]["settings"]["max_tokens"] == 9
 
     page.click("#models-own-panel > button")
     choose(page, "models-own-chosen", "ollama")
     page.click("#models-own-delete")
-    wait_for_text(page, "models-own-status", "ollama is loaded; unload it above")
+    says(page, "models-own-status", "ollama is loaded; unload it above")
     box = page.locator("#models-loaded input")
     box.fill("ollama")
     box.press("Enter")
     page.click("#models-unload")
-    wait_for_text(page, "models-progress", "Unloaded ollama")
+    says(page, "models-progress", "Unloaded ollama")
     page.click("#models-own-delete")
     page.click("#models-own-delete-sure")
-    wait_for_text(page, "models-own-status", "Deleted ollama")
+    says(page, "models-own-status", "Deleted ollama")
     assert "ollama" not in json.loads(entries.read_text())
     page.locator("#models-table tr", has_text="ollama").wait_for(state="detached", timeout=PATIENCE)
 
@@ -86,11 +70,11 @@ def test_a_server_is_added_from_a_preset_asked_changed_and_deleted(page: Any, se
 def test_a_model_that_cannot_be_added_is_a_sentence_and_the_form_stays(page: Any, served: tuple[str, Path]) -> None:
     page.click("#models-add-panel > button")
     choose(page, "models-add-preset", "Qwen2.5 0.5B")
-    wait_for_text(page, "models-add-needs", "of RAM")
-    page.locator("#models-add-name").locator("input, textarea").first.fill("echo")
+    says(page, "models-add-needs", "of RAM")
+    fill(page, "models-add-name", "echo")
     page.click("#models-add")
-    wait_for_text(page, "models-add-status", "There is a language model 'echo' already")
-    assert value(page, "models-add-model") == "Qwen/Qwen2.5-0.5B-Instruct"
+    says(page, "models-add-status", "There is a language model 'echo' already")
+    holds(page, "models-add-model", "Qwen/Qwen2.5-0.5B-Instruct")
     page.click("#models-add-anew")
-    page.wait_for_function("() => !document.querySelector('#models-add-name').querySelector('input, textarea').value")
-    assert value(page, "models-add-model") == "" and value(page, "models-add-preset") == ""
+    for control in ("models-add-name", "models-add-model", "models-add-preset"):
+        holds(page, control, "")

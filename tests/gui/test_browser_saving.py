@@ -12,6 +12,7 @@ from rallebench import benchmark
 from rallebench.cli import main
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
+from tests.browsing import PATIENCE, expect
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ def workspace(served: tuple[str, Path]) -> Path:
 
 
 def saved(page: Any, click: Callable[[], Any]) -> tuple[str, bytes]:
-    with page.expect_download(timeout=20_000) as waiting:
+    with page.expect_download(timeout=PATIENCE) as waiting:
         click()
     return waiting.value.suggested_filename, Path(waiting.value.path()).read_bytes()
 
@@ -41,7 +42,7 @@ def test_every_plot_and_table_of_a_comparison_can_be_saved(workspace: Path, page
         field.fill(name)
         page.get_by_role("option", name=name).first.click()
     page.locator("#compare-start").click()
-    page.wait_for_selector("#compare-plot .js-plotly-plot .main-svg", timeout=30_000)
+    page.wait_for_selector("#compare-plot .js-plotly-plot .main-svg", timeout=PATIENCE)
     name, svg = saved(page, lambda: page.locator("#compare-plot-svg").click())
     assert name == "quality-and-cost.svg" and svg.startswith(b"<svg") and b"polite" in svg
     name, png = saved(page, lambda: page.locator("#compare-plot-png").click())
@@ -64,7 +65,7 @@ def test_the_drawings_of_a_report_are_saved_without_a_network(workspace: Path, b
     said: list[str] = []
     visitor.on("console", lambda message: said.append(message.text))
     visitor.goto(file.as_uri())
-    assert visitor.locator("svg").count() >= 1
+    expect(visitor.locator("svg").first).to_be_visible()
     links = visitor.get_by_text("Save as PNG")
     for number in range(links.count()):
         name, png = saved(visitor, lambda number=number: links.nth(number).click())
