@@ -20,6 +20,7 @@ from rallebench.endpoints.served import Asked, served_models
 from rallebench.errors import NotFoundError, RalleError, UsageError
 from rallebench.files import write_json
 from rallebench.llms import LLMS, settings_from
+from rallebench.llms import extractive_reader as reader
 from rallebench.llms._openai import settings as served
 from rallebench.llms._transformers import settings as local
 from rallebench.llms.presets import known_model, weight_bytes
@@ -216,5 +217,7 @@ def check_entry(name: str, entry: LLMEntry) -> None:
                 "see rallebench models find."
             )
         served.check(name, settings_from(served.Settings, name, settings))
+    elif entry.backend == "extractive-reader":
+        reader.check(name, settings_from(reader.Settings, name, settings))
     else:
         close(open_llm(name, entry))

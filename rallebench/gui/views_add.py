@@ -16,6 +16,7 @@ from rallebench.model_verbs import Key, Needs
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "openai_compatible": ("model", "base_url", "api_key_env"),
     "transformers": ("model", "quantization", "dtype"),
+    "extractive-reader": (),
     "scripted": (),
 }
 """Backend → those of its settings that have a field of their own in the form."""
@@ -68,6 +69,31 @@ def needs(found: Needs) -> str:
     """What a model takes."""
     text = " ".join(found.said)
     return empty(text) if not found.bytes else note(text, "good" if found.fits else "note")
+
+
+BORDERS = {
+    "below": "decline_below", "right_kept": "right answers kept", "absent_declined": "prompts without an answer declined",
+    "given_right": "answers given that are right",
+}  # fmt: skip
+"""Column of the built-in reader's measured borders → its head."""
+
+
+def borders(about: Mapping[str, Any]) -> str:
+    """What the built-in reader loses and gains by declining; ``about``: what its weights say of themselves."""
+    usual, prompts = about["refuse_below"], about["calibration"]["prompts"]
+    told = note(
+        f"The built-in reader under another name, with a border of your own: decline_below, 0 to 1, is the confidence below "
+        f"which it withholds its answer. Without it: {usual['short']:g} where the prompt says what to do without an answer, "
+        f"{usual['plain']:g} elsewhere. Measured on {prompts} five-passage prompts, half of them without the answer:"
+    )
+    heads = "".join(f'<th class="num">{escape(head)}</th>' for head in BORDERS.values())
+    body = "".join(
+        f'<tr><td class="num">{row["below"]:.2f}</td>'
+        + "".join(f'<td class="num">{row[key]:.0%}</td>' for key in BORDERS if key != "below")
+        + "</tr>"
+        for row in about["trade_off"]
+    )
+    return f'{told}<table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def key_line(key: Key) -> str:

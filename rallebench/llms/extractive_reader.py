@@ -135,7 +135,12 @@ def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     from rallebench.reader.spans import load
 
     chosen = settings_from(Settings, name, settings)
+    check(name, chosen)
+    return ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
+
+
+def check(name: str, chosen: Settings) -> None:
+    """Raise UsageError for a setting out of its range; reads no weights."""
     if chosen.dtype not in DTYPES:
         raise UsageError(f"{name!r}: dtype is {chosen.dtype!r}; it must be one of {', '.join(DTYPES)}.")
     checked_number(name, "decline_below", chosen.decline_below, 0, 1, optional=True)
-    return ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)

@@ -111,10 +111,8 @@ def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]
     from safetensors import SafetensorError, safe_open
 
     try:
+        described = _described(path)
         with safe_open(str(path), framework="numpy") as file:
-            described = {k: json.loads(v) for k, v in (file.metadata() or {}).items()}
-            if described.get("format") not in (FORMAT, FOUR_BITS):
-                raise BadFileError(f"{path} does not hold the reader's weights ({FORMAT}); reinstall the package.")
             if described["base_sha256"] != base_sha256:
                 raise MismatchError(
                     f"The reader's weights {path} were made for a base model with sha256 "
@@ -127,7 +125,31 @@ def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]
                 restored = restore(file.get_tensor(f"{name}.codes"), file.get_tensor(f"{name}.scales"))
                 found[name] = restored.reshape(shape)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise BadFileError(
-            f"The reader's weights {path} can not be read ({' '.join(str(error).split())[:120]}); reinstall the package."
-        ) from None
+        raise _unreadable(path, error) from None
     return {name: np.asarray(values, dtype=np.float32) for name, values in found.items()}, described["about"]
+
+
+def said_of(path: Path) -> dict[str, Any]:
+    """What the file says of itself, without its weights. Raises BadFileError for one that is cut short or something else."""
+    from safetensors import SafetensorError
+
+    try:
+        about: dict[str, Any] = _described(path)["about"]
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise _unreadable(path, error) from None
+    return about
+
+
+def _described(path: Path) -> dict[str, Any]:
+    from safetensors import safe_open
+
+    with safe_open(str(path), framework="numpy") as file:
+        described = {k: json.loads(v) for k, v in (file.metadata() or {}).items()}
+    if described.get("format") not in (FORMAT, FOUR_BITS):
+        raise BadFileError(f"{path} does not hold the reader's weights ({FORMAT}); reinstall the package.")
+    return described
+
+
+def _unreadable(path: Path, error: Exception) -> BadFileError:
+    said = " ".join(str(error).split())[:120]
+    return BadFileError(f"The reader's weights {path} can not be read ({said}); reinstall the package.")

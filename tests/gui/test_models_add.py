@@ -144,6 +144,17 @@ def test_a_model_that_nobody_knows_says_so_and_a_folder_that_is_none_too(bench: 
     assert needs(bench, "scripted") == ""
 
 
+def test_the_readers_border_is_set_beside_what_it_costs(bench: Workbench) -> None:
+    told = needs(bench, "extractive-reader")
+    assert "0.15 where the prompt says what to do" in told and "five-passage prompts" in told
+    kept = [float(row.split("%")[0].rsplit(">", 1)[1]) for row in told.split('<tr><td class="num">')[1:]]
+    assert len(kept) > 5 and kept == sorted(kept, reverse=True), "who declines more keeps less"
+    assert _models_add.on_backend("extractive-reader")[0]["visible"] is False
+    added(bench, "extractive-reader", "careful", other='{"decline_below": 0.5}')
+    assert saved(bench)["careful"]["settings"] == {"decline_below": 0.5}
+    assert "it must be a number from 0 to 1" in added(bench, "extractive-reader", "too-careful", other='{"decline_below": 5}')["said"]
+
+
 def test_the_page_says_which_key_a_server_gets_and_whether_it_is_set(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +295,7 @@ def test_only_the_fields_of_the_backend_are_shown() -> None:
     assert visible == {
         "openai_compatible": [True, True, False],
         "transformers": [True, False, True],
+        "extractive-reader": [False, False, False],
         "scripted": [False, False, False],
     }
 
@@ -342,7 +354,7 @@ def test_an_entry_comes_back_into_the_form_and_keeps_what_the_form_does_not_show
 
 
 def test_an_entry_of_a_backend_without_a_form_names_the_command_that_changes_it(bench: Workbench) -> None:
-    bench.workspace.save_llm("reader-2", LLMEntry(backend="extractive-reader"))
+    bench.workspace.save_llm("reader-2", LLMEntry(backend="of-a-plugin"))
     with pytest.raises(UsageError, match="rallebench models change reader-2"):
         _models_own.on_edit(bench, "reader-2")
 

@@ -25,6 +25,8 @@ from rallebench.gui.tabs._models_form import (
 from rallebench.gui.tabs._models_own import draw_own
 from rallebench.llms.presets import GROUPS
 from rallebench.model_verbs import key_of
+from rallebench.reader.delta import said_of
+from rallebench.reader.spans import WEIGHTS
 from rallebench.workbench import Workbench
 
 ABOUT = (
@@ -36,11 +38,13 @@ ABOUT = (
 OTHERS = {
     "openai_compatible": '{"temperature": 0.2, "max_tokens": 64, "timeout": 60}',
     "transformers": '{"device_map": "cuda", "max_tokens": 64, "batch_size": 8}',
+    "extractive-reader": '{"decline_below": 0.3}',
     "scripted": '{"replies": {"capital of France": "Paris"}, "default": "I cannot tell."}',
 }
 MODEL_INFO = {
     "openai_compatible": "the name by which the server knows it: press Find models",
     "transformers": "a folder, or a Hugging Face id owner/model",
+    "extractive-reader": "",
     "scripted": "",
 }
 QUESTION = "On which river does Tbilisi stand? Answer in five words or less."
@@ -169,7 +173,7 @@ def draw_question() -> tuple[gr.Textbox, gr.Button, gr.HTML]:
 def on_backend(backend: str) -> list[Any]:
     """Show the fields that the backend has."""
     return [
-        gr.update(visible=backend != "scripted", info=MODEL_INFO[backend]),
+        gr.update(visible=backend in ("openai_compatible", "transformers"), info=MODEL_INFO[backend]),
         gr.update(visible=backend == "openai_compatible"),
         gr.update(visible=backend == "transformers"),
         gr.update(placeholder=OTHERS[backend]),
@@ -179,13 +183,15 @@ def on_backend(backend: str) -> list[Any]:
 def on_needs(
     workbench: Workbench, backend: str, model: str | None, base_url: str | None, key: str | None, quantization: str, dtype: str
 ) -> str:
-    """What the model takes, or which key its server is sent."""
+    """What the model takes, which key its server is sent, or what the reader loses by declining."""
     try:
         if backend == "openai_compatible":
             return views_add.key_line(key_of(server_of(base_url, key)))
         if backend == "transformers":
             wanted = {"model": model, "quantization": quantization, "dtype": dtype}
             return views_add.needs(workbench.models.needs(wanted))
+        if backend == "extractive-reader":
+            return views_add.borders(said_of(WEIGHTS))
     except RalleError as error:
         return views.error(str(error))
     return ""

@@ -12,7 +12,7 @@ from rallebench.gui import views, views_add
 from rallebench.llms.presets import preset, presets
 from rallebench.workbench import Workbench
 
-BACKENDS = ("openai_compatible", "transformers", "scripted")
+BACKENDS = ("openai_compatible", "transformers", "extractive-reader", "scripted")
 ADD, ADD_AND_ASK, EMPTY = "Add to this workspace", "Add, load and ask", "Empty the form"
 
 
