@@ -223,7 +223,8 @@ class Reply:
     """The answer to any request: one type, so the loop needs no cases.
 
     ``finish_reason``: ``stop``, ``length``, or the backend's own word. ``confidence`` in 0..1
-    where the backend has one. Token counts are 0 where the backend counts none.
+    where the backend has one. Token counts are 0 where the backend counts none. ``embedding_tokens``: what
+    encoders read of a query to search with it; 0 if none did, None where one counts no tokens.
     """
 
     text: str
@@ -236,6 +237,7 @@ class Reply:
     first_token_seconds: float | None = None
     logprobs: tuple[float, ...] = ()
     note: str = ""
+    embedding_tokens: int | None = 0
 
 
 # ── 6  what happened ─────────────────────────────────────────────────────────

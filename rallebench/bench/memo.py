@@ -154,7 +154,7 @@ def memo_key(request: Request, backends: Backends) -> str | None:
     if isinstance(request, Retrieve):
         retriever = backends.of(request)
         k = 0 if retriever.prefix_stable else request.k
-        return digest(["retrieve", retriever.fingerprint, request.query, k])
+        return digest(["retrieve, tokens counted", retriever.fingerprint, request.query, k])
     if isinstance(request, Generate):
         llm = backends.of(request)
         seed = request.seed if request.seed is not None else getattr(llm, "seed", None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 from rallebench.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
+from rallebench.retrievers import embedding_tokens
 from rallebench.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool, digest
 
 log = logging.getLogger(__name__)
@@ -87,8 +88,7 @@ def perform(requests: Sequence[Request], backends: Backends) -> list[Answered]:
 def _ask(requests: Sequence[Any], backend: Any) -> list[Answered]:
     first = requests[0]
     if isinstance(first, Retrieve):
-        found = backend.search([request.query for request in requests], first.k)
-        answers: list[Answered] = [retrieval_reply(hits, backend.titled) for hits in found]
+        answers: list[Answered] = _searched([request.query for request in requests], first.k, backend)
     elif isinstance(first, Generate):
         answers = list(backend.generate(requests))
     else:
@@ -96,6 +96,14 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[Answered]:
     if len(answers) != len(requests):
         raise BackendError(f"{resource(first)[1]} gave {len(answers)} replies to {len(requests)} requests.")
     return answers
+
+
+def _searched(queries: Sequence[str], k: int, retriever: Any) -> list[Answered]:
+    found = retriever.search(queries, k)
+    counts = embedding_tokens(retriever, queries) if len(found) == len(queries) else [None] * len(found)
+    return [
+        replace(retrieval_reply(hits, retriever.titled), embedding_tokens=tokens) for hits, tokens in zip(found, counts)
+    ]
 
 
 def retrieval_reply(hits: Sequence[Hit], titled: bool) -> Reply:

@@ -112,6 +112,7 @@ def reply_to_json(reply: Reply) -> dict[str, Any]:
         "first_token_seconds": reply.first_token_seconds,
         "logprobs": list(reply.logprobs),
         "note": reply.note,
+        "embedding_tokens": reply.embedding_tokens,
     }
     return {key: item for key, item in value.items() if key == "text" or item != _EMPTY[key]}
 
@@ -126,6 +127,7 @@ _EMPTY: Mapping[str, Any] = {
     "first_token_seconds": None,
     "logprobs": [],
     "note": "",
+    "embedding_tokens": 0,
 }
 
 
@@ -145,6 +147,7 @@ def reply_from_json(value: Mapping[str, Any]) -> Reply:
         value.get("first_token_seconds"),
         tuple(value.get("logprobs", ())),
         value.get("note", ""),
+        value.get("embedding_tokens", 0),
     )
 
 

@@ -26,7 +26,11 @@ DTYPES = ("auto", "float32", "bfloat16")
 
 class Encoder(Protocol):
     """``name`` is the reference that opens it again. ``fingerprint`` names model, revision, prompts and
-    cuts: all that changes a vector, but not the numeric type, which an index's manifest names."""
+    cuts: all that changes a vector, but not the numeric type, which an index's manifest names.
+
+    One that has tokens to count has ``count_tokens(queries)`` too: per query, as it encodes it with its prompt
+    and cut to its length, or None where that is not known.
+    """
 
     name: str
     dim: int

@@ -48,6 +48,10 @@ class Engine:
             out[rows] = vectors
         return out
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text that the model reads, its own marks among them."""
+        return [len(ids) for ids in self._tokens(texts)] if texts else []
+
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """``batches`` with the model in ``dtype``."""
         model = self.model if dtype == "float32" else halved(self.model)

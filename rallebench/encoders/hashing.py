@@ -34,6 +34,10 @@ class Hashing:
         norms: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
         return norms
 
+    def count_tokens(self, queries: Sequence[str]) -> list[int]:
+        """The words that are hashed of each query."""
+        return [len(tokenize(query)) for query in queries]
+
 
 @ENCODERS.register("hashing", dim=256)
 def hashing() -> Hashing:

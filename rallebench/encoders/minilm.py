@@ -69,6 +69,10 @@ class MiniLM:
         """Float32 (n, 384), unit length; longer texts are cut at 256 tokens. Roles have no prefix here."""
         return self._engine.encode(texts)
 
+    def count_tokens(self, queries: Sequence[str]) -> list[int]:
+        """The tokens that are read of each query, at most 256."""
+        return self._engine.count_tokens(queries)
+
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """See ``BulkEncoder``."""
         return self._engine.bulk(dtype)

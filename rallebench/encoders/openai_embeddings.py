@@ -7,9 +7,11 @@ machine only, any other server gets the key of the variable that ``api_key_env``
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -47,6 +49,8 @@ SETTINGS = {
     "backoff": Setting(float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"),
 }
 PATH = "/embeddings"
+MOST_COUNTS = 10_000
+"""Queries whose tokens are remembered, the last ones."""
 TOO_LONG = (400, 413, 422)
 """Statuses by which servers refuse what is too long, or too much at once."""
 
@@ -86,6 +90,7 @@ class OpenAIEmbeddings:
         self._seat = Seat(self.name, settings.base_url, settings, self._connection.closed)
         self._dim = settings.dimensions
         self._lock = threading.Lock()
+        self._counts: OrderedDict[str, int | None] = OrderedDict()
 
     @property
     def dim(self) -> int:
@@ -109,6 +114,14 @@ class OpenAIEmbeddings:
             out[rows] = vectors
         return out
 
+    def count_tokens(self, queries: Sequence[str]) -> list[int | None]:
+        """The tokens that the server counted when these queries were last encoded; None where it counted none.
+
+        It counts a request as a whole: each of its texts has the share of its length, so that the sum is the server's.
+        """
+        with self._lock:
+            return [self._counts.get(text) for text in queries]
+
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """See ``BulkEncoder``; the numeric type is the server's affair."""
         return lambda texts: self._batches(texts, "passage")
@@ -123,32 +136,47 @@ class OpenAIEmbeddings:
         sent = [(prompt + (text[: ours.max_characters] if ours.max_characters else text)) or " " for text in texts]
         starts = range(0, len(sent), ours.batch)
         if len(starts) == 1:
-            yield np.arange(len(sent)), self._asked(sent)
+            vectors, tokens = self._asked(sent)
+            self._keep(role, texts, sent, tokens)
+            yield np.arange(len(sent)), vectors
             return
         pool = ThreadPoolExecutor(min(ours.concurrency, len(starts) or 1), thread_name_prefix="embeddings")
         try:
             asked = {pool.submit(self._asked, sent[start : start + ours.batch]): start for start in starts}
             for answer in as_completed(asked):
-                vectors = answer.result()
-                yield np.arange(asked[answer], asked[answer] + len(vectors)), vectors
+                (vectors, tokens), start = answer.result(), asked[answer]
+                stop = start + len(vectors)
+                self._keep(role, texts[start:stop], sent[start:stop], tokens)
+                yield np.arange(start, stop), vectors
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _asked(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of one request, tried again where that may help."""
+    def _keep(self, role: str, texts: Sequence[str], sent: Sequence[str], tokens: int | None) -> None:
+        """Remember what the server counted of queries; ``sent`` is them as they were sent."""
+        if role != "query":
+            return
+        sizes = [len(text.encode("utf-8", "replace")) for text in sent]
+        with self._lock:
+            self._counts.update(zip(texts, [None] * len(texts) if tokens is None else shares(tokens, sizes)))
+            while len(self._counts) > MOST_COUNTS:
+                self._counts.popitem(last=False)
+
+    def _asked(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
+        """The vectors of one request and the tokens it was counted for, tried again where that may help."""
         tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
         kind = f"{PATH} {self.settings.model}"
-        (vectors,) = attempts(
+        (answer,) = attempts(
             lambda turn: self._ask(texts, turn), self.settings, self._seat, kind=kind, tokens=tokens
         )
-        return vectors
+        return answer
 
-    def _ask(self, texts: Sequence[str], turn: Turn) -> Iterator[Vectors]:
+    def _ask(self, texts: Sequence[str], turn: Turn) -> Iterator[tuple[Vectors, int | None]]:
         turn.work = 10 + turn.expected
         with self._connection.request("POST", PATH, self._body(texts), self._refused) as answer:
             turn.headers(answer.headers)
             body = answer.read()
-        vectors = vectors_of(parsed(body, self._key), len(texts), self._key)
+        document = parsed(body, self._key)
+        vectors = vectors_of(document, len(texts), self._key)
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
                 raise Failure(
@@ -156,7 +184,7 @@ class OpenAIEmbeddings:
                     "Set dimensions to what the model can give, or to 0 for its own.",
                 )
             self._dim = vectors.shape[1]
-        yield vectors
+        yield vectors, tokens_of(document)
 
     def _body(self, texts: Sequence[str]) -> dict[str, Any]:
         more = {"dimensions": self.settings.dimensions} if self.settings.dimensions else {}
@@ -192,6 +220,26 @@ def vectors_of(document: Any, count: int, key: str) -> Vectors:
     if not np.isfinite(found).all():
         raise Failure("answered with embeddings that hold values which are no numbers", SEE_LOG)
     return unit(found[np.argsort(places)])
+
+
+def tokens_of(document: Mapping[str, Any]) -> int | None:
+    """The tokens that an answer says it read; None if it says nothing of them."""
+    usage = document.get("usage")
+    tokens = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
+    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0 else None
+
+
+def shares(total: int, sizes: Sequence[int]) -> list[int]:
+    """Whole shares of a total in proportion to sizes; their sum is the total.
+
+    >>> shares(10, [1, 1, 2]), shares(2, [5, 5, 5])
+    ([2, 3, 5], [0, 1, 1])
+    """
+    before, found, of = 0, [], sum(sizes) or 1
+    for size in accumulate(sizes):
+        found.append(total * size // of - before)
+        before += found[-1]
+    return found
 
 
 def _fingerprint(ours: Settings) -> str:

@@ -72,6 +72,10 @@ class SentenceTransformers:
         """Float32 (n, dim), unit length; the prompt of the role stands before each text."""
         return self._engine.encode([self.prompts[role] + text for text in texts])
 
+    def count_tokens(self, queries: Sequence[str]) -> list[int]:
+        """The tokens that are read of each query with its prompt."""
+        return self._engine.count_tokens([self.prompts["query"] + text for text in queries])
+
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """See ``BulkEncoder``. Raises UsageError for a model that was loaded in 8-bit."""
         if self.quantization != "none":

@@ -27,6 +27,16 @@ class Retriever(Protocol):
         ...
 
 
+def embedding_tokens(retriever: Any, queries: Sequence[str]) -> Sequence[int | None]:
+    """Per query the tokens that encoders read of it; 0 if none did, None where one counts no tokens.
+
+    A retriever that has an encoder says it by a method ``embedding_tokens(queries)``, after the search.
+    """
+    counted = getattr(retriever, "embedding_tokens", None)
+    found: Sequence[int | None] = counted(queries) if counted else [0] * len(queries)
+    return found
+
+
 RETRIEVERS: Registry[Callable[..., Any]] = Registry("retriever kind", "rallebench.retrievers")
 
 COMBINATIONS: Registry[Callable[..., Any]] = Registry("way of combining retrievers", "rallebench.retrievers")

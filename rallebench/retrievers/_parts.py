@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from rallebench.retrievers import Retriever
+from rallebench.retrievers import Retriever, embedding_tokens
 from rallebench.types import Hit, Passage, digest
 
 MAX_DEPTH = 10_000
@@ -32,6 +32,11 @@ class Combined:
         self.parts = tuple(parts)
         self.titled = any(part.titled for part in parts)
         self.fingerprint = digest([kind, dict(settings), [part.fingerprint for part in parts]])[:12]
+
+    def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
+        """Of all parts together; None where one counts none."""
+        counts = zip(*(embedding_tokens(part, queries) for part in self.parts))
+        return [None if None in each else sum(tokens or 0 for tokens in each) for each in counts]
 
     def page_ids(self) -> frozenset[str]:
         """Every page id of the parts' corpora."""

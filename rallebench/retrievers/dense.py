@@ -72,6 +72,15 @@ class Dense:
             )
         return found
 
+    def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
+        """What the encoder reads of each query; a blank one is not encoded."""
+        asked = [i for i, query in enumerate(queries) if query.strip()]
+        found: list[int | None] = [0] * len(queries)
+        counted = getattr(self._encoder, "count_tokens", None)
+        for i, tokens in zip(asked, counted([queries[i] for i in asked]) if counted else [None] * len(asked)):
+            found[i] = tokens
+        return found
+
     @property
     def passages(self) -> PassageStore:
         """The passages, by row."""

@@ -31,6 +31,7 @@ from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
 
 ALL = (*MODES, "uncertain")
 LABELS = {"f1": "F1", "em": "EM", "grounded": "Grounded", "declined": "Declined"}
+BESIDE = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
 ALONE = frozenset(("baseline", "gt"))
 """The modes that search for nothing."""
 
@@ -51,19 +52,22 @@ def modes(asked: Asked) -> Parts:
         raise UsageError(f"The judge, and the mode gt, need the article of every question, and {study.set.path} has none; leave them out.")
     rows: dict[str, list[Row]] = {}
     worth: dict[str, tuple[Any, ...]] = {}
+    beside: dict[str, dict[str, int | None]] = {}
     report: dict[str, Any] = {"dataset": study.name, "llm": asked.llm, "compat": asked.settings["compat"], "calls": study.agent.calls}
     notes = [*study.set.notes]
     for mode in chosen:
         answered = yield _part(study, mode)
         notes += _notes(mode, answered)
         worth[mode] = tuple(answered.means.get(name) for name in (*study.quality, "declined"))
+        beside[mode] = {"embedding_tokens": _embedded(answered)}
         scores: Mapping[str, Mapping[str, float]] = {}
         if judge and answered.episodes:
             examples = {example.question.qid: example for example in study.set.examples}
             said = {qid: (examples[qid], episode.answer) for qid, episode in answered.episodes.items()}
             verdicts = yield judged.judged_part(f"{mode} judged ", study.name, judge, said, study.set.articles)
             scores = judged.scores_in(verdicts)
-            report[f"judge of {mode}"] = judged.report_of(verdicts)
+            told = report[f"judge of {mode}"] = judged.report_of(verdicts)
+            beside[mode]["judge_tokens"] = _both(told["judge_input_tokens"], told["judge_output_tokens"])
             notes += judged.notes_of(mode, verdicts, judge)
         rows[mode] = [
             row_of(study, example, answered.episodes[example.question.qid], scores.get(example.question.qid, {}))
@@ -74,9 +78,13 @@ def modes(asked: Asked) -> Parts:
     notes += _saving(summaries)
     about = f"{study.name}: {len(study.set.examples)} questions, {asked.llm}"
     return Made(
-        {**report, "modes": {mode: one.as_json() for mode, one in summaries.items()}}, tuple(notes),
+        {**report, "modes": {mode: one.as_json() for mode, one in summaries.items()}, "other_tokens": beside}, tuple(notes),
         {f"runs/{study.name}_{mode}.jsonl": lines(found) for mode, found in rows.items()},
-        tables=(_table(f"Ways of answering, {about}", summaries, (*study.quality, "declined"), worth),), plots=_plots(summaries),
+        tables=(
+            _table(f"Ways of answering, {about}", summaries, (*study.quality, "declined"), worth),
+            *_beside(f"Tokens that the paper does not count, {about}", beside),
+        ),
+        plots=_plots(summaries),
     )  # fmt: skip
 
 
@@ -85,6 +93,23 @@ def _table(title: str, summaries: Mapping[str, Summary], names: tuple[str, ...],
     bare = runs_table(title, summaries)
     rows = tuple((*row, *worth[row[0]]) for row in bare.rows)
     return replace(bare, columns=(*bare.columns, *(LABELS[name] for name in names)), rows=rows)
+
+
+def _beside(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple[Table, ...]:
+    """What encoders and the judge read and wrote, where any did."""
+    names = [name for name in BESIDE if any(each.get(name, 0) != 0 for each in counts.values())]
+    rows = tuple((mode, *(each.get(name, 0) for name in names)) for mode, each in counts.items())
+    note = "Of the queries that were searched with; of the judge, sent and written. A dash: not counted by who worked."
+    return (Table(title, ("Run", *(BESIDE[name] for name in names)), rows, note=note),) if names else ()
+
+
+def _embedded(answered: Answered) -> int | None:
+    counts = answered.values.get("n_embedding_tokens", {}).values()
+    return None if None in counts else int(sum(count or 0 for count in counts))
+
+
+def _both(sent: int | None, written: int | None) -> int | None:
+    return None if sent is None or written is None else sent + written
 
 
 def _modes(text: str) -> list[str]:
@@ -112,7 +137,7 @@ def _part(study: Study, mode: str) -> Part:
         made: Flow = make(question)
         return made
 
-    names = (*("n_input_tokens", "n_output_tokens", "retrieved", "undecided", "declined"), *study.quality)
+    names = (*("n_input_tokens", "n_output_tokens", "n_embedding_tokens", "retrieved", "undecided", "declined"), *study.quality)
     return Part(
         mode, f"barag-{mode}", study.name, shown_articles(study) if mode == "gt" else study.set.examples, flow, settings,
         lambda example, episode: {**costs_of(episode), **worth_of(study, example, episode.answer)},

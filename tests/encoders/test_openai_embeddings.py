@@ -67,6 +67,24 @@ def test_vectors_come_in_the_asked_order_in_unit_length_over_several_requests() 
     np.testing.assert_allclose(vectors, Hashing().encode(TEXTS), atol=1e-6)
 
 
+def test_the_tokens_of_queries_are_those_that_the_server_counted() -> None:
+    def counted(handler: Handler) -> None:
+        sizes = sum(len(text) for text in handler.body["input"])
+        handler.send(200, json.dumps({**rows(handler.body["input"]), "usage": {"prompt_tokens": sizes + 1}}).encode())
+
+    with Loopback(counted) as server:
+        encoder = opened(server, "&batch=4&concurrency=2")
+        encoder.encode(TEXTS, role="query")
+        counts = encoder.count_tokens(TEXTS)
+        assert sum(counts) == sum(map(len, TEXTS)) + 3, "three requests of at most four queries"
+        assert all(abs(count - len(text)) <= 1 for count, text in zip(counts, TEXTS))
+        assert encoder.count_tokens(["never asked"]) == [None]
+    with Loopback(answer(lambda document: {**document, "usage": None})) as server:
+        silent = opened(server)
+        silent.encode(["who?"], role="query")
+        assert silent.count_tokens(["who?"]) == [None]
+
+
 def test_prompts_dimensions_and_cuts_are_what_the_server_is_sent() -> None:
     more = "&query_prompt=query: &passage_prompt=passage: &dimensions=256&max_characters=8"
     with Loopback(embed) as server:

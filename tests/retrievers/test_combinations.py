@@ -15,6 +15,7 @@ from rallebench.catalog import Combination, Manifest
 from rallebench.encoders.hashing import Hashing
 from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.indexing import build_index
+from rallebench.retrievers import embedding_tokens
 from rallebench.workbench import Workbench
 from rallebench.workspace import Workspace
 
@@ -200,6 +201,11 @@ def test_a_combination_of_combinations_loads_everything_once(workbench: Workbenc
 
 
 @pytest.mark.slow
+def test_the_tokens_that_encoders_read_of_a_query_are_those_of_all_parts(workbench: Workbench) -> None:
+    counted = {name: embedding_tokens(load(workbench, name), ["largest moon", " "]) for name in ("tiny", "tiny-graph", "both")}
+    assert counted == {"tiny": [0, 0], "tiny-graph": [2, 0], "both": [2, 0]}
+
+
 def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbench) -> None:
     load(workbench, "judged")
     for part, user in (("tiny", "both"), ("both", "judged"), ("titan", "judged")):

@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 from small_workspace import PASSAGES, CommandLine, copy_workspace, make_workspace, read_lines, write_lines
 
+from rallebench.encoders.hashing import Hashing
+from rallebench.indexing import build_index
+from rallebench.tokens import tokenize
+
 QUESTIONS = ("Which moon of Saturn has a thick atmosphere?", "Which moon goes round Neptune backwards?", "In which state is Lamar County?")
 GOLD = ("Titan", "Triton", "Texas")
 SAYS = {
@@ -86,6 +90,20 @@ def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(rallebench: Comman
     assert table["columns"][1:] == ["Truthfulness", "Relevance", "Input tokens", "Output tokens", "Retrieved", "Perfect", "Answers", "Grounded", "Declined"]
     assert [row[0] for row in table["rows"]] == ["baseline", "naive", "basic", "advanced"] and table["rows"][1][5] == 3
     assert "1 rows of articles_A_d.jsonl have no question and were left out." in found["notes"]
+
+
+def test_what_encoders_and_a_judge_read_stands_beside_the_papers_sums(rallebench: CommandLine) -> None:
+    folder = rallebench.workspace
+    list(build_index(folder / "indexes", "vectors", folder / "corpus.tsv", "flat", encoder_name="hashing", encoder=Hashing()))
+    found = modes(rallebench, "index=vectors", "modes=baseline,naive", "judge=judge")
+    words = sum(len(tokenize(question)) for question in QUESTIONS)
+    assert {mode: counts["embedding_tokens"] for mode, counts in found["other_tokens"].items()} == {"baseline": 0, "naive": words}
+    judge = found["judge of naive"]
+    table = found["tables"][1]
+    assert table["columns"] == ["Run", "Embedding tokens", "Judge tokens"]
+    assert table["rows"][1] == ["naive", words, judge["judge_input_tokens"] + judge["judge_output_tokens"]]
+    by_words = modes(rallebench, "modes=naive", run="words")
+    assert by_words["other_tokens"] == {"naive": {"embedding_tokens": 0}} and len(by_words["tables"]) == 1
 
 
 def test_run_files_are_in_barags_form_and_give_the_same_table_again(rallebench: CommandLine) -> None:

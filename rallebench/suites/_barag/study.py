@@ -36,6 +36,8 @@ ASKING = {
 DEFINITIONS = {
     "n_input_tokens": "Tokens sent in all of a question's calls: draft, decision and answer, as the backend counts them.",
     "n_output_tokens": "Tokens written in all of a question's calls, as the backend counts them.",
+    "n_embedding_tokens": "Tokens of a question's queries that an encoder read to search with them; 0 without an encoder or a search. "
+    "They are in no sum of the paper's.",
     "retrieved": "Share of questions that were answered with passages.",
     "undecided": "Share of questions whose decision could not be read, so that passages were fetched.",
     "declined": "Share of answers that say that there is none.",
@@ -125,6 +127,7 @@ def costs_of(episode: Episode) -> Values:
     return {
         "n_input_tokens": sent,
         "n_output_tokens": written,
+        "n_embedding_tokens": _sum(step.reply.embedding_tokens for step in episode.steps),
         "retrieved": float(has_read(episode)),
         "undecided": float(any(step.request == Note(UNDECIDED) for step in episode.steps)),
     }
