@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -30,8 +31,8 @@ def answered(run: RunFolder) -> Iterator[tuple[Example, Episode]]:
 def trec_run(run: RunFolder) -> Iterator[str]:
     """``qid Q0 page rank score tag``: every page that was retrieved, once, at its best rank.
 
-    trec_eval orders by score and breaks ties by name: where scores do not fall strictly, 1/rank stands in
-    their place, so that the order stays what it was.
+    trec_eval orders by score, in single precision, and breaks ties by name: where scores do not fall strictly, 1/rank
+    stands in their place, so that the order stays what it was.
     """
     tag = TAG.sub("_", run.name)
     for example, episode in answered(run):
@@ -40,7 +41,7 @@ def trec_run(run: RunFolder) -> Iterator[str]:
         pages: dict[str, Hit] = {}
         for hit in episode.hits:
             pages.setdefault(hit.passage.page_id or hit.passage.doc_id, hit)
-        scores = [hit.score for hit in pages.values()]
+        scores = array("f", (hit.score for hit in pages.values()))
         falling = all(a > b for a, b in zip(scores, scores[1:]))
         for rank, (page, hit) in enumerate(pages.items(), 1):
             score = hit.score if falling else 1.0 / rank

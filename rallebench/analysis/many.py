@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.measures import HEADLINES, Measure, headline, measure, own_of, shared_measures
-from rallebench.analysis.paired import Paired, compare, holm
+from rallebench.analysis.paired import NOISE, Paired, compare, holm
 from rallebench.analysis.together import Together, together
 from rallebench.bench.heads import heads
 from rallebench.bench.score import examples_of
@@ -218,10 +218,14 @@ def _is_number(value: float | None) -> bool:
 def _best(of: Measure, row: Sequence[Mean]) -> frozenset[int]:
     values = [mean.value for mean in row]
     known = [value for value in values if value is not None]
-    if not known or min(known) == max(known) or of.upward is None:
+    if not known or _same(min(known), max(known)) or of.upward is None:
         return frozenset()
     top = max(known) if of.upward else min(known)
-    return frozenset(i for i, value in enumerate(values) if value == top)
+    return frozenset(i for i, value in enumerate(values) if value is not None and _same(value, top))
+
+
+def _same(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=NOISE, abs_tol=NOISE)
 
 
 def _side(run: RunFolder, examples: Sequence[Example], common: set[str]) -> Side:

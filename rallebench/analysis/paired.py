@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 RESAMPLES, FLIPS, PIECE = 2000, 10_000, 200
 Z_95, Z_POWER_80 = 1.959964, 0.841621
+NOISE = 1e-9
+"""Two scores nearer than this, absolutely or relatively, are one that was rounded on different ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def compare(
     if not common:
         return Paired(metric, 0, None, None, None, None, None, None, 0, 0, 0, (), (), None)
     left, right = (np.array([scores[qid] for qid in common], dtype=np.float64) for scores in (a, b))
-    gaps = right - left
+    gaps = np.where(np.isclose(left, right, rtol=NOISE, atol=NOISE), 0.0, right - left)
     better = gaps if higher_is_better else -gaps
     low, high = interval(gaps, seed=seed)
     return Paired(
@@ -119,10 +121,10 @@ def sign_flip_p(gaps: NDArray[np.float64], *, seed: int = 0, flips: int = FLIPS)
     if not len(moved):
         return 1.0
     sizes = np.abs(moved)
-    if np.allclose(sizes, sizes[0], rtol=1e-12, atol=0):
+    if np.allclose(sizes, sizes[0], rtol=NOISE, atol=0):
         return float(stats.binomtest(int((moved > 0).sum()), len(moved)).pvalue)
     rng = np.random.default_rng(seed)
-    observed = abs(moved.sum()) * (1 - 1e-12)
+    observed = abs(moved.sum()) - NOISE * sizes.sum()
     extreme = 1
     for start in range(0, flips, PIECE):
         count = min(PIECE, flips - start)
@@ -134,7 +136,7 @@ def sign_flip_p(gaps: NDArray[np.float64], *, seed: int = 0, flips: int = FLIPS)
 def questions_needed(gaps: NDArray[np.float64]) -> int | None:
     """Questions at which the seen mean difference would be significant with 80 % power; None where it is 0."""
     mean, deviation = float(gaps.mean()), float(gaps.std(ddof=1)) if len(gaps) > 1 else 0.0
-    if mean == 0.0 or deviation == 0.0:
+    if abs(mean) <= NOISE * float(abs(gaps).max()) or deviation == 0.0:
         return None
     return math.ceil(((Z_95 + Z_POWER_80) * deviation / mean) ** 2)
 

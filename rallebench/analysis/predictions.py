@@ -38,12 +38,13 @@ LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """One line of the file. ``answer``: None where it has none; ``pages``: best first, with their scores."""
+    """One line of the file. ``answer``: None where it has none; ``pages``: best first, with their scores, () where it says
+    that none were found, None where it says nothing of them."""
 
     line: int
     qid: str
     answer: str | None
-    pages: tuple[tuple[str, float], ...] = ()
+    pages: tuple[tuple[str, float], ...] | None = None
 
 
 def import_run(
@@ -73,7 +74,8 @@ def import_run(
         "versions": {"rallebench": __version__, "python": platform.python_version()},
         "platform": platform.platform(),
     }
-    episodes = [_episode(example, found.get(example.question.qid), file) for example in examples]
+    any_pages = any(one.pages for one in found.values())  # where all lists are empty, nobody looked for any
+    episodes = [_episode(example, found.get(example.question.qid), file, any_pages) for example in examples]
     folder = RunFolder.create(workspace.runs, name, made, (dict(e.record) for e in examples))
     with folder.log() as log:
         for episode in episodes:
@@ -111,21 +113,20 @@ def _json_lines(file: Path) -> Iterator[Predicted]:
             raise BadFileError(f"{where}: the id is {type(row['id']).__name__}; it must be text or a whole number.")
         output = row.get("output")
         if isinstance(output, list) and output and isinstance(output[0], dict):
-            named = [
-                page.get("wikipedia_id") if isinstance(page, dict) else page
-                for page in _list(output[0].get("provenance"), "provenance", where)
-            ]
+            listed = _list(output[0].get("provenance"), "provenance", where)
+            named = [page.get("wikipedia_id") if isinstance(page, dict) else page for page in listed or ()]
             # An element may name a page by its title only; that is no prediction of ours to score.
-            pages = [page for page in named if page is not None and page != ""]
+            known = [page for page in named if page is not None and page != ""]
+            pages = None if listed is None or (listed and not known) else known
             answer = output[0].get("answer")
         else:
             pages = _list(row.get("pages"), "pages", where)
             answer = next((row[key] for key in ANSWERS if row.get(key) is not None), None)
-        if not all(isinstance(page, (str, int)) for page in pages):
+        if not all(isinstance(page, (str, int)) for page in pages or ()):
             raise BadFileError(f"{where}: a page is no id; pages are a list of texts.")
         if not isinstance(answer, (str, int, float, type(None))) or answer != answer:
             raise BadFileError(f"{where}: the answer is no text.")
-        yield Predicted(line, str(row["id"]).strip(), None if answer is None else str(answer), _ranked([*map(str, pages)]))
+        yield Predicted(line, str(row["id"]).strip(), None if answer is None else str(answer), _ranked(pages))
 
 
 def _refuse_array(file: Path) -> None:
@@ -135,10 +136,10 @@ def _refuse_array(file: Path) -> None:
         raise BadFileError(f"{file} is one JSON array; write one object a line instead (jq -c '.[]' {file.name}).")
 
 
-def _list(value: Any, name: str, where: str) -> list[Any]:
+def _list(value: Any, name: str, where: str) -> list[Any] | None:
     if value is not None and not isinstance(value, list):
         raise BadFileError(f"{where}: {name!r} must be a list, not {type(value).__name__}.")
-    return value or []
+    return value
 
 
 def _comma_separated(file: Path) -> Iterator[Predicted]:
@@ -152,7 +153,7 @@ def _comma_separated(file: Path) -> Iterator[Predicted]:
     for line, fields in rows:
         if len(fields) != len(heads):
             raise BadFileError(f"{file}, line {line} has {len(fields)} columns where its header has {len(heads)}; quote what holds commas.")
-        yield Predicted(line, fields[key].strip(), fields[said] or None)
+        yield Predicted(line, fields[key].strip(), fields[said])
 
 
 def _trec(file: Path) -> Iterator[Predicted]:
@@ -178,8 +179,8 @@ def _trec(file: Path) -> Iterator[Predicted]:
 READERS = {"jsonl": _json_lines, "kilt": _json_lines, "csv": _comma_separated, "trec": _trec}
 
 
-def _ranked(pages: list[str]) -> tuple[tuple[str, float], ...]:
-    return tuple((page, 1.0 / rank) for rank, page in enumerate(pages, 1))
+def _ranked(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
+    return None if pages is None else tuple((str(page), 1.0 / rank) for rank, page in enumerate(pages, 1))
 
 
 def _checked(
@@ -223,13 +224,14 @@ def _metrics(
     return tuple(names)
 
 
-def _episode(example: Example, found: Predicted | None, file: Path) -> Episode:
+def _episode(example: Example, found: Predicted | None, file: Path, any_pages: bool) -> Episode:
     qid = example.question.qid
-    if found is None or (found.answer is None and not found.pages):
+    pages = found.pages if found is not None and any_pages else None
+    if found is None or (found.answer is None and pages is None):
         return Episode(qid, WORKFLOW, (), None, f"{file.name} holds no prediction for this question.")
     steps = []
-    if found.pages:
-        hits = tuple(Hit(Passage(page, "", "", page), score) for page, score in found.pages)
+    if pages is not None:
+        hits = tuple(Hit(Passage(page, "", "", page), score) for page, score in pages)
         steps.append(Step(Retrieve(file.name, example.question.text, len(hits)), Reply("; ".join(hit.passage.page_id for hit in hits), hits)))
     if found.answer is not None:
         steps.append(Step(Note(found.answer), Reply(found.answer)))

@@ -106,7 +106,7 @@ def differences(found: Many) -> str:
         f'<th class="num">{head}</th>'
         for head in ("difference", "95 % interval", "p", "p, corrected", more, "equal", less, "n", "questions needed")
     )
-    body = "".join(_difference(one, upward is None) for one in found.against)
+    body = "".join(_difference(one, upward) for one in found.against)
     correction = f" Corrected for {len(found.against)} comparisons (Holm)." if len(found.against) > 1 else ""
     told = (
         f"{escape(about['label'])} against <b>{escape(first)}</b>, question by question: paired bootstrap interval, paired permutation "
@@ -125,26 +125,24 @@ def differences(found: Many) -> str:
     )
 
 
-def _difference(one: Against, undirected: bool) -> str:
+def _difference(one: Against, upward: bool | None) -> str:
     pair = one.paired
     if pair.difference is None or pair.low is None or pair.high is None or pair.p is None:
         return f'<tr><td>{escape(one.name)}</td><td colspan="9" class="rb-empty">no question is scored in both</td></tr>'
     p = one.corrected if one.corrected is not None else pair.p
     if p >= 0.05:
         verdict = badge("no difference shown")
-    elif undirected:
+    elif upward is None:
         verdict = badge("higher" if pair.difference > 0 else "lower", "page")
     else:
-        verdict = badge("better" if _gain(one) else "worse", "good" if _gain(one) else "bad")
+        # By the difference, whose p this is: most questions may have gained a little while the mean fell.
+        gain = (pair.difference > 0) == upward
+        verdict = badge("better" if gain else "worse", "good" if gain else "bad")
     cells = (
         f"{pair.difference:+.4f}", f"{pair.low:+.4f} – {pair.high:+.4f}", _p(pair.p), _p(p),
         str(pair.wins), str(pair.ties), str(pair.losses), str(pair.n), f"{pair.needed:,}" if pair.needed else "–",
     )  # fmt: skip
     return f"<tr><td>{escape(one.name)} {verdict}</td>" + "".join(f'<td class="num">{cell}</td>' for cell in cells) + "</tr>"
-
-
-def _gain(one: Against) -> bool:
-    return one.paired.wins > one.paired.losses if one.paired.wins != one.paired.losses else (one.paired.difference or 0) > 0
 
 
 def _p(value: float) -> str:

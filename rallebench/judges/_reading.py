@@ -18,6 +18,14 @@ _NUMBER = r"[-−]?\d+(?:[.,]\d+)?|\b(?:" + "|".join(WORDS) + r")\b"
 _OUT_OF = r"(?:\s*(?:/|out of|of)\s*(?P<whole>\d+(?:\.\d+)?))?"
 _TO = rf"(?:\s*(?:-|–|—|to|or)\s*(?P<high>{_NUMBER}))?"
 _SCORE = rf"(?P<low>{_NUMBER}){_TO}{_OUT_OF}(?P<percent>\s*%)?"
+_SAYING = (
+    "a|an|answer|as|assign|at|be|deserves|earns|equals|gets|give|given|grade|graded|i|i'd|id|is|it|level|my|of|rate|rated|rating|"
+    "receives|reply|response|say|score|scored|scores|should|that|the|this|to|value|was|with|would"
+)
+"""Words that may stand between a name and its score. Anything else is prose, and a number in prose no score."""
+_GAP = rf"(?:[ \t]*\([^()\n]*\))?(?:[ \t:=>|(\[–—−]|-(?=\s)|,(?=\s)|\b(?:{_SAYING})\b){{0,40}}?"
+_END = r"(?![\d½¼¾⅓⅔])(?=\s*(?:$|[;:!)\]}|(/\n]|[.,](?!\d)|[-–—](?!\d)|\b(?:and|as|because|but|for|given|in|on|out|since|stars?|while|with|NAMES)\b))"
+"""What follows a score. After anything else the number counted something, as in "2 minor errors"."""
 _REASON = re.compile(rf"\b(?:{'|'.join(REASONS)})\b[^\w\n]{{0,6}}[:=\-–][^\w\n]{{0,4}}(.+)", re.IGNORECASE | re.DOTALL)
 _THOUGHT_ENDS = "</think>"
 
@@ -93,28 +101,27 @@ def _stated(text: str, names: Sequence[str], low: float, high: float) -> Iterato
     if bare := _bare_numbers(plain, len(names)):
         yield from ((name, [number]) for name, number in zip(names, bare))
         return
-    before = _find(rf"{_SCORE}\s+(?:for|in|on)\s+(?:the\s+)?(?P<name>{'|'.join(names)})\b", plain)
-    after = _find(rf"\b(?P<name>{'|'.join(names)})(?P<gap>(?:[^\d.;\n−-]|-(?=\s)){{0,40}}?){_SCORE}", plain)
-    for name in names:
+    name, end = rf"(?P<name>{'|'.join(names)})\b", _END.replace("NAMES", "|".join(names))
+    forms = (
         # "4 for truthfulness and 5 for relevance": the number after a name is then another's.
-        found = [score for label, score in (before or after) if label == name]
-        yield name, list(dict.fromkeys(found))
+        _find(rf"(?<![\d.,])(?P<score>{_SCORE})\s+(?:for|in|on)\s+(?:the\s+)?{name}", plain),
+        _find(rf"\b{name}{_GAP}(?P<score>{_SCORE}){end}", plain),
+        _find(rf"(?<![\d.,])(?P<score>{_SCORE})\s*\(?\s*{name}", plain),
+    )
+    chosen = next((found for found in forms if {label for label, _ in found} == set(names)), forms[0] or forms[1])
+    for one in names:
+        yield one, list(dict.fromkeys(score for label, score in chosen if label == one))
 
 
 def _find(pattern: str, text: str) -> list[tuple[str, str]]:
-    found = []
-    for match in re.finditer(pattern, text, re.IGNORECASE):
-        gap = match.groupdict().get("gap") or ""
-        if not re.search(r"\b(?:truthfulness|relevance)\b", gap, re.IGNORECASE):
-            number = match[0][match.start("low") - match.start() :]
-            found.append((match["name"].lower(), re.split(r"\s+(?:for|in|on)\s+", number, maxsplit=1)[0]))
-    return found
+    """(name, score) wherever the pattern finds both."""
+    return [(match["name"].lower(), match["score"]) for match in re.finditer(pattern, text, re.IGNORECASE)]
 
 
 def _without_scale(text: str, low: float, high: float) -> str:
-    """Without mentions of the scale itself: (1-5), from 1 to 5."""
-    scale = rf"\(?\s*(?:on a )?(?:scale )?(?:of |from |between )?\b{low:g}\s*(?:-|–|to|and)\s*{high:g}\b\s*\)?"
-    return re.sub(scale, " ", text, flags=re.IGNORECASE)
+    """Without mentions of the scale itself: (1-5), from 1 to 5, between 1 and 5; a bare "1 and 5" is two scores."""
+    ends = rf"(?:(?:of |from )?\b{low:g}\s*(?:-|–|to)\s*{high:g}|(?:between|from|of|scale)\s+{low:g}\s*and\s*{high:g})\b"
+    return re.sub(rf"\(?\s*(?:on a )?(?:scale )?{ends}\s*\)?", " ", text, flags=re.IGNORECASE)
 
 
 def _bare_numbers(text: str, count: int) -> list[str]:

@@ -99,6 +99,18 @@ def test_scratchpads_are_revals_and_observations_only_the_environments() -> None
     assert observed_by(episode) == FOUND == observed_in(scratchpad_of(episode))
 
 
+@pytest.mark.parametrize("echo", [f"Could not find [{GOLD}]. Similar: ['Titan']", f"There is no tool '{GOLD}'. The tools are Search, Finish."])
+def test_the_models_own_words_in_an_observation_are_no_evidence(echo: str) -> None:
+    assert classify(row(react(GOLD, echo))) == "AM" and classify(row(react("Galilei", echo))) == "RE"
+    assert classify(row(react(GOLD, f"Could not find [Titan]. Similar: ['{GOLD}']"))) == "EM"
+
+
+def test_traces_in_which_nothing_was_observed_are_told() -> None:
+    asked = [row(react(GOLD, "")), row(react(GOLD, FOUND))]
+    cell = Cell("r", System("w", "m"), EASY, tuple(asked))
+    assert breakdowns([cell])[0].blind == 1
+
+
 def test_a_programs_observations_are_the_answers_to_its_calls() -> None:
     steps = (
         said("", "```python\nprint(Search('x'))\n```"),

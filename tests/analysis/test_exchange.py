@@ -50,6 +50,14 @@ def test_a_trec_run_has_every_page_once_in_the_order_in_which_it_was_found(ralle
         assert all(a > b for a, b in zip(scores, scores[1:])), "trec_eval would break a tie by name"
 
 
+def test_scores_that_trec_eval_cannot_tell_apart_give_way_to_ranks(rallebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "near.trec"
+    file.write_text("q1 Q0 p1 1 1.00000002 t\nq1 Q0 p2 2 1.0 t\n")
+    predicted(rallebench, file)
+    lines = [line.split() for line in rallebench("export", "back", "--format", "trec").out.splitlines()]
+    assert [(line[2], line[4]) for line in lines] == [("p1", "1"), ("p2", "0.5")]
+
+
 def test_qrels_name_every_gold_page(rallebench: CommandLine) -> None:
     assert exported(rallebench, "qrels").splitlines()[0] == "q1 0 p1 1"
     assert len(exported(rallebench, "qrels").splitlines()) == 8

@@ -49,6 +49,30 @@ def test_a_line_without_an_answer_or_without_pages_is_not_scored_by_what_it_lack
     assert values(imported["both"], "KILT-em") == {"q1": 1.0, "q2": None, "q3": None}
 
 
+def test_where_others_found_pages_a_line_that_found_none_scores_0_as_in_kilts_scorer(rallebench: CommandLine, tmp_path: Path) -> None:
+    lines = [
+        {"id": "q1", "output": [{"answer": "Titan", "provenance": [{"wikipedia_id": "p1"}]}]},
+        {"id": "q2", "output": [{"answer": "Triton", "provenance": []}]},
+        {"id": "q3", "output": [{"answer": "Texas"}]},
+    ]
+    file = tmp_path / "kilt.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    assert rallebench("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "kilt").code == 0
+    run = RunFolder.open(rallebench.workspace / "runs", "kilt")
+    assert values(run, "Rprec") == {"q1": 1.0, "q2": 0.0, "q3": None}
+    assert values(run, "KILT-em") == {"q1": 1.0, "q2": 0.0, "q3": None}
+    file.write_text("\n".join(json.dumps({"id": line["id"], "output": [{"answer": "x", "provenance": []}]}) for line in lines))
+    assert rallebench("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "closed").code == 0
+    assert "Rprec" not in (RunFolder.open(rallebench.workspace / "runs", "closed").report() or {})["metrics"], "nobody looked for pages"
+
+
+def test_an_empty_cell_is_an_empty_answer_and_scores_0(rallebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "some.csv"
+    file.write_text("id,answer\nq1,Titan\nq2,\n")
+    assert rallebench("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "some").code == 0
+    assert values(RunFolder.open(rallebench.workspace / "runs", "some"), "em") == {"q1": 1.0, "q2": 0.0, "q3": None}
+
+
 @pytest.mark.parametrize("metric", ["em", "seconds", "prompt_tokens", "length", "answer_in_context@5", "similarity:hashing"])
 def test_pages_alone_are_no_empty_answers_and_cost_nothing_known(
     rallebench: CommandLine, imported: dict[str, RunFolder], metric: str

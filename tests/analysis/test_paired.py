@@ -23,6 +23,15 @@ def test_wins_ties_losses_and_the_flipped_questions_are_named() -> None:
     assert found.flipped == ("q1", "q4", "q3")
 
 
+def test_scores_that_were_rounded_on_different_ways_are_equal() -> None:
+    third, other = 2 * (1 / 5) / (1 + 1 / 5), 1 / 3
+    assert third != other
+    found = compare("f1", {"a": third, "b": 0.0}, {"a": other, "b": 1.0})
+    assert (found.wins, found.ties, found.losses) == (1, 1, 0)
+    nothing = compare("f1", dict(zip("abc", (0.0, 0.0, 0.3))), dict(zip("abc", (0.1, 0.2, 0.0))))
+    assert nothing.difference != 0 and nothing.needed is None and nothing.p == 1.0
+
+
 def test_less_is_better_for_a_cost_but_the_difference_keeps_its_sign() -> None:
     found = compare("seconds", {"q": 2.0}, {"q": 1.0}, higher_is_better=False)
     assert (found.difference, found.wins, found.gained) == (-1.0, 1, ("q",))

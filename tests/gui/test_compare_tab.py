@@ -13,7 +13,9 @@ import pytest
 from small_workspace import make_workspace
 
 from rallebench import benchmark
+from rallebench.analysis.many import Against, Many, Side
 from rallebench.analysis.measures import Measure
+from rallebench.analysis.paired import compare as paired
 from rallebench.errors import UsageError
 from rallebench.gui import views_compare, views_fall, views_plots
 from rallebench.gui.tabs import _compare_pair, compare
@@ -117,6 +119,25 @@ def test_a_question_shows_both_answers_step_by_step_and_opens_in_develop(bench: 
 def test_a_question_that_is_gone_is_one_sentence(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="not in both runs any more; press Compare again"):
         _compare_pair.on_question(bench, BOTH, SECOND, "q99")
+
+
+@pytest.mark.parametrize(
+    ("metric", "gaps", "verdict"),
+    [
+        ("f1", [0.02] * 70 + [-0.4] * 30, "worse"),
+        ("f1", [-0.02] * 70 + [0.4] * 30, "better"),
+        ("seconds", [-0.5] * 50 + [4.0] * 50, "worse"),
+        ("seconds", [0.5] * 50 + [-4.0] * 50, "better"),
+    ],
+)
+def test_better_is_said_of_the_mean_whose_p_stands_beside_it_not_of_most_questions(metric: str, gaps: list[float], verdict: str) -> None:
+    measure = Measure(metric, card(metric))
+    first = {str(n): 5.0 for n in range(len(gaps))}
+    pair = paired(metric, first, {str(n): 5.0 + gap for n, gap in enumerate(gaps)}, higher_is_better=measure.upward is not False)
+    sides = tuple(Side(name, "d", len(gaps), 0, 0, 0) for name in ("a", "b"))
+    shown = views_compare.differences(Many(sides, (), metric, (), {}, {}, (Against("b", pair, pair.p),), measures={metric: measure}))
+    assert pair.p is not None and pair.p < 0.05
+    assert f">{verdict}<" in shown.split("<tbody>")[1]
 
 
 def test_names_and_texts_are_shown_as_they_are_and_never_run() -> None:

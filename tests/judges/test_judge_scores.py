@@ -27,6 +27,12 @@ READ = {
     "Relevance: 1\nThe answer from 2021 is right.\nTruthfulness: 5": (5, 1),
     "<think>truthfulness 1?</think>Truthfulness=5, relevance=4": (5, 4),
     "4 and 5": (4, 5),
+    "1 and 5": (1, 5),
+    "4 (truthfulness) and 3 (relevance)": (4, 3),
+    "4/5 truthfulness, 2/5 relevance": (4, 2),
+    "Truthfulness: 4 because it is right. Relevance (to question 2): 5": (4, 5),
+    "The truthfulness of the answer is 4; I'd rate relevance as 3.5.": (4, 3.5),
+    "Between 1 and 5, truthfulness is 2, relevance 1": (2, 1),
     "[4,5]": (4, 5),
     "5/5, 4/5": (5, 4),
 }
@@ -45,6 +51,12 @@ UNREAD = {
     "4": "The reply holds no score for truthfulness.",
     "4 5 3": "The reply holds no score for truthfulness.",
     "Both go from 1 to 5.": "The reply holds no score for truthfulness.",
+    "Truthfulness: This one is a 4. Relevance: 5": "The reply holds no score for truthfulness.",
+    "Truthfulness: one factual error, so I give 3. Relevance: 5": "The reply holds no score for truthfulness.",
+    "Truthfulness: 2 minor errors, so 4/5. Relevance: 5": "The reply holds no score for truthfulness.",
+    "Truthfulness: 5. Relevance: the answer is a good one, 5.": "The reply holds no score for relevance.",
+    "Truthfulness: 3½, relevance: 4": "The reply holds no score for truthfulness.",
+    "Truthfulness:\n1. The date is right.\nRelevance: 4": "The reply holds no score for truthfulness.",
     "[" * 5000: "The reply holds no score for truthfulness.",
 }
 

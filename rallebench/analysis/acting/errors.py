@@ -77,7 +77,8 @@ class Breakdown:
     ``counts``: class → questions; ``stops``: class → why its episodes ended → questions; ``examples``: class → the first rows.
 
     ``n``: questions counted; ``failed``: left out, because they failed; ``unscored``: because the gold names no answer;
-    ``verdicts``: questions whose gold is yes, no or another verdict, for which no observation is evidence.
+    ``verdicts``: questions whose gold is yes, no or another verdict, for which no observation is evidence; ``blind``: other
+    questions in whose traces nothing was observed.
     """
 
     system: System
@@ -90,6 +91,7 @@ class Breakdown:
     failed: int
     unscored: int
     verdicts: int
+    blind: int
 
     def sum(self, classes: Mapping[str, str]) -> float:
         """Percent of several classes."""
@@ -111,7 +113,7 @@ def _breakdown(system: System, cells: Sequence[Cell], original: bool, threshold:
     stops: dict[str, Counter[str]] = {}
     kept: dict[str, list[Told]] = {}
     shares: dict[Place, list[dict[str, float]]] = {}
-    unscored = verdicts = 0
+    unscored = verdicts = blind = 0
     for cell in cells:
         here: Counter[str] = Counter()
         for row in cell.rows:
@@ -122,7 +124,9 @@ def _breakdown(system: System, cells: Sequence[Cell], original: bool, threshold:
             here[name] += 1
             stops.setdefault(name, Counter())[row.reason or "not recorded"] += 1
             kept.setdefault(name, []).append(row)
-            verdicts += not any(map(_tellable, row.golds))
+            told = any(map(_tellable, row.golds))
+            verdicts += not told
+            blind += told and not row.observed.strip()
         counts += here
         of = HUNDRED if original else sum(here.values())
         if of:
@@ -132,5 +136,5 @@ def _breakdown(system: System, cells: Sequence[Cell], original: bool, threshold:
         system, {name: mean([place[name] for place in places]) or 0.0 for name in CLASSES},
         {name: counts[name] for name in CLASSES if counts[name]}, {name: dict(found.most_common()) for name, found in stops.items()},
         {name: tuple(rows[:examples]) for name, rows in kept.items()}, places_of(cells), sum(counts.values()),
-        0 if original else sum(cell.failed for cell in cells), unscored, verdicts,
+        0 if original else sum(cell.failed for cell in cells), unscored, verdicts, blind,
     )  # fmt: skip

@@ -185,7 +185,7 @@ def errors(cells: Sequence[Cell], asked: Asked) -> Analysed:
         "classes": {name: CLASSES[name] for name in names},
         "systems": [
             {
-                "system": one.system.label, "n": one.n, "failed": one.failed, "unscored": one.unscored, "verdicts": one.verdicts,
+                "system": one.system.label, "n": one.n, "failed": one.failed, "unscored": one.unscored, "verdicts": one.verdicts, "blind": one.blind,
                 "percent": {name: round(one.shares[name], 4) for name in names}, "ACC": round(one.sum(RIGHT), 4), "WA": round(one.sum(WRONG), 4),
                 "counts": dict(one.counts), "stop_reasons": {name: dict(row) for name, row in one.stops.items()},
                 "averaged_over": [place.label for place in one.places],
@@ -211,6 +211,11 @@ def _error_notes(found: Sequence[Any], original: bool) -> list[str]:
     verdicts = sum(one.verdicts for one in found)
     unscored = sum(one.unscored for one in found)
     said = [f"Of {verdicts} questions (of all systems together) the gold is a bare verdict (yes, no, SUPPORTS …), for which no observation is evidence: right answers count as AM, wrong ones never as GE."] * bool(verdicts)
+    if blind := sum(one.blind for one in found):
+        said.append(
+            f"In the traces of {blind} questions nothing was observed: the environment was not asked, or a log marks its answers "
+            "otherwise than by 'Observation 1: …'. Right ones count as AM, wrong ones never as GE."
+        )
     return said + [f"{unscored} questions name no answer and are in no class."] * bool(unscored)
 
 

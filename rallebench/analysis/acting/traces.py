@@ -15,6 +15,7 @@ LINES = frozenset({"react", "zero-shot", "zero-shot-think", "plan-then-act", "pl
 _LABEL = re.compile(r"(?:^|\n)((?:Thought|Action|Plan) ?\d*:)$")
 _OBSERVATION = re.compile(r"^Observation(?: \d+)?: ?(.*)", re.DOTALL)
 _LOGGED = re.compile(r"(?:^|\n)Observation \d+: ?(.*?)(?=\n(?:Thought|Action|Observation) \d+:|\Z)", re.DOTALL)
+_ECHO = re.compile(r"^(?:Could not find \[.*?\]\.\s*(?=Similar:)|There is no (?:tool|call) .*?['\"]\.\s*)", re.DOTALL)
 _ENDS = frozenset({"Episode finished.", "Answer is CORRECT", "Answer is INCORRECT"})
 """Observations that come from finishing, not from a search."""
 
@@ -28,7 +29,7 @@ def scratchpad_of(episode: Episode) -> str:
 
 def observed_by(episode: Episode) -> str:
     """What the environment answered, one observation a line: nothing that the model wrote itself."""
-    return "\n".join(_observations(episode.steps))
+    return "\n".join(map(_without_echo, _observations(episode.steps)))
 
 
 def observed_in(scratchpad: str) -> str:
@@ -38,7 +39,16 @@ def observed_in(scratchpad: str) -> str:
     'A poet.'
     """
     found = (text.strip() for text in _LOGGED.findall(scratchpad))
-    return "\n".join(text for text in found if not text.startswith(tuple(_ENDS)))
+    return "\n".join(_without_echo(text) for text in found if not text.startswith(tuple(_ENDS)))
+
+
+def _without_echo(observation: str) -> str:
+    """An observation without the model's own words that it repeats.
+
+    >>> _without_echo("Could not find [Ada]. Similar: ['Ada Lovelace']"), _without_echo("There is no tool 'Ada'. The tools are Search.")
+    ("Similar: ['Ada Lovelace']", 'The tools are Search.')
+    """
+    return _ECHO.sub("", observation)
 
 
 def prompt_of(episode: Episode) -> str:

@@ -114,14 +114,14 @@ def _lacking(record: Record) -> Iterator[str]:
 
 
 def language_of(name: str, questions: Sequence[str]) -> Language:
-    """The language that a file's name says, else that of most questions.
+    """The language that a file's name says first, before any that a model's name says; else that of most questions.
 
-    >>> language_of("zh_int", ()), language_of("mine", ["谁?", "Who?", "何时？"])
-    ('zh', 'zh')
+    >>> language_of("zh_int", ()), language_of("mine", ["谁?", "Who?", "何时？"]), language_of("prediction_en_llama3-zh", ())
+    ('zh', 'zh', 'en')
     """
     parts = re.split(r"[^a-z]+", name.lower())
-    if "zh" in parts or "en" in parts:
-        return "zh" if "zh" in parts else "en"
+    if said := [part for part in parts if part in ("zh", "en")]:
+        return "zh" if said[0] == "zh" else "en"
     chinese = sum(bool(_CHINESE.search(question)) for question in questions)
     return "zh" if 2 * chinese > len(questions) else "en"
 
