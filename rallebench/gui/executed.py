@@ -5,6 +5,7 @@ They stand in one flat list, ``[steps, status, prompt 1, response 1, prompt 2, â
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from rallebench.bench.single import Delta, Event, StepDone, StepStarted
 from rallebench.catalog import MAX_ACTIONS
 from rallebench.chain.chain import prompt_of
 from rallebench.errors import RalleError
-from rallebench.gui import views, views_cost
+from rallebench.gui import pulse, views, views_cost
 from rallebench.types import Chain, Episode, Example, Outcome, Step
 from rallebench.workbench import Workbench
 
@@ -95,8 +96,14 @@ def whole_chain(workbench: Workbench, chain: Chain, example: Example, mark: bool
     try:
         for news in loading(workbench, chain):
             yield with_status(news)
-        for event in workbench.execute_chain(chain, example.question, stream=True):
-            yield watched.screen(event)
+        last = time.monotonic()
+        for event in pulse.pulsed(workbench.execute_chain(chain, example.question, stream=True), "develop"):
+            if isinstance(event, Delta):
+                watched.written += event.text
+                if time.monotonic() - last < pulse.PACE:
+                    continue
+                last = time.monotonic()
+            yield unchanged() if event is None else watched.screen(event)
             if isinstance(event, Episode):
                 workbench.trace(event, example.question.text, "develop")
     except RalleError as error:
@@ -117,7 +124,8 @@ def with_status(html: str) -> list[Any]:
 
 @dataclass
 class Watched:
-    """A chain that is being executed, and what the page shows of each of its events."""
+    """A chain that is being executed, and what the page shows of each of its events; ``written``: the text so far of the
+    answer that is being streamed."""
 
     workbench: Workbench
     example: Example
@@ -138,7 +146,6 @@ class Watched:
             screen[prompt] = views.prompt(prompt_of(event.request), gold, self.mark)
             screen[response] = views.empty("â€¦")
         elif isinstance(event, Delta):
-            self.written += event.text
             body = views.marked(self.written, gold.answers, self.mark)
             screen[response] = views.text_box("Response", body)
         elif isinstance(event, StepDone):

@@ -13,7 +13,7 @@ import gradio as gr
 import pytest
 
 from rallebench.catalog import MAX_ACTIONS
-from rallebench.gui import form, views_chat
+from rallebench.gui import form, pulse, views_chat
 from rallebench.gui.tabs import chat
 from rallebench.gui.views_chat import Turn
 from rallebench.types import (
@@ -103,7 +103,7 @@ def answered(question: str, answer: str) -> Turn:
 def test_the_last_action_is_streamed_into_the_answer(
     bench: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat, "PACE", 0.0)
+    monkeypatch.setattr(pulse, "PACE", 0.0)
     screens = drawn(send(bench, TITAN, SEARCH, ask("{question} once and again")))
     seen = [screen[0][-1].answer for screen in screens if screen[0][-1].answer]
     whole = f"{TITAN} once and again"
@@ -114,7 +114,7 @@ def test_the_last_action_is_streamed_into_the_answer(
 def test_an_earlier_action_is_not_streamed_into_the_answer(
     bench: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat, "PACE", 0.0)
+    monkeypatch.setattr(pulse, "PACE", 0.0)
     screens = drawn(send(bench, TITAN, ask("thinking of {question}"), ask("{response[0]}: done")))
     running = [screen[0][-1] for screen in screens if not screen[0][-1].steps]
     assert [turn.answer for turn in running] == [""] * len(running)
@@ -344,7 +344,7 @@ def test_stopping_keeps_what_was_said_and_stops_the_model(bench: Listening) -> N
 
 
 def test_a_model_that_is_silent_does_not_hold_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "PULSE", 0.01)
+    monkeypatch.setattr(pulse, "PULSE", 0.01)
     gate = threading.Event()
 
     def thinking() -> Iterator[str]:
@@ -352,7 +352,7 @@ def test_a_model_that_is_silent_does_not_hold_the_page(monkeypatch: pytest.Monke
         gate.wait(5)
         yield "after"
 
-    events = chat.pulsed(thinking())
+    events = pulse.pulsed(thinking(), "chat")
     assert next(events) == "before"
     assert [next(events) for _ in range(3)] == [None] * 3
     gate.set()
@@ -365,7 +365,7 @@ def test_an_error_in_the_thread_of_a_turn_reaches_the_page() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        list(chat.pulsed(failing()))
+        list(pulse.pulsed(failing(), "chat"))
 
 
 def test_a_wait_of_whole_seconds_is_shown() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import gradio as gr
 import pytest
 
 from rallebench.catalog import MAX_ACTIONS
-from rallebench.gui import executed, form
+from rallebench.gui import executed, form, pulse
 from rallebench.gui.tabs import develop
 from rallebench.types import Action, Chain, Episode
 from rallebench.workbench import Workbench
@@ -83,6 +84,22 @@ def test_the_answer_is_shown_before_mlflow_is_told(bench: Listening) -> None:
         if "Done: 2 actions" in str(screen[1]):
             assert not hasattr(bench, "traced")
     assert [len(episode.steps) for episode, _, _ in bench.traced] == [2]
+
+
+def test_a_page_that_draws_slowly_makes_no_step_longer_and_is_not_asked_to_draw_every_word(
+    bench: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulse, "PACE", 3600.0)
+    words = " ".join(f"word{n}" for n in range(500))
+    wordy = Chain("wordy", (Action("generate", words, "fstring", "echo"),))
+    screens = 0
+    for screen in develop.on_execute_chain(bench, "starter-qa", TITAN, True, *values_of(wordy)):
+        screens += 1
+        if "Running action 1" in str(screen[1]):
+            time.sleep(2)
+    ((episode, _, _),) = bench.traced
+    assert episode.answer == words and episode.steps[0].seconds < 2
+    assert screens < 50
 
 
 def test_what_is_being_loaded_is_said_while_it_is_loaded(folder: Path) -> None:

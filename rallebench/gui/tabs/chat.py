@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Union
 
@@ -15,7 +13,7 @@ import gradio as gr
 from rallebench.bench.perform import flow_error
 from rallebench.bench.single import Delta, Event, StepDone
 from rallebench.errors import RalleError
-from rallebench.gui import form, views, views_chat
+from rallebench.gui import form, pulse, views, views_chat
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.views_chat import Turn
@@ -27,12 +25,6 @@ DEVELOP = ":develop"
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
 """How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
-
-PULSE = 0.2
-"""Seconds after which a silent turn lets the page look whether it was stopped."""
-
-PACE = 0.1
-"""Seconds between two redraws of a streamed answer."""
 
 HINT = (
     "**Follow-up questions.** A template sees the earlier turns as `{history}`, one line each "
@@ -167,12 +159,12 @@ def asked(
         chain = chosen_chain(workbench, source, values)
         turn = replace(turn, final=views_chat.final_action(chain))
         last = since = time.monotonic()
-        for event in pulsed(happenings(workbench, chain, history(earlier), text)):
+        for event in pulse.pulsed(happenings(workbench, chain, history(earlier), text), "chat"):
             now = time.monotonic()
             turn, since = grown(turn, event, now - since), since if event is None else now
             if isinstance(event, StepDone):
                 turn = replace(turn, prices=workbench.prices())
-            if not isinstance(event, Delta) or now - last > PACE:
+            if not isinstance(event, Delta) or now - last > pulse.PACE:
                 last = now
                 yield turn
             if isinstance(event, Episode):
@@ -186,52 +178,6 @@ def grown(turn: Turn, event: Union[str, Event, None], silent: float) -> Turn:
     if event is not None:
         return replace(views_chat.heard(turn, event), waited=0)
     return turn if int(silent) == turn.waited else replace(turn, waited=int(silent))
-
-
-def pulsed(events: Iterator[Union[str, Event]]) -> Iterator[Union[str, Event, None]]:
-    """The same events, made in a thread of their own, and None whenever nothing came for ``PULSE`` seconds.
-
-    A page is stopped between two values: without the pulse it would wait for a model that thinks.
-    A stopped thread ends at its next event, and nobody reads what it still says.
-    """
-    came: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    left = threading.Event()
-    threading.Thread(target=_feed, args=(events, came, left), name="chat", daemon=True).start()
-    try:
-        while True:
-            try:
-                event = came.get(timeout=PULSE)
-            except queue.Empty:
-                yield None
-                continue
-            if isinstance(event, _End):
-                if event.error is not None:
-                    raise event.error
-                return
-            yield event
-    finally:
-        left.set()
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """No more events come; ``error`` ended them."""
-
-    error: Exception | None = None
-
-
-def _feed(events: Iterator[Union[str, Event]], came: queue.SimpleQueue[Any], left: threading.Event) -> None:
-    end = _End()
-    try:
-        for event in events:
-            if left.is_set():
-                break
-            came.put(event)
-    except Exception as error:
-        end = _End(error)
-    finally:
-        events.close()  # type: ignore[attr-defined]  # a generator: this stops the model's stream
-        came.put(end)
 
 
 def happenings(
