@@ -1,5 +1,12 @@
 """``python -m rallebench VERB …``."""
 
-from rallebench.cli import main
+import sys
 
-raise SystemExit(main())
+try:
+    from rallebench.cli import main
+
+    code = main()
+except KeyboardInterrupt:  # while it was still being read, before main could say so
+    print("Stopped by you; nothing was begun.", file=sys.stderr)
+    code = 130
+raise SystemExit(code)

@@ -18,11 +18,11 @@ from rallebench.errors import RalleError, StoppedError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code (0 done, 1 failed, 2 wrong request, 130 stopped)."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    args = _parser().parse_args(argv)
-    from rallebench.verbs import VERBS
-    from rallebench.workspace import nothing_left
-
     try:
+        args = _parser().parse_args(argv)
+        from rallebench.verbs import VERBS
+        from rallebench.workspace import nothing_left
+
         verb = VERBS.entry(args.verb)
         with _own_stdout() as out, nothing_left(args.workspace), contextlib.ExitStack() as args.ending:
             value = verb.value(args)

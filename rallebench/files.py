@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rallebench.errors import BackendError, BadFileError
+from rallebench.errors import BackendError, BadFileError, UsageError
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is refused: no record of any dataset here comes near it."""
@@ -19,9 +19,14 @@ MAX_LINE_BYTES = 64 * 2**20
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file beside ``path`` and move it there only if the block ends well."""
-    path = Path(path)
+    """Write a file beside ``path`` and move it there only if the block ends well; a link stays one.
+
+    Raises UsageError where something other than a plain file is there: a device would be replaced by a file.
+    """
+    path = Path(os.path.realpath(path))
     handle = None
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is {'a folder' if path.is_dir() else 'no plain file'}; name a file to write.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -34,7 +39,8 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         os.replace(name, path)
     except BaseException as error:
         if handle is not None:
-            handle.close()
+            with contextlib.suppress(OSError):  # a full disk refuses what is still to be flushed once more
+                handle.close()
             with contextlib.suppress(OSError):
                 os.unlink(name)
         if isinstance(error, OSError):

@@ -129,17 +129,22 @@ def streamed(name: str, pieces: Iterator[str | Episode]) -> Iterator[str]:
 
     def event(delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return f"data: {json.dumps({**head, 'choices': [choice], **more}, ensure_ascii=False)}\n\n"
+        return f"data: {_json_text({**head, 'choices': [choice], **more})}\n\n"
 
     yield event({"role": "assistant", "content": ""})
     for piece in pieces:
         if isinstance(piece, str):
             yield event({"content": piece})
         elif piece.error:
-            yield f"data: {json.dumps(Refused(500, piece.error, 'server_error').body(), ensure_ascii=False)}\n\n"
+            yield f"data: {_json_text(Refused(500, piece.error, 'server_error').body())}\n\n"
         else:
             yield event({}, "stop", usage=usage(piece), rallebench=sources(piece))
     yield "data: [DONE]\n\n"
+
+
+def _json_text(value: Any) -> str:
+    """JSON that UTF-8 can hold: half a surrogate pair, which some models write, stays an escape."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _head(name: str, kind: str) -> dict[str, Any]:
@@ -152,8 +157,11 @@ def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "")
     from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
     from starlette.exceptions import HTTPException
     from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response, StreamingResponse
+    from starlette.responses import Response, StreamingResponse
     from starlette.routing import Route
+
+    def sent(value: Any, status: int = 200, headers: Any = None) -> Response:
+        return Response(_json_text(value), status, headers, "application/json")
 
     def allowed(request: Request) -> None:
         given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
@@ -161,12 +169,12 @@ def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "")
             raise Refused(401, f"The key is wrong; send the one of {KEY_VARIABLE} as a bearer token.", "authentication_error")
 
     async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+        return sent({"status": "ok"})
 
     async def models(request: Request) -> Response:
         allowed(request)
         data = [{"id": name, "object": "model", "created": 0, "owned_by": "rallebench"} for name in names]
-        return JSONResponse({"object": "list", "data": data})
+        return sent({"object": "list", "data": data})
 
     async def completions(request: Request) -> Response:
         allowed(request)
@@ -177,15 +185,15 @@ def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "")
         episode = await run_in_threadpool(_episode, pieces)
         if episode.error:
             raise Refused(500, episode.error, "server_error")
-        return JSONResponse(whole(name, episode))
+        return sent(whole(name, episode))
 
     async def refused(request: Request, error: Any) -> Response:
-        return JSONResponse(error.body(), status_code=error.status)
+        return sent(error.body(), error.status)
 
     async def elsewhere(request: Request, error: Any) -> Response:
         """A path or a method that is not served; a client of OpenAI's reads JSON here, too."""
         said = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
-        return JSONResponse(Refused(error.status_code, said).body(), status_code=error.status_code, headers=error.headers)
+        return sent(Refused(error.status_code, said).body(), error.status_code, error.headers)
 
     routes = [
         Route("/health", health),

@@ -47,6 +47,12 @@ class Workspace:
         self.base: BaseSettings | None = read_base_settings(base_settings) if base_settings else None
 
     @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """What only the workbench writes: no export replaces a file in them."""
+        names = ("cache", "corpora", "indexes", "making", "runs", "suites", "sweeps", "tradeoffs")
+        return tuple(self.path / name for name in names)
+
+    @property
     def indexes(self) -> Path:
         """Where indexes are."""
         return self.path / "indexes"
@@ -73,7 +79,7 @@ class Workspace:
         found = {p.stem: p for p in sorted((STARTER / "questions").glob("*.jsonl"))}
         for pattern in ("*.jsonl.gz", "*.jsonl"):
             inside = sorted((self.path / "datasets").glob(pattern))
-            found |= {p.name.split(".jsonl")[0]: p for p in inside if not p.name.startswith(".")}
+            found |= {p.name.removesuffix(".gz").removesuffix(".jsonl"): p for p in inside if not p.name.startswith(".")}
         if self.base:
             found |= {name: Path(path) for name, path in {**self.base.develop, **self.base.test}.items()}
         return found

@@ -587,11 +587,59 @@ def test_a_file_where_the_indexes_should_be_is_one_sentence(
         assert "Could not write " in ran.last and "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("output", ["/dev/null", "."])
-def test_pick_never_replaces_a_device_or_a_folder(output: str, rallebench: CommandLine) -> None:
-    asked = ("pick", "--dataset", "tiny-qa", "--index", "tiny", "--output", output)
-    refused(rallebench(*asked), f"--output {output} is no plain file; name a file to write.")
-    assert Path("/dev/null").is_char_device() and Path(".").is_dir()
+PICK = ("pick", "--dataset", "tiny-qa", "--index", "tiny", "--output")
+
+
+def test_what_is_written_never_replaces_a_pipe_a_folder_or_what_it_is_made_of(rallebench: CommandLine, tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link.jsonl"
+    os.mkfifo(pipe)
+    questions = rallebench.workspace / "datasets" / "tiny-qa.jsonl"
+    link.symlink_to(questions)
+    before = questions.read_bytes()
+    refused(rallebench(*PICK, pipe), f"--output {pipe} is no plain file; name a file to write.")
+    refused(rallebench(*PICK, tmp_path), f"--output {tmp_path} is a folder; name a file in it.")
+    for same in (questions, link):
+        refused(rallebench(*PICK, same), f"--output {same} is the file that is read; name another.")
+    assert pipe.is_fifo() and link.is_symlink() and questions.read_bytes() == before
+
+
+def test_an_export_never_replaces_a_file_of_the_workspace(rallebench: CommandLine, tmp_path: Path) -> None:
+    assert rallebench("run", "--chain", "read", "--dataset", "tiny-qa", "--name", "kept", "--no-mlflow").code == 0
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for verb in (("export", "kept", "--format", "csv"), ("report", "kept")):
+        spec = rallebench.workspace / "runs" / "kept" / "run.json"
+        before = spec.read_bytes()
+        refused(rallebench(*verb, "--out", spec), f"--out {spec} belongs to the workspace and would be lost; name another file.")
+        refused(rallebench(*verb, "--out", pipe), f"--out {pipe} is no plain file; name a file to write.")
+        assert spec.read_bytes() == before and pipe.is_fifo()
+
+
+def test_half_a_surrogate_pair_in_a_question_can_be_exported(rallebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "odd.jsonl"
+    file.write_text('{"id": "1", "input": "who \\ud800 is", "output": [{"answer": "Titan"}]}\n')
+    assert rallebench("run", "--chain", "read", "--dataset", file, "--name", "odd", "--no-mlflow").code == 0
+    for form in ("csv", "jsonl", "kilt"):
+        out = tmp_path / f"out.{form}"
+        assert rallebench("export", "odd", "--format", form, "--out", out).code == 0
+        assert "ud800" in out.read_text("utf-8") or form == "kilt"
+
+
+def test_a_question_set_whose_name_ends_like_a_file_is_no_other_one(rallebench: CommandLine, tmp_path: Path) -> None:
+    for name, answer in (("t.jsonl", "Titan"), ("t", "Triton")):
+        file = tmp_path / f"{answer}.jsonl"
+        file.write_text(json.dumps({"id": answer, "input": "Which moon?", "output": [{"answer": answer}]}) + "\n")
+        assert rallebench("import", file, "--kind", "dataset", "--name", name).code == 0
+        assert rallebench("run", "--chain", "read", "--dataset", name, "--name", f"of {name}", "--no-mlflow").code == 0
+        asked = (rallebench.workspace / "runs" / f"of {name}" / "episodes.jsonl").read_text()
+        assert json.loads(asked)["qid"] == answer
+
+
+def test_questions_in_another_form_are_refused_with_how_to_bring_them_in(rallebench: CommandLine, tmp_path: Path) -> None:
+    for name, text in (("q.csv", "Question,Answer\na,b\n"), ("q.json", '[{"id": 1}]')):
+        (tmp_path / name).write_text(text)
+        ran = rallebench("run", "--chain", "read", "--dataset", tmp_path / name)
+        assert ran.code == 2 and f"rallebench import {tmp_path / name} --kind dataset --name q." in ran.last
 
 
 # ── two at once ──────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from rallebench.corpora.imported import import_corpus
 from rallebench.disk import is_full, room, unwritten
 from rallebench.encoders.hashing import Hashing
 from rallebench.errors import BackendError
+from rallebench.files import write_json
 from rallebench.indexing import build_index
 
 COUNT = 400
@@ -53,6 +54,13 @@ def test_an_index_that_does_not_fit_is_named_and_nothing_is_left(
     assert said.startswith(f"Could not write the index {tmp_path / 'indexes' / 'mine'}: the disk is full. It takes ")
     assert said.count("free space") == 1 and ".part" not in said and "again" not in said
     assert list((tmp_path / "indexes").iterdir()) == []
+
+
+def test_a_small_file_that_does_not_fit_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    with pytest.raises(BackendError) as refusal, no_file_grows_beyond(3):
+        write_json(tmp_path / "llms.json", {"echo": {}})
+    assert str(refusal.value).startswith(f"Could not write {tmp_path / 'llms.json'}: ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_vectors_that_do_not_fit_are_said_to_be_kept_and_the_index_is_not_blamed(corpus: Path, tmp_path: Path) -> None:

@@ -88,6 +88,15 @@ def test_a_streamed_answer_is_the_whole_one_in_pieces(client: TestClient, name: 
     assert streamed[-1]["choices"][0]["finish_reason"] == "stop" and "usage" in streamed[-1]
 
 
+def test_half_a_surrogate_pair_is_answered_as_an_escape(client: TestClient) -> None:
+    body = json.dumps({"model": "echo", "messages": user("who \ud800 is")})
+    head = {"Content-Type": "application/json"}
+    whole = client.post("/v1/chat/completions", content=body, headers=head)
+    assert whole.status_code == 200 and "\ud800" in whole.json()["choices"][0]["message"]["content"]
+    streamed = client.post("/v1/chat/completions", content=body[:-1] + ', "stream": true}', headers=head)
+    assert "\ud800" in "".join(event["choices"][0]["delta"].get("content", "") for event in events(streamed.text))
+
+
 def test_a_chain_that_fails_is_an_error_with_its_sentence_whole_and_streamed(client: TestClient) -> None:
     ran = ask(client, model="broken", messages=user("x"))
     assert ran.status_code == 500 and ran.json()["error"]["type"] == "server_error"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 RESAMPLES, FLIPS, PIECE = 2000, 10_000, 200
 Z_95, Z_POWER_80 = 1.959964, 0.841621
+LEAST = 6
+"""Questions: 2 · ½⁶ is the first two-sided p below .05."""
 NOISE = 1e-9
 """Two scores nearer than this, absolutely or relatively, are one that was rounded on different ways."""
 
@@ -134,11 +136,14 @@ def sign_flip_p(gaps: NDArray[np.float64], *, seed: int = 0, flips: int = FLIPS)
 
 
 def questions_needed(gaps: NDArray[np.float64]) -> int | None:
-    """Questions at which the seen mean difference would be significant with 80 % power; None where it is 0."""
+    """Questions at which the seen mean difference would be significant with 80 % power; None where it is 0.
+
+    At least six: of fewer the exchange of the runs gives no p below 5 %.
+    """
     mean, deviation = float(gaps.mean()), float(gaps.std(ddof=1)) if len(gaps) > 1 else 0.0
-    if abs(mean) <= NOISE * float(abs(gaps).max()) or deviation == 0.0:
+    if abs(mean) <= NOISE * float(abs(gaps).max()):
         return None
-    return math.ceil(((Z_95 + Z_POWER_80) * deviation / mean) ** 2)
+    return max(LEAST, math.ceil(((Z_95 + Z_POWER_80) * deviation / mean) ** 2))
 
 
 def holm(ps: Sequence[float]) -> list[float]:

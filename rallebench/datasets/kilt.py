@@ -52,9 +52,18 @@ def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
     Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
     """
     examples = read_kilt(path)
-    kept = tuple(examples if limit is None else islice(examples, min(limit, sys.maxsize)))
-    for _ in examples:
-        pass
+    try:
+        kept = tuple(examples if limit is None else islice(examples, min(limit, sys.maxsize)))
+        for _ in examples:
+            pass
+    except BadFileError as error:
+        if f"{path}, line 1 is not" not in str(error):
+            raise
+        name = path.name.split(".")[0]
+        raise BadFileError(
+            f"{error} Questions are asked from JSON lines in KILT's form; bring others in first: "
+            f"rallebench import {path} --kind dataset --name {name}."
+        ) from None
     if not kept and limit != 0:
         raise BadFileError(f"{path} holds no question.")
     return kept
@@ -67,7 +76,7 @@ def record_id(record: Mapping[str, Any], where: str) -> str:
     """The record's id as stripped text."""
     qid = record.get("id")
     if isinstance(qid, bool) or not isinstance(qid, (str, int)):
-        problem = "has no 'id'" if qid is None else f"has an 'id' that is {_kind(qid)}, not text or a number"
+        problem = "has no 'id'" if qid is None else f"has an 'id' that is {_kind(qid)}, not text or a whole number"
         raise BadFileError(f'{where} {problem}; a KILT record has "id", "input" and "output".')
     text = str(qid).strip()
     if not text:
@@ -144,7 +153,8 @@ def record_input(record: Mapping[str, Any], where: str) -> str:
 def _alias(element: Mapping[str, Any], where: str) -> str:
     answer = element.get("answer")
     if answer is not None and not isinstance(answer, str):
-        raise BadFileError(f"{where}: an 'answer' is {_kind(answer)}, not text; put it in quotes.")
+        mend = "give each accepted answer an output of its own" if isinstance(answer, list) else "put it in quotes"
+        raise BadFileError(f"{where}: an 'answer' is {_kind(answer)}, not text; {mend}.")
     return (answer or "").strip()
 
 

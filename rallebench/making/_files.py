@@ -13,6 +13,7 @@ from rallebench.making import Order
 
 CARD, REPORT = "making.json", "report.json"
 FORMAT = "rallebench-making/1"
+UNFINISHED = "unfinished"
 
 
 def card_of(order: Order, maker: str) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def card_of(order: Order, maker: str) -> dict[str, Any]:
         "settings": dict(order.settings),
     }  # fmt: skip
     if not path.exists():
-        return {**card, "read": {}}
+        return {**card, "read": {}, "writing": []}
     there = read_json(path)
     if not isinstance(there, dict) or there.get("format") != FORMAT:
         raise BadFileError(f"{path} was changed by another program; move {order.folder} away or choose another name.")
@@ -34,15 +35,16 @@ def card_of(order: Order, maker: str) -> dict[str, Any]:
             raise MismatchError(
                 f"{order.name!r} is being made with the {what} {there.get(what)!r}, not {card[what]!r}; choose another name."
             )
-    return {**card, "read": there.get("read") or {}}
+    return {**card, "read": there.get("read") or {}, "writing": there.get("writing") or []}
 
 
 def written(order: Order) -> dict[str, str]:
-    """File → sha256 of what the last making wrote."""
-    path = order.folder / REPORT
+    """File → sha256 of what the last making wrote, or UNFINISHED of one that was being written when it ended."""
+    path, card = order.folder / REPORT, order.folder / CARD
     report = read_json(path) if path.exists() else {}
     files = report.get("sha256") if isinstance(report, dict) else None
-    return dict(files) if isinstance(files, dict) else {}
+    begun = read_json(card).get("writing") or [] if card.exists() else []
+    return {**(files if isinstance(files, dict) else {}), **dict.fromkeys(begun, UNFINISHED)}
 
 
 def refuse_foreign(order: Order) -> None:
@@ -56,7 +58,7 @@ def refuse_foreign(order: Order) -> None:
 def refuse_changed(paths: Iterable[Path], made: Mapping[str, str]) -> None:
     """Raise UsageError for a file that is there and is not as it was made (``made``: path to sha256)."""
     for path in paths:
-        if path.exists() and sha256_file(path) != made.get(str(path)):
+        if path.exists() and made.get(str(path)) not in (UNFINISHED, sha256_file(path)):
             ours = "was changed since it was made" if str(path) in made else "exists already and was not made here"
             raise UsageError(f"{path} {ours}; move it away, or choose another name.")
 

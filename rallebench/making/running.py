@@ -263,6 +263,7 @@ class _Work:
             targets[question_file(order)] = (json.dumps(row, ensure_ascii=False) + "\n" for row in made.questions)
         targets |= {order.folder / name: pieces for name, pieces in made.files.items()}
         refuse_changed(targets, written(order))
+        self._say_written(map(str, targets))
         wrote = {str(path): write(path, pieces) for path, pieces in targets.items()}
         stages = {filed.label: dict(filed.counts) for filed in self._filed}
         counts = {"questions": len(made.questions), **made.counts, "stages": stages}
@@ -271,7 +272,13 @@ class _Work:
             "counts": counts, "notes": list(made.notes), "files": list(wrote), "sha256": wrote,
         }  # fmt: skip
         write_json(order.folder / REPORT, report)
+        self._say_written(())
         return Done(order.name, order.folder, tuple(wrote), counts, made.notes, report)
+
+    def _say_written(self, files: Iterable[str]) -> None:
+        """Note the files that are about to be written: whatever ends it then, the next making knows them as its own."""
+        self._card["writing"] = list(files)
+        write_json(self._order.folder / CARD, self._card)
 
 
 def _flows(stage: Stage, inputs: Mapping[str, tuple[Row, str]]) -> Any:

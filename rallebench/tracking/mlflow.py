@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -70,7 +71,7 @@ def log_run(
         raise
     except RalleError as error:
         raise type(error)(
-            f"{error} The results are safe in {folder.name}; send them with 'rallebench track {folder.name}'."
+            f"{error} The results are safe in {folder.name}; send them with: rallebench track {shlex.quote(folder.name)}"
         ) from error
 
 

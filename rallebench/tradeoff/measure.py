@@ -17,6 +17,7 @@ from rallebench.catalog import Manifest
 from rallebench.corpora.store import PassageStore
 from rallebench.embeddings import VECTORS, vectors_of
 from rallebench.errors import RalleError, UsageError
+from rallebench.files import write_text
 from rallebench.indexing.checks import check_index
 from rallebench.loading import build_starter
 from rallebench.metrics import METRICS
@@ -177,7 +178,7 @@ def _points(
 def _probe(job: Mapping[str, Any], folder: Path) -> Generator[dict[str, Any], None, None]:
     """Run a job in a process of its own, yielding its lines; it is ended when nobody listens any more."""
     path = folder / "job.json"
-    path.write_text(json.dumps(job), encoding="utf-8")
+    write_text(path, json.dumps(job))
     words = [sys.executable, "-m", "rallebench.tradeoff.probe", str(path)]
     # One thread: milliseconds then say what a query costs, not how many cores were free.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": _python_path()}

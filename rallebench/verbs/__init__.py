@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from typing import Any
 from rallebench.errors import UsageError
 from rallebench.registry import Registry
 from rallebench.workbench import Workbench
+from rallebench.workspace import Workspace
 
 VERBS: Registry[Callable[[argparse.Namespace], Any]] = Registry("verb", "rallebench.verbs")
 PACE = 2.0
@@ -71,10 +73,20 @@ def interruptible(progress: Iterator[Any]) -> Iterator[None]:
         raise
 
 
-def checked_out(file: Path) -> Path:
-    """A file to write. Raises UsageError for one that cannot be, before any work is done."""
+def checked_out(file: Path, workspace: Workspace, *, flag: str = "--out", read: Path | None = None) -> Path:
+    """A file to write. Raises UsageError for one that cannot be, before any work is done.
+
+    ``read``: the file that it is made of. What the workspace holds of its own is not replaced either.
+    """
     if file.is_dir():
-        raise UsageError(f"--out {file} is a folder; name a file in it.")
+        raise UsageError(f"{flag} {file} is a folder; name a file in it.")
+    if file.exists():
+        if not file.is_file():  # a device would be replaced by a file
+            raise UsageError(f"{flag} {file} is no plain file; name a file to write.")
+        if read is not None and os.path.samefile(file, read):
+            raise UsageError(f"{flag} {file} is the file that is read; name another.")
+        if any(folder in file.resolve().parents for folder in workspace.own_folders):
+            raise UsageError(f"{flag} {file} belongs to the workspace and would be lost; name another file.")
     return file
 
 

@@ -33,7 +33,7 @@ def _plain(value: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             f"{value['metric']} on {value['n']} questions: {a} {value['a']:.4f}, {b} {value['b']:.4f}",
-            f"difference {value['difference']:+.4f}  [{value['low']:+.4f}, {value['high']:+.4f}]  p = {value['p']:.4f}",
+            f"difference {value['difference']:+.4f}  [{value['low']:+.4f}, {value['high']:+.4f}]  p {p_text(value['p'])}",
             f"{b} {more} {value['wins']}, {same} {value['ties']}, {less} {value['losses']}",
             f"questions needed to see this difference: {value['needed'] or 'there is none'}",
             *([f"{value['metric']}: {value['definition']}"] if value["own"] else []),
@@ -42,6 +42,15 @@ def _plain(value: Mapping[str, Any]) -> str:
             *cost_text.side_by_side(value["runs"], value["cost"]),
         ]
     )
+
+
+def p_text(p: float) -> str:
+    """As it is printed after the letter.
+
+    >>> p_text(0.03125), p_text(0.00001)
+    ('= 0.0312', '< 0.0001')
+    """
+    return "< 0.0001" if p < 0.0001 else f"= {p:.4f}"
 
 
 def _over_all(value: Mapping[str, Any]) -> list[str]:
@@ -72,8 +81,8 @@ def _table(value: Mapping[str, Any]) -> str:
             lines.append(f"  {one['run']}: no question is scored in both")
             continue
         lines.append(
-            f"  {one['run']}: {one['difference']:+.4f}  [{one['low']:+.4f}, {one['high']:+.4f}]  p = {one['p']:.4f}, corrected "
-            f"{one['p_corrected']:.4f}; {more} on {one['wins']}, equal {one['ties']}, {less} {one['losses']}"
+            f"  {one['run']}: {one['difference']:+.4f}  [{one['low']:+.4f}, {one['high']:+.4f}]  p {p_text(one['p'])}, corrected "
+            f"{p_text(one['p_corrected'])}; {more} on {one['wins']}, equal {one['ties']}, {less} {one['losses']}"
         )
     return "\n".join(lines + cost_text.side_by_side(value["runs"], value["cost"]))
 

@@ -31,15 +31,17 @@ def _plain(value: dict[str, Any]) -> str:
 )
 def export(args: argparse.Namespace) -> dict[str, Any]:
     """The file and its number of lines; without ``--out`` the text itself."""
-    run = workbench_of(args).open_run(args.run)
+    workbench = workbench_of(args)
+    run = workbench.open_run(args.run)
     lines, _ = FORMS[args.format]
     made: dict[str, Any] = {"run": run.name, "format": args.format}
     if args.out is None:
         text = list(lines(run))
         made |= {"lines": len(text), "text": "".join(text)}
     else:
-        with writing(checked_out(args.out)) as handle:
-            count = sum(bool(handle.write(line.encode())) for line in lines(run))
+        with writing(checked_out(args.out, workbench.workspace)) as handle:
+            # Half a surrogate pair, which JSON may hold and UTF-8 may not, stays as JSON escapes it.
+            count = sum(bool(handle.write(line.encode("utf-8", "backslashreplace"))) for line in lines(run))
         made |= {"lines": count, "file": str(args.out)}
     left = sum(bool(line.get("error")) for line in run.lines().values())
     if left and args.format in ("trec", "kilt"):

@@ -29,7 +29,8 @@ def report(args: argparse.Namespace) -> dict[str, Any]:
     """The file, and its size in bytes."""
     from rallebench.gui.report_page import comparison_page, run_page
 
-    out, workbench = checked_out(args.out), workbench_of(args)
+    workbench = workbench_of(args)
+    out = checked_out(args.out, workbench.workspace)
     runs = [workbench.open_run(name) for name in args.runs]
     if not all(run.report() for run in runs):
         raise UsageError("A run without a report cannot be shown; let it end, or resume it.")

@@ -16,7 +16,7 @@ from rallebench.errors import UsageError
 from rallebench.files import write_text
 from rallebench.indexing import kinds
 from rallebench.sources import Source
-from rallebench.verbs import VERBS, Paced, drain, say, settings_flag, workbench_of
+from rallebench.verbs import VERBS, Paced, checked_out, drain, say, settings_flag, workbench_of
 from rallebench.workspace import parse_settings
 
 
@@ -153,11 +153,9 @@ def pick(args: argparse.Namespace) -> dict[str, Any]:
 
     if args.number < 1:
         raise UsageError(f"--number is {args.number}; it must be at least 1.")
-    output = args.output.resolve()
-    if output.exists() and not output.is_file():  # a device would be replaced by a file
-        raise UsageError(f"--output {args.output} is no plain file; name a file to write.")
     workbench = workbench_of(args)
     _, path = workbench.workspace.dataset(args.dataset)
+    output = checked_out(args.output, workbench.workspace, flag="--output", read=path).resolve()
     drain(workbench.load(args.index, "retriever"))
     pages = workbench.backends.retrievers[args.index].page_ids()
     records, counts = pick_up(path, pages, args.number)

@@ -95,6 +95,10 @@ def test_the_interval_agrees_with_the_normal_one_on_many_questions() -> None:
     assert high == pytest.approx(gaps.mean() + half, abs=0.01)
 
 
+def test_a_difference_that_is_the_same_everywhere_needs_six_questions_the_fewest_that_show_anything() -> None:
+    assert questions_needed(np.ones(40)) == 6 and sign_flip_p(np.ones(5)) > 0.05 > sign_flip_p(np.ones(6))
+
+
 def test_the_questions_needed_really_have_the_power() -> None:
     gaps = np.random.default_rng(5).normal(0.2, 1.0, size=400)
     needed = questions_needed(gaps)

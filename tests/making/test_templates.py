@@ -31,6 +31,21 @@ PROPOSED = json.dumps(
 )
 
 
+def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: Path) -> None:
+    """As after kill -9: the question set is there, the report that knows its sha256 is not."""
+    template = {"table": "books", "question": "Who wrote {title} in {year}?", "answer": "author"}
+    first = made(folder, template)
+    questions = Path(first.files[0])
+    card = first.folder / "making.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "writing": list(first.files)}))
+    (first.folder / "report.json").unlink()
+    assert made(folder, template).files == first.files and read_questions(questions)
+    assert json.loads(card.read_text())["writing"] == []
+    (first.folder / "report.json").unlink()
+    with pytest.raises(UsageError, match="exists already and was not made here"):
+        made(folder, template)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "books.csv").write_text(BOOKS, encoding="utf-8")
