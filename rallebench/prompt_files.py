@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rallebench.errors import BadFileError
@@ -30,6 +30,16 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
         if f"{{{field}}}" not in text:
             raise BadFileError(f"The prompt {path} lacks {{{field}}}.")
     return text
+
+
+def check_own(own: str, names: Iterable[str]) -> None:
+    """Raise BadFileError for a folder ``own`` that holds none of the prompts ``names``, those that are read: it would change nothing."""
+    wanted, folder = list(dict.fromkeys(names)), Path(own).expanduser()
+    if not own or not folder.is_dir() or any((folder / name).is_file() for name in wanted):
+        return
+    if not wanted:
+        raise BadFileError(f"No prompt is read for what is asked, so {own} would change nothing; leave prompts out.")
+    raise BadFileError(f"{own} holds none of the prompts that are read ({', '.join(wanted)}); name its files so, or leave prompts out.")
 
 
 def read_prompt(path: Path, mend: str = "") -> str:

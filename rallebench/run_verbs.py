@@ -17,6 +17,7 @@ from rallebench.catalog import chain_from_json
 from rallebench.errors import RalleError, UsageError
 from rallebench.footprint import Footprint
 from rallebench.loads import Loads
+from rallebench.metrics.recorded import IMPORTED
 from rallebench.types import Chain, Episode, Example
 from rallebench.workspace import Workspace
 
@@ -51,9 +52,16 @@ def _chain_of(made: Mapping[str, Any], run: str) -> Chain:
     if chain is None:
         raise UsageError(
             f"The run {run!r} was made by {made['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
-            f"to continue here; read it in {'Agent' if 'agent' in made['spec']['settings'] else 'Runs or Compare'}."
+            f"to continue here; read it in {where_read(made)}."
         )
     return chain_from_json(chain)
+
+
+def where_read(made: Mapping[str, Any]) -> str:
+    """Where the questions of a run that no chain made can be read, by its ``run.json``."""
+    if "agent" in made["spec"]["settings"]:
+        return "Agent"
+    return "Runs or Compare" if made["spec"]["workflow"] == IMPORTED else "Suites, under Read the answers"
 
 
 class Runs:

@@ -139,6 +139,15 @@ def test_reference_runs_the_lines_once_and_shows_them_beside_the_run(bench: Work
     assert "title random" not in again.err and (bench.workspace.runs / "title oracle" / "report.json").stat().st_mtime_ns == before
 
 
+def test_where_all_lines_fail_the_run_is_shown_and_the_exit_code_is_1_until_it_is_mended(bench: Workbench, run: CommandLine) -> None:
+    models = bench.workspace.path / "llms.json"
+    before = models.read_text()
+    models.write_text(json.dumps({**json.loads(before), "titan": {"backend": "scripted", "settings": {"replies": []}}}))
+    ran = run("reference", "read", "--no-mlflow", "--json")
+    assert ran.code == 1 and set(ran.json["failed"]) == {"closed-book", "random", "oracle"} and "run" in ran.json["metrics"]["em"]
+    assert ran.last.startswith("3 of 3 reference lines failed: closed book, random passage, oracle passage. Ask for the lines of 'read' again")
+
+
 def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(bench: Workbench, run: CommandLine) -> None:
     plan = benchmark.prepare(bench.workspace, bench.workspace.chain("closed"), "tiny-qa", name="read oracle", track=False)
     list(bench.run(plan))

@@ -10,7 +10,10 @@ from small_workspace import CommandLine, make_workspace
 
 from rallebench.errors import UsageError
 from rallebench.sweeps import cells, factor, run_name
+from rallebench.sweeps.results import Swept
+from rallebench.sweeps.running import sweep
 from rallebench.types import Action, Chain
+from rallebench.workbench import Workbench
 from rallebench.workspace import parse_settings
 
 CHAIN = Chain("c", (Action("retrieve", "{question}", "fstring", "tiny", 5), Action("generate", "{question}", "fstring", "titan")))
@@ -127,7 +130,7 @@ def test_the_best_is_the_best_on_the_questions_that_all_variants_have_scored(ral
 
 
 def test_a_variant_that_did_not_end_is_still_told_when_the_sweep_is_opened_again(rallebench: CommandLine) -> None:
-    assert rallebench(*SWEEP, "--vary", "llm=misspelt,titan").code == 0
+    assert rallebench(*SWEEP, "--vary", "llm=misspelt,titan").code == 1
     assert "It has no run" in rallebench("sweep", "--name", "s", "--json").json["failed"]["llm=misspelt"]
 
 
@@ -164,14 +167,40 @@ def test_another_sweep_under_a_taken_name_is_refused(rallebench: CommandLine) ->
 
 def test_a_variant_that_fails_is_told_and_the_others_go_on(rallebench: CommandLine) -> None:
     ran = rallebench(*SWEEP, "--vary", "llm=misspelt,titan", "--json")
-    assert ran.code == 0, ran.err
+    assert ran.code == 1 and ran.last.startswith("1 of 2 variants failed: llm=misspelt. Start the sweep again with --name s"), ran.err
     assert [row["variant"] for row in ran.json["variants"]] == ["llm=titan"]
     assert "dealy" in ran.json["failed"]["llm=misspelt"]
     assert ran.json["variants"][0]["metrics"]["em"]["n"] == 8
     assert ran.json["verdict"] == "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
 
 
+def test_the_row_of_the_only_variant_that_ended_has_its_score_and_of_how_many(rallebench: CommandLine) -> None:
+    ran = rallebench(*SWEEP, "--vary", "llm=misspelt,titan")
+    (row,) = [line for line in ran.out.splitlines() if line.startswith("  llm=titan")]
+    assert row.split()[1] == "0.1250" and row.endswith("n = 8")
+
+
+def test_questions_that_failed_are_no_failed_variant(rallebench: CommandLine) -> None:
+    ran = rallebench(*SWEEP, "--vary", "llm=picky,titan", "--json")
+    assert ran.code == 0 and ran.json["failed"] == {}
+
+
+def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(rallebench: CommandLine, workspace: Path) -> None:
+    bench = Workbench(workspace)
+    chain = bench.workspace.chain("read")
+    variants = cells(chain, [factor("k=1,2", parse_settings)])
+    first = sweep(bench, "s", chain, variants, "tiny-qa", track=False)
+    next(first)
+    second = rallebench(*SWEEP, "--vary", "k=1,2")
+    assert second.code == 2 and second.last == "The sweep 's' is being run by another process or page; wait for it or stop it."
+    found = list(first)[-1]
+    bench.close()
+    assert isinstance(found, Swept) and found.failed == {} and len(found.runs) == 2
+    assert [path.name for path in (workspace / "sweeps").iterdir()] == ["s.json"]
+
+
 def test_a_variant_that_cannot_work_is_refused_before_the_first_runs(rallebench: CommandLine, workspace: Path) -> None:
     ran = rallebench(*SWEEP, "--vary", "llm=titan,nobody")
     assert ran.code == 2 and "nobody" in ran.last
     assert not (workspace / "runs").exists() or not list((workspace / "runs").iterdir())
+    assert not (workspace / "sweeps").exists()

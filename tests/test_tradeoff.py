@@ -12,7 +12,7 @@ import pytest
 
 from rallebench.errors import StoppedError, UsageError
 from rallebench.tradeoff import Point, Tradeoff, from_json
-from rallebench.tradeoff.kept import kept, opened
+from rallebench.tradeoff.kept import kept, measure_and_keep, opened
 from rallebench.tradeoff.measure import nearest_rows, read_swept, settings_of
 from rallebench.workbench import Workbench
 from tests.small_workspace import CommandLine, make_workspace
@@ -122,6 +122,16 @@ def test_measuring_can_be_stopped(bench: Workbench) -> None:
     with pytest.raises(StoppedError):
         list(work)
     assert "halted" not in kept(bench.workspace)
+
+
+def test_a_trade_off_that_is_being_measured_is_refused_a_second_time(bench: Workbench, capfd: pytest.CaptureFixture[str]) -> None:
+    examples = bench.questions("tiny-qa")
+    first = measure_and_keep(bench.workspace, "twice", ["tiny-flat"], "tiny-qa", examples, bench.loads.encoders, k=5)
+    next(first)
+    second = CommandLine(capfd, bench.workspace.path)("tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "--name", "twice")
+    assert second.code == 2 and "'twice' is being measured by another process" in second.last and second.out == ""
+    first.close()
+    assert not list((bench.workspace.path / "tradeoffs").glob("*twice*"))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from rallebench.files import sha256_file
 from rallebench.metrics import metric
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.sources import Source
+from rallebench.taken import refuse_taken
 from rallebench.types import Episode, Example, Hit, Note, Outcome, Passage, Reply, Retrieve, RunSpec, Step
 from rallebench.workspace import Workspace
 
@@ -56,6 +57,7 @@ def import_run(
     nothing is written.
     """
     name = checked_run_name(name)
+    refuse_taken(workspace, "run", name)
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path)
     form = form or recognised(file)

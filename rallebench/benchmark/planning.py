@@ -20,6 +20,7 @@ from rallebench.datasets.kilt import read_questions
 from rallebench.errors import UsageError
 from rallebench.files import sha256_file
 from rallebench.indexing.manifests import versions
+from rallebench.taken import refuse_taken
 from rallebench.types import Chain, Example, RunSpec
 from rallebench.workspace import Workspace
 
@@ -74,10 +75,9 @@ def prepare(
     agent: Agent | None = None,
 ) -> Plan:
     """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing."""
-    if limit == 0:
-        raise UsageError("The number of questions is 0; give at least 1, or -1 for all.")
-    if limit is not None and limit < 0:
-        limit = None
+    if limit == 0 or (limit is not None and limit < -1):
+        raise UsageError(f"The number of questions is {limit}; give at least 1, or -1 for all.")
+    limit = None if limit == -1 else limit
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
     if max_errors is not None and max_errors < 0:
@@ -110,6 +110,7 @@ def prepare(
         raise UsageError(
             f"The run {name!r} exists already in {workspace.runs}; choose another --name, or add --resume."
         )
+    refuse_taken(workspace, "run", name)
     if resume:
         RunFolder.open(workspace.runs, name).spec()
     return plan

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import json
 import os
 import socket
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +39,39 @@ def build_app(workbench: Workbench) -> gr.Blocks:
         with gr.Tabs(elem_id="tabs") as tabs:
             session = Session(tabs=tabs, open_question=opened, followed=followed, compare_runs=compared, episode=episode)
             entries = sorted((TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"])
+            drawn = []
             for entry in entries:
                 with gr.Tab(entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}") as tab:
                     entry.value(workbench, session, tab, page)
+                drawn.append(tab)
+        only_the_open_tab_ticks(drawn)
     # The page carries a description of every documented handler: 2.7 MB that no visitor reads.
     for handler in page.fns.values():
         handler.api_visibility = "undocumented"
     return page
+
+
+def only_the_open_tab_ticks(tabs: Sequence[gr.Tab]) -> None:
+    """Stop the timers of every tab but the open one: a browser takes many milliseconds for each tick of a page this
+    large, and all tabs together would keep one of its cores busy while nothing happens.
+
+    A timer that a tab switches itself, as one that follows a load, is left alone: it was drawn inactive.
+    """
+    timers = {tab: [block for block in blocks_in(tab) if isinstance(block, gr.Timer) and block.active] for tab in tabs}
+    every = [timer for found in timers.values() for timer in found]
+    for number, (tab, own) in enumerate(timers.items()):
+        for timer in own:
+            timer.active = number == 0
+        # In the browser alone: answers of a server may overtake each other, and then another tab's timers would run.
+        switched = json.dumps([{"active": timer in own, "__type__": "update"} for timer in every])
+        tab.select(None, None, every, js=f"() => {switched}", show_progress="hidden")
+
+
+def blocks_in(block: Any) -> Iterator[Any]:
+    """Everything that is drawn within a block."""
+    for child in getattr(block, "children", ()):
+        yield child
+        yield from blocks_in(child)
 
 
 def theme() -> Any:

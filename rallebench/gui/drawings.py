@@ -11,6 +11,8 @@ from html import escape
 from rallebench.analysis.radar import Radar
 from rallebench.gui.views_tradeoff import COLOURS
 
+INKS = ("#ffffff", "#000000")
+"""Of text on a colour: on every colour one of these two has a contrast of 4.5 at least."""
 INK, GRID, FONT = "#334155", "#cbd5e1", "system-ui, sans-serif"
 
 AS_PNG = (
@@ -50,6 +52,31 @@ def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "")
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(short)}</text>'
 
 
+def ink_on(colour: str) -> str:
+    """White or black, whichever is read better on ``#rrggbb``: contrast as WCAG 2 defines it.
+
+    >>> ink_on("#7f1d1d"), ink_on("#e3b23c")
+    ('#ffffff', '#000000')
+    """
+    return max(INKS, key=lambda ink: contrast(ink, colour))
+
+
+def contrast(a: str, b: str) -> float:
+    """Of two colours ``#rrggbb``, 1 (none) to 21; text wants 4.5.
+
+    >>> contrast("#000000", "#ffffff")
+    21.0
+    """
+    lighter, darker = sorted((_luminance(a), _luminance(b)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def falls(named: Sequence[tuple[str, Mapping[str, int]]], names: Mapping[str, str], colours: Mapping[str, str]) -> str:
     """Waterfalls: a bar per run, a part per stage. ``named``: run → stage → questions."""
     there = [stage for stage in names if any(counts[stage] for _, counts in named)]
@@ -61,7 +88,7 @@ def falls(named: Sequence[tuple[str, Mapping[str, int]]], names: Mapping[str, st
             wide = width * counts[stage] / total if total else 0.0
             if wide:
                 body += f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="26" fill="{colours[stage]}"/>'
-                body += _text(x + wide / 2, y + 17, str(counts[stage]), "middle", ' fill="#fff"') if wide > 24 else ""
+                body += _text(x + wide / 2, y + 17, str(counts[stage]), "middle", f' fill="{ink_on(colours[stage])}"') if wide > 24 else ""
             x += wide
         body += _text(left + width + 8, y + 17, f"n = {total}")
     y = 30 + 36 * len(named)

@@ -12,6 +12,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench.errors import RalleError
+from rallebench.gui.wording import on_page
 
 
 @dataclass
@@ -42,7 +43,7 @@ def guard(handler: Callable[..., Any], *args: Any) -> Any:
     try:
         return handler(*args)
     except RalleError as error:
-        raise gr.Error(str(error), duration=20, print_exception=False) from None
+        raise gr.Error(on_page(str(error)), duration=20, print_exception=False) from None
 
 
 def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[Any]:
@@ -50,4 +51,4 @@ def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[
     try:
         yield from handler(*args)
     except RalleError as error:
-        raise gr.Error(str(error), duration=20, print_exception=False) from None
+        raise gr.Error(on_page(str(error)), duration=20, print_exception=False) from None

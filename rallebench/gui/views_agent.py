@@ -11,6 +11,7 @@ from rallebench.bench.cost import Prices, total
 from rallebench.bench.score import score_episode
 from rallebench.gui import views, views_cost
 from rallebench.gui.views import badge, marked
+from rallebench.gui.wording import on_page
 from rallebench.live.pieces import EDITED, Piece, actions, beginning, pieces, was_edited
 from rallebench.live.watching import Watched
 from rallebench.types import Episode, Example, Generate, Gold, Message, Retrieve, Step
@@ -124,7 +125,7 @@ def verdict(episode: Episode, example: Example) -> str:
 
 def sentence(error: str) -> str:
     """An error in the words of the page, which has no flags."""
-    error = error.replace("; name one with --llm.", "; choose one.").replace("--set ", "").replace("needs an environment; name one with --env: ", "needs an environment; choose one: ")
+    error = on_page(error.replace("needs an environment; name one with --env: ", "needs an environment; choose one: "))
     before, asked, _ = error.partition("allow it with --allow-python.")
     return f"{before}allow it by opening this page with app.py --allow-python." if asked else error
 

@@ -9,6 +9,7 @@ from typing import Any
 from rallebench.errors import StoppedError
 from rallebench.gui.views import badge, empty, error, note, progress_bar
 from rallebench.gui.views_data import cut_text, table
+from rallebench.gui.wording import on_page
 from rallebench.making.running import Done, Filed
 from rallebench.suites.running import Working
 
@@ -54,14 +55,14 @@ def ended(name: str, end: Any) -> str:
     """How a making ended."""
     if isinstance(end, Done):
         return f'<div class="rb-work">{_came_out(end.report)}</div>'
-    said = note(f"{name}: {end}") if isinstance(end, StoppedError) else error(f"{name}: {end}")
+    said = note(f"{name}: {end}") if isinstance(end, StoppedError) else error(f"{name}: {on_page(str(end))}")
     return f'<div class="rb-work">{said}</div>'
 
 
 def done(report: Mapping[str, Any]) -> str:
     """What came out, what to know of it, and where it lies."""
     files = "".join(f"<li><code>{escape(str(path))}</code></li>" for path in report.get("files", ()))
-    return _came_out(report) + "".join(map(note, report.get("notes", ()))) + f'<ul class="rb-list">{files}</ul>'
+    return _came_out(report) + "".join(note(on_page(one)) for one in report.get("notes", ())) + f'<ul class="rb-list">{files}</ul>'
 
 
 def _came_out(report: Mapping[str, Any]) -> str:

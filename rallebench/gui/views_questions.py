@@ -54,11 +54,12 @@ def question_rows(folder: RunFolder, chosen: str, fall: Waterfall | None = None)
     if fallen is not None:
         asked = [one for one in asked if one[2].qid in fallen]
     scored = columns(SHOWN, [(episode, example.gold) for _, example, episode in asked])
+    searched = "Rprec" in (folder.spec().get("metrics") or ()) or any(episode.hits for episode in episodes.values())
     rows = []
     for place, (position, example, episode) in enumerate(asked):
         scores = {name: column.values[place] for name, column in scored.items()}
         if fallen is not None or fits(chosen, episode, example, scores):
-            rows.append(_question_row(position, example, episode, scores))
+            rows.append(_question_row(position, example, episode, scores, searched))
     return rows
 
 
@@ -79,8 +80,9 @@ def fits(chosen: str, episode: Episode, example: Example, scores: Mapping[str, f
 
 
 def _question_row(
-    position: int, example: Example, episode: Episode, scores: Mapping[str, float | None]
+    position: int, example: Example, episode: Episode, scores: Mapping[str, float | None], searched: bool
 ) -> list[Any]:
+    """``searched``: whether the run retrieved at all, or is scored by it; else nothing is said of what was retrieved."""
     pages = [hit.passage.page_id for hit in episode.hits]
     rank = next((i for i, page in enumerate(pages, 1) if page in example.gold.pages), None)
 
@@ -90,6 +92,6 @@ def _question_row(
 
     return [
         position, example.question.text, episode.answer, " / ".join(example.gold.answers[:3]),
-        shown("em"), shown("f1"), shown("Rprec"), rank or ("none" if example.gold.pages else ""),
+        shown("em"), shown("f1"), shown("Rprec") if searched else "", rank or ("none" if example.gold.pages and searched else ""),
         *views_cost.question_cells(episode), f"{sum(s.cached for s in episode.steps)} of {len(episode.steps)}", episode.error,
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from rallebench.errors import StoppedError
 from rallebench.gui import views_runs
 from rallebench.gui.views import badge, empty, error, note
 from rallebench.gui.views_csv import csv_link
+from rallebench.gui.wording import on_page
 from rallebench.suites.kept import Kept, changed
 from rallebench.suites.running import Ended, Finished, Working
 from rallebench.suites.shown import bounds, cell, duration, figure, is_mean, parts_tables, plan_rows
@@ -30,7 +31,7 @@ def plan(value: Mapping[str, Any]) -> str:
     body = "".join(_plain_row(row) for row in rows) + _plain_row([f"{len(rows)} part{'s' * (len(rows) != 1)} in all", *total[1:]], True)
     return (
         f'<div class="rb-label"><b>{escape(value["name"])}</b><span>would run:</span></div><div class="rb-wide">'
-        f'<table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{"".join(map(note, notes))}'
+        f'<table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{"".join(note(on_page(one)) for one in notes)}'
     )
 
 
@@ -47,7 +48,7 @@ def probing(name: str, said: Any, stopping: bool) -> str:
 
 def probe_failed(name: str, end: Any) -> str:
     """Why a probe gave nothing."""
-    return note(f"The probe of {name} was stopped.") if isinstance(end, StoppedError) else error(f"The probe of {name}: {end}")
+    return note(f"The probe of {name} was stopped.") if isinstance(end, StoppedError) else error(f"The probe of {name}: {on_page(str(end))}")
 
 
 def command(suite: str, llm: str, settings: Mapping[str, Any], limit: int | None, name: str, workspace: str) -> str:
@@ -97,7 +98,7 @@ def ended(name: str, end: Any) -> str:
         return note(f"{name}: {parts} done. Its tables are below.", "good") + note(end.warning)
     if isinstance(end, StoppedError):
         return note(f"{name} was stopped; what was answered is kept. Press Run suite with the same settings and name to continue.")
-    return error(f"{name}: {end}")
+    return error(f"{name}: {on_page(str(end))}")
 
 
 # what came out
@@ -109,7 +110,7 @@ def whole(found: Kept) -> str:
         return head(found) + note("It has not ended. Fill the form with it and press Run suite to continue; what was answered is kept.")
     own = [shown for table in found.report.get("tables", ()) for shown in [one_table(table)]]
     parts = [one_table(table) for table in parts_tables(found.report)]
-    notes = "".join(note(one) for one in found.report.get("notes", ()))
+    notes = "".join(note(on_page(one)) for one in found.report.get("notes", ()))
     return head(found) + notes + "".join(own + parts)
 
 

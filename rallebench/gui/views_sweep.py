@@ -12,7 +12,7 @@ from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_runs import number
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 from rallebench.prepared import Costs
-from rallebench.sweeps import Cell
+from rallebench.sweeps import Cell, remarks
 from rallebench.sweeps.results import Swept
 from rallebench.sweeps.running import Counted, Ended, Working
 
@@ -21,7 +21,12 @@ def plan(found: Sequence[Cell], costs: Any) -> str:
     """What a sweep would run; ``costs``: what its indexes take, None where none is varied."""
     names = ", ".join(cell.label for cell in found)
     said = f" {costs.sentence}" if isinstance(costs, Costs) else ""
-    return note(f"{len(found)} variant{'s' * (len(found) != 1)}, in this order: {names}.{said}", "good")
+    return note(f"{len(found)} variant{'s' * (len(found) != 1)}, in this order: {names}.{said}", "good") + remarked(found)
+
+
+def remarked(found: Sequence[Cell]) -> str:
+    """What the fields that are varied do not mean; '' where nothing is likely to be mistaken."""
+    return "".join(map(note, remarks(found)))
 
 
 def going_on(name: str, said: Sequence[Any], stopping: bool) -> str:
@@ -74,7 +79,7 @@ def whole(found: Swept) -> str:
         cells = (
             "not scored" if mean.value is None else number(mean.value, unit),
             "" if mean.low is None or mean.high is None else f"{number(mean.low, unit)} – {number(mean.high, unit)}",
-            "best" if not i else "" if gap is None else f"{gap:+.4f}",
+            ("equal" if len(found.equal) > 1 else "best") if run in found.equal else "" if gap is None else f"{gap:+.4f}",
             "" if p is None else f"{p:.3f}" if p >= 0.0005 else "&lt; 0.001",
             str(mean.n),
         )
@@ -93,8 +98,7 @@ def figure(found: Swept) -> Any:
 
     compared = found.compared
     assert compared is not None
-    best = next(iter(found.runs))
-    shown = [(found.runs[run], mean, run == best) for run, mean in zip(found.runs, compared.cells[compared.metric])]
+    shown = [(found.runs[run], mean, run in found.equal) for run, mean in zip(found.runs, compared.cells[compared.metric])]
     shown = sorted((one for one in shown if one[1].value is not None), key=lambda one: _order(one[0]))
     drawn = go.Figure(
         go.Scatter(

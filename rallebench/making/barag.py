@@ -19,6 +19,7 @@ from rallebench.making._barag.stages import Plan
 from rallebench.making._prompts import read_prompt
 from rallebench.making.articles import kind_of, read_date, read_dates, stamp_of
 from rallebench.making.rows import Row, Rows
+from rallebench.prompt_files import check_own
 from rallebench.workspace import READER
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
@@ -59,6 +60,7 @@ def planned(order: Order) -> Plan:
         raise UsageError(f"after={s['after']} is no date; write it as 2021-10-01, or leave it empty for any.")
     _check_models(order, after is not None)
     dates = read_dates(s["dates"]) if s["dates"] else {}
+    check_own(s["prompts"], [f"{name}.txt" for name in PROMPTS])
     prompts = {name: read_prompt("barag", f"{name}.txt", s["prompts"], fields) for name, fields in PROMPTS.items()}
     if s["answers"]:
         prompts["questions"] = prompts["questions-with-answers"]

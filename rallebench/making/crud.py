@@ -18,7 +18,7 @@ from rallebench.making._replies import declined, fields_of, said, text_field
 from rallebench.making.articles import SOURCES, Article, drawn, kind_of, read_articles, stamp_of, text_of
 from rallebench.making.rows import Row, Rows
 from rallebench.parameters import Setting
-from rallebench.prompt_files import filled
+from rallebench.prompt_files import check_own, filled
 from rallebench.suites._crud.tasks import TASKS, Task, tasks_of
 from rallebench.types import Episode, Flow, Generate, Message, Outcome
 
@@ -54,6 +54,7 @@ Reading = Callable[[Row, Found], "Row | str"]
 def crud(order: Order) -> Steps:
     """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a question set."""
     tasks = tasks_of(order.settings["tasks"])
+    check_own(order.settings["prompts"], [PROMPTS[task.name][0] for task in tasks if task.name in PROMPTS])
     prompts = {task.name: read_prompt("crud", PROMPTS[task.name][0], order.settings["prompts"], PROMPTS[task.name][1]) for task in tasks if task.name in PROMPTS}
     if prompts and not order.llm:
         raise UsageError("All tasks but continuation are written by a language model; name one with --llm.")

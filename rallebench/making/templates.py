@@ -24,6 +24,7 @@ from rallebench.making._templates.tables import Table, places, read_labels, read
 from rallebench.making._templates.template import SEVERAL, Template, check, read_templates, template_of
 from rallebench.making.rows import Row, Rows, short
 from rallebench.parameters import Setting
+from rallebench.prompt_files import check_own
 from rallebench.types import Episode
 
 SETTINGS = {
@@ -91,6 +92,7 @@ def planned(order: Order) -> Plan:
         raise UsageError("propose asks a language model for templates; name it with --llm.")
     if s["propose"]:
         order.workspace.llm(order.llm)
+    check_own(s["prompts"], ["propose.txt"] if s["propose"] else [])
     prompt = read_prompt("templates", "propose.txt", s["prompts"], ("NUMBER", "TABLE", "COLUMNS")) if s["propose"] else ""
     files = places(s["tables"], order.workspace)
     path = Path(s["templates"]).expanduser()

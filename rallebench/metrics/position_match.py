@@ -16,10 +16,18 @@ from rallebench.types import Episode, Gold
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
+_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "*.model")
+"""Any of them lies in a tokenizer's folder; the last is SentencePiece's."""
+
+
 def check_folder(option: str) -> None:
-    """Raise NotFoundError unless ``option`` is a folder."""
-    if not Path(option).is_dir():
+    """Raise NotFoundError unless ``option`` is a folder with a tokenizer, BadFileError for one that cannot be loaded."""
+    folder = Path(option)
+    if not folder.is_dir():
         raise NotFoundError(f"There is no folder {option!r} with a tokenizer; give one that holds its files.")
+    if not any(next(folder.glob(name), None) for name in _FILES):
+        raise NotFoundError(f"The folder {option!r} holds no tokenizer; give one that holds its tokenizer.json (or vocab.json, vocab.txt, *.model).")
+    _encode(option)
 
 
 @METRICS.register(
@@ -68,7 +76,6 @@ def _tokens(folder: str, *texts: str) -> list[Sequence[object]]:
 @functools.lru_cache(maxsize=2)
 def _encode(folder: str) -> Callable[[str], list[int]]:
     """A folder's tokenizer as text → ids, without special tokens."""
-    check_folder(folder)
     whole = Path(folder) / "tokenizer.json"
     try:
         if whole.is_file():  # no need for the seconds that importing transformers takes

@@ -138,7 +138,8 @@ class Plot:
 class Made:
     """What a suite ends with. ``report``: JSON-able, its own words. ``notes``: sentences that a reader of the
     numbers must know. ``files``: path below the suite's folder → text. ``to_fill_in``: the same for files that a person edits;
-    they are written only where there is none. ``tables``, ``plots``: as they are to be shown."""
+    they are written only where there is none. ``tables``, ``plots``: as they are to be shown. ``failed``: part that the suite had to
+    go on without → why."""
 
     report: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -146,6 +147,7 @@ class Made:
     to_fill_in: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ Suite = Callable[[Asked], Generator["Part | Index | Release", Any, Made]]
 """What fails while a piece is performed is thrown into the suite where it was yielded: one that catches it goes on without."""
 
 SUITES: Registry[Suite] = Registry("suite", "rallebench.suites")
-"""Traits: ``settings``, name → Setting; ``needs_llm``, whether it cannot do without a model (default true);
+"""Traits: ``settings``, name → Setting; ``needs_llm``, whether it cannot do without a model (default true); ``asks``, whether it asks models at all (default true);
 ``named_by``, settings that stand in the default name of its runs."""
 
 

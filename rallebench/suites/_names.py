@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.errors import NotFoundError
 from rallebench.suites import SUITES, Part
 from rallebench.types import Action, Chain
 
@@ -52,6 +53,16 @@ def named_backends(part: Part) -> Chain:
     llms = (Action("generate", "-", target=llm) for llm in dict.fromkeys(part.llms))
     retrievers = (Action("retrieve", "-", target=name) for name in dict.fromkeys(part.retrievers))
     return Chain(part.workflow, (*llms, *retrievers))
+
+
+def check_file(path: Path, what: str, flag: str = "--guess") -> None:
+    """Raise NotFoundError unless ``path`` is a file; ``what`` it should hold."""
+    if path.is_dir():
+        inside = sorted(file.name for file in path.iterdir() if file.is_file())
+        some = f" It holds {', '.join(inside[:3])}{' …' * (len(inside) > 3)}." if inside else ""
+        raise NotFoundError(f"{path} is a folder; name the file that holds {what}: {flag} {path / 'FILE'}.{some}")
+    if not path.is_file():
+        raise NotFoundError(f"{path} does not exist; it should hold {what}.")
 
 
 def _folder_name(whole: str, most: int) -> str:

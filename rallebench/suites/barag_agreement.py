@@ -9,11 +9,13 @@ from typing import Any
 from rallebench.bench.statistics import means
 from rallebench.errors import NotFoundError, UsageError
 from rallebench.parameters import Setting
+from rallebench.prompt_files import check_own
 from rallebench.suites import SUITES, Asked, Made, Parts, Plot, Table
 from rallebench.suites._barag import judged
 from rallebench.suites._barag.agreement import COLUMNS, Agreement, agreement_of, by_given
 from rallebench.suites._barag.articles import PREFIX, Article, by_title
 from rallebench.suites._barag.judged import JUDGING
+from rallebench.suites._barag.prompts import names_of
 from rallebench.suites._barag.runs import Row, Run, read_runs
 from rallebench.types import Example, Gold, Question
 
@@ -36,6 +38,7 @@ def agreement(asked: Asked) -> Parts:
     """BARAG's judge, or any other, against given scores: correlation, error and bias with intervals, run by run."""
     runs = _chosen(read_runs(asked.settings["runs"]), asked.settings["only"])
     articles = by_title(_article_files(asked))
+    check_own(asked.settings["prompts"], names_of(agents=False, judge=True))
     judge = judged.judge_of(asked, asked.llm)
     todo = {run.name: _cases(run, articles, asked.limit) for run in runs}
     if not any(cases for cases, _ in todo.values()):

@@ -21,7 +21,7 @@ COSTS = (("n_in", "input"), ("n_out", "output"))
 
 
 @SUITES.register(
-    "barag-tables", needs_llm=False, named_by=("runs",),
+    "barag-tables", needs_llm=False, asks=False, named_by=("runs",),
     settings={"runs": Setting(str, "", about="folder of run files (JSON lines); a runs_manifest.json beside or above is read")},
 )  # fmt: skip
 def tables(asked: Asked) -> Parts:

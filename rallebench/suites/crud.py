@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rallebench.parameters import Setting
 from rallebench.suites import SUITES, Asked, Made, Parts
-from rallebench.suites._crud.cells import Cell, perform_cell, plan_cell
+from rallebench.suites._crud.cells import Cell, check_prompts, perform_cell, plan_cell
 from rallebench.suites._crud.files import results_of, results_path
 from rallebench.suites._crud.records import read_tasks
 from rallebench.suites._crud.tables import notes_of, plot_of, table_of
@@ -35,6 +35,7 @@ SETTINGS = {
 def crud_tasks(asked: Asked, tasks: tuple[Task, ...]) -> Parts:
     """These tasks, one cell each."""
     records = read_tasks(asked.settings["data"], tasks)
+    check_prompts(asked, tasks)
     plans = [plan_cell(asked, task, records[task.name]) for task in tasks]
     cells: list[Cell] = []
     for plan in plans:

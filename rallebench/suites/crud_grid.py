@@ -14,6 +14,7 @@ from rallebench.indexing import kinds
 from rallebench.parameters import Setting
 from rallebench.suites import SUITES, Asked, Index, Made, Part, Release
 from rallebench.suites._crud import grid_tables, recommending, tables
+from rallebench.suites._crud.cells import check_prompts
 from rallebench.suites._crud.grid import FACTORS, grid_of
 from rallebench.suites._crud.grid_cells import RETRIEVAL, perform_grid
 from rallebench.suites._crud.records import RecordSet, read_tasks
@@ -63,6 +64,7 @@ def crud_grid(asked: Asked) -> Generator[Part | Index | Release, Any, Made]:
     tasks = wanted if asked.llm else tuple(task for task in wanted if task.ranked)
     if not tasks:
         raise UsageError("Without a language model only what is retrieved is scored, and these tasks have no gold documents; name --llm.")
+    check_prompts(asked, tasks if asked.llm else ())
     records = read_tasks(s["data"], tasks)
     if not asked.llm:
         _with_gold(records)
@@ -87,7 +89,8 @@ def crud_grid(asked: Asked) -> Generator[Part | Index | Release, Any, Made]:
         **grid_tables.report_of(found, grid, tasks, metric),
     }
     plots = tuple(grid_tables.factor_plots(found, grid, tasks, metric))
-    return Made(report, tuple(notes), tables=tuple(shown), plots=plots)
+    failed = {f"{one.task.name} {one.label}": one.why for one in found.failed}
+    return Made(report, tuple(notes), tables=tuple(shown), plots=plots, failed=failed)
 
 
 def _deciding(asked: Asked) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.bench.statistics import means
-from rallebench.errors import BadFileError, NotFoundError
+from rallebench.errors import BadFileError
 from rallebench.files import read_json
 from rallebench.suites import SCORERS
 from rallebench.suites._crud.cells import text_values
@@ -18,6 +18,7 @@ from rallebench.suites._crud.files import QUEST
 from rallebench.suites._crud.quest import quest_scores, texts
 from rallebench.suites._crud.records import read_tasks
 from rallebench.suites._crud.tasks import tasks_of
+from rallebench.suites._names import check_file
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")
 NEAR = 1e-6
@@ -32,8 +33,7 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     text are ``invalid`` and in no mean; RAGQuestEval is scored where its answers were kept. ``differ``: metric → rows
     whose own number is another. Raises NotFoundError, BadFileError.
     """
-    if not guess.is_file():
-        raise NotFoundError(f"{guess} does not exist; it should hold a result of CRUD-RAG.")
+    check_file(guess, "a result of CRUD-RAG, a JSON document")
     content = read_json(guess)
     rows = content.get("results") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows:

@@ -14,7 +14,8 @@ QUANTITIES = ("seconds", "model_calls", "retrievals", "prompt_tokens", "completi
 @dataclass(frozen=True, slots=True)
 class Sample:
     """``asked`` questions of a part, ``failed`` of them failed. ``rows``: one per answered question, quantity → what
-    it took; None where it is not known. ``why``: the first failure, or for which model a price is not known."""
+    it took; None where it is not known. ``why``: the first failure, or for which model a price is not known; without rows, why the
+    part could not be asked."""
 
     asked: int
     failed: int
@@ -99,22 +100,30 @@ def _sum(amounts: Sequence[Amount]) -> Amount:
 
 
 def _notes(plan: Plan, samples: Sequence[Sample | None], borrowed: Sequence[str], unknown: Sequence[str]) -> tuple[str, ...]:
-    there = [sample for sample in samples if sample]
+    there = [sample for sample in samples if sample and sample.rows]
     if not plan.parts:
         return plan.notes
     count = sum(len(sample.rows) for sample in there)
-    said = [
+    refused: dict[str, list[str]] = {}
+    for part, sample in zip(plan.parts, samples):
+        if sample and sample.why and not sample.rows:
+            refused.setdefault(sample.why, []).append(part.label)
+    said = [f"{listed(labels)}: could not be probed: {why}" for why, labels in refused.items()]
+    said += [
         f"Measured on {count} questions of {len(there)} part{'s' * (len(there) != 1)} and carried over; the bounds (95 %, Student's t) "
         "know only how much these questions differ. Not in it: loading, scoring, larger batches, other work on the machine; "
         "what the workspace remembers is not asked again and costs nothing."
-    ]
+    ] * bool(there)
     failed = sum(sample.failed for sample in there)
     if failed:
         first = next(sample.why for sample in there if sample.failed)
         said.append(f"{failed} of the probe's questions failed and are in no figure: {first}")
+    asked = {label for labels in refused.values() for label in labels}
     said += [f"{listed(borrowed)}: not asked; told by parts of the same sort."] * bool(borrowed)
     builds = "; it builds no index" * bool(plan.builds)
-    said += [f"{listed(unknown)}: not reached by the probe{builds}, so the sums are not known."] * bool(unknown)
+    unreached = [label for label in unknown if label not in asked]
+    said += [f"{listed(unreached)}: not reached by the probe{builds}, so the sums are not known."] * bool(unreached)
+    said += ["The sums are not known."] * bool(unknown and not unreached)
     unpriced = sorted({s.why for s in there if s.why and not s.failed and any(row["usd"] is None for row in s.rows)})
     said += [f"US dollars are not known for {why}." for why in unpriced]
     return (*said, *plan.notes)

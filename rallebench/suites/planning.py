@@ -15,6 +15,7 @@ from rallebench.errors import UsageError
 from rallebench.prepared import Described
 from rallebench.suites import SUITES, Asked
 from rallebench.suites._rehearsing import PLAYS, Searched, Seen, Span, walk
+from rallebench.taken import refuse_taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def checked(suite: str, asked: Asked, name: str) -> str:
         raise UsageError(f"The suite {suite!r} needs a language model; name one with --llm.")
     if asked.limit is not None and asked.limit < 1:
         raise UsageError(f"The number of questions is {asked.limit}; it must be at least 1.")
-    return checked_run_name(name)
+    refuse_taken(asked.workspace, "suite", checked_run_name(name))
+    return name
 
 
 def plan(suite: str, asked: Asked, name: str) -> Plan:

@@ -39,6 +39,14 @@ class Probing:
     said: str
 
 
+class NoneAnswered(BackendError):
+    """All questions of a part failed; ``failures``: why each."""
+
+    def __init__(self, label: str, failures: Sequence[str]) -> None:
+        super().__init__(f"All {len(failures)} questions that the probe asked of {label!r} failed: {failures[0]}")
+        self.failures = failures
+
+
 def probe(
     workbench: Workbench,
     plan: Plan,
@@ -90,7 +98,8 @@ def probe(
                 raise
             except RalleError as error:
                 failed = error
-                samples.append(None)
+                why = error.failures if isinstance(error, NoneAnswered) else ()
+                samples.append(Sample(len(why), len(why), (), next(iter(why), str(error))))
     samples += [None] * (len(plan.parts) - len(samples))
     yield estimated(plan, samples)
 
@@ -117,7 +126,7 @@ def _asked(
     good = {e.question.qid: found[e.question.qid] for e in chosen if e.question.qid in found and not found[e.question.qid].error}
     failures = [episode.error for episode in found.values() if episode.error]
     if failures and not good:
-        raise BackendError(f"All {len(failures)} questions that the probe asked of {part.label!r} failed: {failures[0]}")
+        raise NoneAnswered(part.label, failures)
     prices = prices_of({name: backends.llms[name] for name in part.llms})
     rows = tuple(_row(episode, backends, prices) for episode in good.values())
     unknown = {name: why for e in good.values() for name, why in total(e.steps, prices)["usd_unknown_for"].items()}

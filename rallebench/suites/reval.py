@@ -135,7 +135,7 @@ def _made(asked: Asked, places: Sequence[Place], done: Mapping[str, Answered], f
     }
     files = {"scores.csv": as_csv(tables[0]), "ranks.csv": as_csv(tables[1]), "table.tex": tex_of(found)}
     shown = tuple(Table(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["percent"], t["note"]) for t in tables)
-    return Made(report, tuple(_notes(places, done, failed)), files, tables=(*shown, _endings(systems, places, done)), plots=(_plot(found),))
+    return Made(report, tuple(_notes(places, done, failed)), files, tables=(*shown, _endings(systems, places, done)), plots=(_plot(found),), failed=failed)
 
 
 def _endings(systems: Sequence[acting.System], places: Sequence[Place], done: Mapping[str, Answered]) -> Table:

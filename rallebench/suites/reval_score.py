@@ -14,9 +14,10 @@ from rallebench.analysis.acting.traces import observed_in
 from rallebench.bench.statistics import means
 from rallebench.datasets import DATASETS, r_eval
 from rallebench.datasets.kilt import read_questions
-from rallebench.errors import BadFileError, NotFoundError
+from rallebench.errors import BadFileError
 from rallebench.metrics import METRICS, read_card
 from rallebench.suites import SCORERS
+from rallebench.suites._names import check_file
 from rallebench.types import Episode, Example, Gold, Outcome
 
 SCORED: Mapping[str, str] = {"reward": "f1_yes_no", "correct": "em", "position_match": "position_match"}
@@ -32,8 +33,7 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     another than the one found here. ``errors``: R-Eval's taxonomy, as its code counts and as this project does.
     ``environment_failed``: rows without reward whose page or person could not be found. Raises NotFoundError, BadFileError.
     """
-    if not guess.is_file():
-        raise NotFoundError(f"{guess} does not exist; it should hold a log of R-Eval, a JSON object a line.")
+    check_file(guess, "a log of R-Eval, a JSON object a line")
     rows = rows_of(guess)
     golds, missing, notes = _golds(rows, guess, gold)
     columns: dict[str, list[float | None]] = {name: [] for name in SCORED}
@@ -86,8 +86,7 @@ def _golds(
     own = {(row["question"], row["answer"]): tuple(filter(None, [row["answer"]])) for row in rows}
     if gold is None:
         return own, 0, ["The answers are those in the rows; give R-Eval's file with --gold to be sure of them."]
-    if not gold.is_file():
-        raise NotFoundError(f"{gold} does not exist; it should hold R-Eval's records (input, outputs).")
+    check_file(gold, "R-Eval's records (input, outputs)", "--gold")
     examples: tuple[Example, ...] = tuple(DATASETS["r-eval"](gold)) if r_eval.recognises(gold) else read_questions(gold)
     records: dict[str, list[tuple[str, ...]]] = {}
     for example in examples:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.bench.statistics import means
-from rallebench.errors import BadFileError, NotFoundError
+from rallebench.errors import BadFileError
 from rallebench.suites import SCORERS
+from rallebench.suites._names import check_file
 from rallebench.suites._rgb import files, scoring
 from rallebench.suites._rgb.definitions import named
 from rallebench.suites._rgb.records import Required, language_of, read_records, required_of
@@ -24,8 +25,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     For every share of noise in the file its rates with intervals. ``labels_differ``: rows whose own label is another than the
     one found here. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
     """
-    if not guess.is_file():
-        raise NotFoundError(f"{guess} does not exist; it should hold RGB's predictions, a JSON object a line.")
+    check_file(guess, "RGB's predictions, a JSON object a line")
     rows = list(files.read_rows(guess).values())
     if not rows:
         raise BadFileError(f"{guess} holds no row of RGB's predictions (id, query, ans, prediction).")
@@ -54,6 +54,7 @@ def _answers(rows: Sequence[files.Row], guess: Path, gold: Path | None) -> tuple
     own = {str(row["id"]).strip(): required_of(row["ans"]) for row in rows}
     if gold is None:
         return own, 0, ["The answers are those in the rows; give RGB's file with --gold to be sure of them."]
+    check_file(gold, "RGB's records, a JSON object a line", "--gold")
     records = {record.id: record for record in read_records(gold).records}
     strange = [qid for qid in own if qid not in records]
     if strange:

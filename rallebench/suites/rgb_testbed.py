@@ -50,6 +50,8 @@ def testbed_of_ones_own(asked: Asked) -> Parts:
     s = asked.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError("A testbed needs a question set and an index: --set data=FILE (or articles=CORPUS) --set index=NAME.")
+    if s["prompts"] and not s["articles"]:
+        raise UsageError("--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out.")
     if s["index"] not in asked.workspace.retrievers():
         asked.workspace.retriever(s["index"])  # a combination written out, or the sentence that says it is none
     written: dict[str, str] = {}

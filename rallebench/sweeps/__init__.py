@@ -170,6 +170,18 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
         raise UsageError(str(error).removeprefix("--set ")) from None
 
 
+def remarks(variants: Sequence[Cell]) -> list[str]:
+    """What whoever varies these fields may have meant otherwise: ``top_k`` is no number of passages."""
+    varied = {name for cell in variants for name in cell.changes if name.rpartition(".")[2] == "top_k"}
+    actions = [action for cell in variants for action in cell.chain.actions]
+    cold = [a for a in actions if a.kind == "generate" and not a.generation.get("temperature")]
+    if not varied or not (cold or any(action.kind == "retrieve" for action in actions)):
+        return []
+    said = f"{' and '.join(sorted(varied))}: a sampling setting, of how many of the likeliest tokens a model draws; the number of passages is k."
+    idle = " Where a model does not sample (temperature 0, or the built-in reader), it changes nothing."
+    return [said + idle * bool(cold)]
+
+
 def run_name(sweep: str, cell: Cell) -> str:
     """The name of a cell's run: a folder name that tells sweep and variant."""
     return label_of(sweep, cell.label)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
 from rallebench.files import read_json, write_json
+from rallebench.locks import alone
 from rallebench.sweeps.results import Swept, swept
+from rallebench.taken import refuse_taken
 from rallebench.workbench import Workbench
 from rallebench.workspace import Workspace
 
@@ -61,8 +64,14 @@ def checked_name(name: str) -> str:
     return name
 
 
+def working_on(workspace: Workspace, name: str) -> AbstractContextManager[None]:
+    """Nobody else runs the sweep meanwhile. Raises UsageError if somebody does, or for a name that cannot be."""
+    lock = folder_of(workspace) / f".{checked_name(name)}.lock"
+    return alone(lock, f"The sweep {name!r} is being run by another process or page; wait for it or stop it.")
+
+
 def keep(workspace: Workspace, name: str, content: Mapping[str, Any], runs: list[str]) -> list[str]:
-    """The runs' names. Raises UsageError for a name that cannot be, or that another sweep has."""
+    """The runs' names. Raises UsageError for a name that cannot be, or that another sweep, a run or a suite has."""
     path = _file(workspace, checked_name(name))
     if path.is_file():
         there = read_json(path)
@@ -70,6 +79,7 @@ def keep(workspace: Workspace, name: str, content: Mapping[str, Any], runs: list
             raise UsageError(f"The sweep {name!r} exists already with another content; choose another name.")
     elif taken := [run for run in runs if (workspace.runs / run).exists()]:
         raise UsageError(f"The run {taken[0]!r} exists already and is of no sweep {name!r}; choose another name.")
+    refuse_taken(workspace, "sweep", name)
     return runs
 
 

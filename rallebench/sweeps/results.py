@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rallebench.analysis.many import HEADLINES, Many, compare_many
+from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
 from rallebench.metrics import metric
 from rallebench.workbench import Workbench
@@ -26,6 +27,14 @@ class Swept:
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
+    def equal(self) -> list[str]:
+        """The runs that are the best together, as in ``runs`` the cheapest first; one if one alone is the best."""
+        if self.compared is None:
+            return []
+        means = self.compared.cells[self.compared.metric]
+        return [run for run, mean in zip(self.runs, means) if _rank(mean.value, True) == _rank(means[0].value, True)]
+
+    @property
     def verdict(self) -> str:
         """Who wins, in one sentence that claims no more than the numbers show."""
         if self.compared is None and self.runs:
@@ -33,11 +42,16 @@ class Swept:
             return f"Only {one} ended, so there is nothing to compare it with{_scored(self.alone)}."
         if self.compared is None:
             return "Fewer than two variants ended, so there is nothing to compare."
-        names, found = list(self.runs), self.compared
+        found, equal = self.compared, self.equal
         first = found.cells[found.metric][0]
-        alike = [one.name for one in found.against if one.corrected is None or one.corrected >= 0.05]
+        alike = [one.name for one in found.against if one.name not in equal and (one.corrected is None or one.corrected >= 0.05)]
         score = f"{metric(found.metric).traits['label']} {first.value:.4f} [{first.low:.4f}, {first.high:.4f}], n = {first.n}"
-        best = f"Best: {self.runs[names[0]]} ({score})"
+        best = f"Best: {self.runs[equal[0]]} ({score})"
+        if len(equal) > 1:
+            together = ", ".join(self.runs[run] for run in equal)
+            best = f"None is the best alone: {together} are equal, the cheapest first ({score})"
+        if len(equal) == len(self.runs):
+            return f"{best}."
         if not alike:
             return f"{best}; the difference to every other variant is more than chance (p < 0.05, Holm)."
         said = ", ".join(self.runs[name] for name in alike[:5]) + (" …" if len(alike) > 5 else "")
@@ -54,13 +68,14 @@ def swept(
     decides = by or next(iter(shared), "")
     upward = not decides or metric(decides).traits.get("higher_is_better", True) is not False
     values = {run: report["metrics"].get(decides, {}).get("value") for run, report in reports.items()}
-    runs = {run: labels[run] for run in sorted(labels, key=lambda run: _rank(values[run], upward))}
+    costs = {run: _cost(workbench.open_run(run), report) for run, report in reports.items()}
+    runs = {run: labels[run] for run in sorted(labels, key=lambda run: (_rank(values[run], upward), costs[run]))}
     compared = compare_many([workbench.open_run(run) for run in runs], decides) if len(runs) > 1 else None
     if compared is not None:
         # Over the questions that every variant has scored, another one may be the best than over each one's own.
         means = dict(zip(runs, compared.cells[compared.metric]))
         upward = metric(compared.metric).traits.get("higher_is_better", True) is not False
-        again = sorted(runs, key=lambda run: _rank(means[run].value, upward))
+        again = sorted(runs, key=lambda run: (_rank(means[run].value, upward), costs[run]))
         if again != list(runs):
             runs = {run: labels[run] for run in again}
             compared = compare_many([workbench.open_run(run) for run in runs], compared.metric)
@@ -68,14 +83,30 @@ def swept(
     return Swept(name, runs, compared, dict(failed), alone=alone)
 
 
+def headline(metrics: Mapping[str, Mapping[str, Any]]) -> str:
+    """The metric by which a variant is told that is compared with no other; '' if it has none."""
+    return next((name for name in HEADLINES if metrics.get(name, {}).get("value") is not None), "")
+
+
 def _scored(metrics: Mapping[str, Mapping[str, Any]]) -> str:
-    name = next((name for name in HEADLINES if metrics.get(name, {}).get("value") is not None), "")
+    name = headline(metrics)
     cell = metrics.get(name, {})
     return f": {metric(name).traits['label']} {cell['value']:.4f}, n = {cell['n']}" if name else ""
 
 
 def _rank(value: float | None, upward: bool) -> float:
-    return float("inf") if value is None else -value if upward else value
+    """Less is better; what only rounding parts has one rank."""
+    return float("inf") if value is None else round(-value if upward else value, 9)
+
+
+def _cost(run: RunFolder, report: Mapping[str, Any]) -> tuple[float, int, float]:
+    """What ranks variants of one score: tokens read and written, passages asked for, seconds; not counted is the most."""
+    spent = (report.get("cost") or {}).get("total") or {}
+    read, written = spent.get("prompt_tokens"), spent.get("completion_tokens")
+    chain = run.spec()["spec"]["settings"].get("chain") or {}
+    passages = sum(int(action.get("k") or 0) for action in chain.get("actions", ()))
+    most, seconds = float("inf"), spent.get("seconds")
+    return (most if read is None or written is None else read + written, passages, most if seconds is None else seconds)
 
 
 def deciding(by: str) -> str:

@@ -14,7 +14,7 @@ from rallebench.embeddings import Building
 from rallebench.errors import RalleError, StoppedError
 from rallebench.prepared import Costs, Described, Prepared, prepare
 from rallebench.sweeps import Cell, indexing, run_name, tracked
-from rallebench.sweeps.kept import is_done, keep, note
+from rallebench.sweeps.kept import is_done, keep, note, working_on
 from rallebench.sweeps.results import Swept, as_json, deciding, swept
 from rallebench.types import Chain
 from rallebench.workbench import Workbench
@@ -66,13 +66,34 @@ def sweep(
 ) -> Iterator[Counted | Working | Ended | Swept]:
     """Run all variants, one after another; Swept is last. A sweep of that name with the same content goes on
     where it stopped. A variant that fails is told and the others go on. Raises RalleError for what is wrong
-    before the first runs; StoppedError when a run was stopped, and then the sweep can be continued.
+    before the first runs, and if a sweep of that name is being run; StoppedError when a run was stopped, and then the
+    sweep can be continued.
 
     ``by``: the metric that decides, '' = the first of em, accuracy, f1 … that all have. Where the index is varied,
     Counted says first what that takes; an index is prepared right before its variant runs.
     """
     if by:
         deciding(by)
+    with working_on(workbench.workspace, name):
+        yield from _sweep(
+            workbench, name, chain, variants, dataset, limit, metrics, by, batch_size, seed, max_errors, track
+        )
+
+
+def _sweep(
+    workbench: Workbench,
+    name: str,
+    chain: Chain,
+    variants: Sequence[Cell],
+    dataset: str,
+    limit: int | None,
+    metrics: tuple[str, ...] | None,
+    by: str,
+    batch_size: int,
+    seed: int,
+    max_errors: int | None,
+    track: bool,
+) -> Iterator[Counted | Working | Ended | Swept]:
     content: dict[str, Any] = {
         "chain": chain_to_json(chain),
         "variants": [dict(cell.changes) for cell in variants],

@@ -11,6 +11,7 @@ from typing import Any
 
 from rallebench.errors import BackendError, UsageError
 from rallebench.files import read_json, write_json
+from rallebench.locks import alone
 from rallebench.tradeoff import Point, Tradeoff, from_json
 from rallebench.tradeoff.measure import TEXTS, measure
 from rallebench.types import Example
@@ -74,14 +75,18 @@ def measure_and_keep(
 ) -> Generator[str | Point | Tradeoff, None, None]:
     """``measure``, and the whole as a file; the Tradeoff comes last.
 
-    Raises BackendError before anything is measured if the file could not be written.
+    Before anything is measured it raises BackendError if the file could not be written, and UsageError if somebody
+    measures under this name, or has done so meanwhile.
     """
     check_writable(folder(workspace))
-    points: list[Point] = []
-    for piece in measure(workspace, indexes, examples, encoders, k=k, limit=limit, swept=swept):
-        if isinstance(piece, Point):
-            points.append(piece)
-        yield piece
-    whole = Tradeoff(name, dataset, k, max((point.n for point in points), default=0), tuple(points))
-    write_json(folder(workspace) / f"{name}.json", whole.as_json())
-    yield whole
+    taken = f"A trade-off {name!r} is being measured by another process; wait for it, or choose another name."
+    with alone(folder(workspace) / f".{name}.lock", taken):
+        free_name(workspace, name)
+        points: list[Point] = []
+        for piece in measure(workspace, indexes, examples, encoders, k=k, limit=limit, swept=swept):
+            if isinstance(piece, Point):
+                points.append(piece)
+            yield piece
+        whole = Tradeoff(name, dataset, k, max((point.n for point in points), default=0), tuple(points))
+        write_json(folder(workspace) / f"{name}.json", whole.as_json())
+        yield whole

@@ -9,6 +9,7 @@ from rallebench.environments import ENVIRONMENTS
 from rallebench.errors import UsageError
 from rallebench.verbs import written
 from rallebench.workbench import Workbench
+from rallebench.workflows import WORKFLOWS
 
 
 def agent_flags(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,8 @@ def agent_of(workbench: Workbench, args: argparse.Namespace) -> Agent | None:
         return None
     if args.chain:
         raise UsageError("--chain and --workflow exclude each other; give one of them.")
+    if args.env and not WORKFLOWS.entry(args.workflow).traits.get("needs_env", True):
+        raise UsageError(f"The workflow {args.workflow!r} acts in no environment; leave --env out.")
     settings = written(args.set)
     if args.retriever:
         known = ENVIRONMENTS.entry(args.env).traits.get("settings", {}) if args.env else {}

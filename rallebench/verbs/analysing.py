@@ -12,7 +12,7 @@ from rallebench.analysis.acting.telling import ASPECTS, Asked
 from rallebench.analysis.acting.telling import analyse as analysed
 from rallebench.analysis.acting.writing import write
 from rallebench.analysis.runs import waterfall_of
-from rallebench.analysis.waterfall import STAGES
+from rallebench.analysis.waterfall import STAGES, UNTRACED
 from rallebench.errors import UsageError
 from rallebench.suites import kept
 from rallebench.suites.shown import table_text
@@ -40,8 +40,12 @@ def _plain(value: Mapping[str, Any]) -> str:
 
 
 def _waterfall_lines(one: Mapping[str, Any]) -> str:
+    if not one["tells"]:
+        return f"{one['run']}: {one['n']} questions\n  {UNTRACED}"
     rows = [f"  {count:>6}  {STAGES[stage]}" for stage, count in one["waterfall"].items() if count]
-    notes = [] if one["corpus_known"] or one["imported"] else ["  the corpus could not be looked at: its index is not in this workspace"]
+    notes = ["  the corpus could not be looked at: its index is not in this workspace"] * one["misses_corpus"]
+    if one["given"]:
+        notes.append(f"  {one['given']} question{'s' * (one['given'] != 1)} came with passages: one that holds an answer counts as support")
     if one["without_pages"]:
         notes.append(f"  {one['without_pages']} questions name no gold pages: a passage that holds an answer counts as support")
     return "\n".join([f"{one['run']}: {one['n']} questions", *rows, *notes])
@@ -75,6 +79,9 @@ def analyse(args: argparse.Namespace) -> dict[str, Any]:
                 "corpus_known": result.corpus_known,
                 "imported": result.imported,
                 "without_pages": result.without_pages,
+                "given": result.given,
+                "misses_corpus": result.misses_corpus,
+                "tells": result.tells,
             }
         )
     return {"runs": found}

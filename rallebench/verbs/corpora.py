@@ -61,6 +61,8 @@ def import_(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--sample takes a number of questions, at least 1, and belongs to --kind dataset.")
     if args.kind == "scholars":
         return _scholars(args, workbench)
+    if args.kind != "predictions" and (args.dataset or args.system):
+        raise UsageError(f"--dataset and --system belong to --kind predictions; leave them out for a {args.kind}.")
     if args.kind == "dataset":
         if args.page_map:
             raise UsageError("A question set has no --page-map; its records name their pages.")
@@ -86,8 +88,8 @@ def import_(args: argparse.Namespace) -> dict[str, Any]:
 
 def _scholars(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
     """A scholar table of that name; ``rows`` counts scholars, publications and coauthor relations."""
-    if args.page_map or args.format or args.dataset:
-        raise UsageError("A scholar table has no --page-map, --format or --dataset; its columns say what it holds.")
+    if args.page_map or args.format or args.dataset or args.system:
+        raise UsageError("A scholar table has no --page-map, --format, --dataset or --system; its columns say what it holds.")
     made = import_scholars(workbench.workspace, args.name, args.source, skip_bad=args.skip_bad)
     counts = {"scholars": made.scholars, "publications": made.publications, "coauthors": made.coauthors}
     problems = [problem._asdict() for problem in made.problems]
@@ -96,6 +98,8 @@ def _scholars(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
 
 def _predictions(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
     """A run of that name, scored."""
+    if args.page_map:
+        raise UsageError("Predictions have no --page-map; they name the pages themselves.")
     if args.format == logs.FORM or (not args.format and logs.recognises(args.source)):
         return _log(args, workbench)
     if args.system:

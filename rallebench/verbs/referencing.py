@@ -11,6 +11,7 @@ from rallebench import benchmark
 from rallebench.analysis.references import COLUMNS, beside
 from rallebench.errors import RalleError, StoppedError
 from rallebench.verbs import VERBS, mlflow_flags, say, workbench_of
+from rallebench.verbs.partly import tell_failed
 from rallebench.verbs.running import run_plan
 
 
@@ -56,5 +57,8 @@ def reference(args: argparse.Namespace) -> dict[str, Any]:
     found = beside(run, benchmark.lines_of(workbench.workspace, run))
     if not {"oracle"} & {*found.lines, *failed}:
         say("The gold names no pages, so there are no oracle passages.")
+    if not found.lines:
+        labels = [benchmark.LABELS[line] for line in failed]
+        tell_failed(args, "reference lines", labels, len(failed), f"Ask for the lines of {run.name!r} again when it is mended.")
     metrics = {name: {column: asdict(mean) for column, mean in row.items()} for name, row in found.cells.items()}
     return {"run": run.name, "lines": dict(found.lines), "columns": found.columns, "failed": failed, "metrics": metrics}

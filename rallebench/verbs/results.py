@@ -6,16 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rallebench.bench.store import RUN
 from rallebench.errors import NotFoundError, UsageError
 from rallebench.modelling import log_chain
 from rallebench.registry import unknown
 from rallebench.suites import kept as suites_kept
 from rallebench.suites.tracked import group_of as suite_group
-from rallebench.sweeps.kept import kept, opened
+from rallebench.sweeps.kept import opened
 from rallebench.sweeps.results import as_json
 from rallebench.sweeps.tracked import group_of
-from rallebench.verbs import VERBS, workbench_of
+from rallebench.taken import KINDS, kinds_of
+from rallebench.verbs import VERBS, say, workbench_of
 from rallebench.workbench import Workbench
 
 KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
@@ -65,6 +65,7 @@ def _score_form(args: argparse.Namespace) -> dict[str, Any]:
 
 def _track_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run, or a sweep or a suite: its runs and the run above them")
+    parser.add_argument("--kind", choices=tuple(KINDS), help="which one, where several have this name")
     parser.add_argument("--model", action="store_true", help="log the run's chain as a model, too")
     parser.add_argument("--tracking-uri", metavar="URI")
 
@@ -79,15 +80,29 @@ def _track_flags(parser: argparse.ArgumentParser) -> None:
 def track(args: argparse.Namespace) -> dict[str, Any]:
     """Send a finished run, or the runs of a sweep, to MLflow; with ``--model`` its chain as a model, too."""
     workbench = workbench_of(args)
-    if not (workbench.workspace.runs / args.run / RUN).exists() and args.run in kept(workbench.workspace):
+    kind = _kind_of(workbench, args)
+    if kind == "sweep":
         return _track_sweep(workbench, args)
-    if not (workbench.workspace.runs / args.run / RUN).exists() and args.run in suites_kept.names(workbench.workspace):
+    if kind == "suite":
         return _track_suite(workbench, args)
     folder = workbench.open_run(args.run)
     value = {"run": args.run, "mlflow_run_id": workbench.log_run(folder)}
     if args.model:
         value["mlflow_model"] = log_chain(workbench, folder, value["mlflow_run_id"])
     return value
+
+
+def _kind_of(workbench: Workbench, args: argparse.Namespace) -> str:
+    """What the name is one of; ``run`` where there is none. Of several, the one that was asked for, or the first and a word on it."""
+    have = kinds_of(workbench.workspace, args.run)
+    if args.kind:
+        if args.kind not in have:
+            raise NotFoundError(f"There is no {args.kind} {args.run!r}; leave --kind out to send what has this name.")
+        return str(args.kind)
+    if len(have) > 1:
+        said = " and ".join(f"a {one}" for one in have)
+        say(f"{args.run!r} is the name of {said}: the {have[0]} is sent; --kind {' or '.join(have[1:])} sends the other.")
+    return next(iter(have), "run")
 
 
 def _track_suite(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:

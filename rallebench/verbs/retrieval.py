@@ -19,6 +19,8 @@ from rallebench.sources import Source
 from rallebench.verbs import VERBS, Paced, checked_out, drain, say, settings_flag, workbench_of
 from rallebench.workspace import parse_settings
 
+ENCODER = "minilm"
+
 
 def _index_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -30,7 +32,7 @@ def _index_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", default="", metavar="F", help=f"{', '.join(CORPORA.names())} (default: recognised)")
     parser.add_argument("--name", required=True, metavar="N")
     parser.add_argument("--kind", required=True, metavar="K", help=", ".join(kinds()))
-    parser.add_argument("--encoder", default="minilm", metavar="E")
+    parser.add_argument("--encoder", metavar="E", help=f"who makes the vectors (default: {ENCODER}); bm25 has none")
     parser.add_argument(
         "--from",
         dest="source",
@@ -56,6 +58,8 @@ def _index_flags(parser: argparse.ArgumentParser) -> None:
 )
 def index(args: argparse.Namespace) -> dict[str, Any]:
     """Build an index."""
+    if args.encoder is not None and args.kind == "bm25":
+        raise UsageError("An index of the kind 'bm25' has no encoder; leave --encoder out, or choose another --kind.")
     chunking = choose(
         preset=args.chunk_preset,
         how=args.chunk_how,
@@ -68,7 +72,7 @@ def index(args: argparse.Namespace) -> dict[str, Any]:
         args.name,
         args.corpus,
         args.kind,
-        encoder=args.encoder,
+        encoder=ENCODER if args.encoder is None else args.encoder,
         page_map=args.page_map,
         chunking=chunking,
         form=args.format,

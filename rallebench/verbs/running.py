@@ -14,13 +14,14 @@ from rallebench.agents import Agent, told
 from rallebench.bench import cost_text
 from rallebench.bench.runner import Progress
 from rallebench.chain.ralle import Experiment
-from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
+from rallebench.errors import RalleError, StoppedError, UsageError
 from rallebench.sweeps.results import Swept, as_json, swept
 from rallebench.sweeps.tracked import track
 from rallebench.types import Chain
 from rallebench.verbs import VERBS, Paced, mlflow_flags, say, workbench_of
 from rallebench.verbs.acting import agent_flags, agent_of
 from rallebench.verbs.chains import overridden, override_flags
+from rallebench.verbs.partly import fail_at_end
 from rallebench.verbs.stopping import Stoppable
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET
@@ -109,8 +110,8 @@ def run(args: argparse.Namespace) -> Any:
     if results and not args.no_mlflow:
         _track_together(workbench, args, dict(zip((result["run"] for result in results), ran)), failures)
     if failures:
-        raise BackendError(f"{len(failures)} of {len(files)} chains could not be run. {failures[0]}")
-    return results
+        fail_at_end(args, f"{len(failures)} of {len(files)} chains could not be run. {failures[0]}")
+    return results or None
 
 
 def _track_together(

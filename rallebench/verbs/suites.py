@@ -24,6 +24,7 @@ from rallebench.verbs import (
     workbench_of,
     written,
 )
+from rallebench.verbs.partly import tell_failed
 from rallebench.verbs.stopping import Stoppable
 from rallebench.workbench import Workbench
 
@@ -84,6 +85,8 @@ def _shown(mean: Mapping[str, Any]) -> str:
 
 def models_of(suite: str, llms: Sequence[str], given: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     """(the model, the settings); several models become the setting of a suite that compares them. Raises UsageError."""
+    if llms and suite in SUITES and not SUITES.entry(suite).traits.get("asks", True):
+        raise UsageError(f"The suite {suite!r} asks no language model; leave --llm out.")
     if len(llms) < 2:
         return "".join(llms), given
     if suite in SUITES and "models" not in SUITES.entry(suite).traits["settings"]:
@@ -136,6 +139,9 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     assert found is not None
     if found.warning:
         say(f"Warning: {found.warning}")
+    failed = found.made.failed
+    mend = f"Start the suite again with --name {name!r} when it is mended: only what is missing is run."
+    tell_failed(args, "parts", failed, len(found.parts) + len(failed), mend)
     return as_json(found)
 
 

@@ -12,10 +12,11 @@ from rallebench.errors import BackendError, UsageError
 from rallebench.prepared import Costs
 from rallebench.sweeps import WAYS, Cell, cells, factor, indexing, run_name
 from rallebench.sweeps.kept import opened
-from rallebench.sweeps.results import Swept, as_json
+from rallebench.sweeps.results import Swept, as_json, headline
 from rallebench.sweeps.running import Counted, Ended, sweep
 from rallebench.verbs import VERBS, Paced, loop_flags, mlflow_flags, say, workbench_of
 from rallebench.verbs.chains import overridden, override_flags
+from rallebench.verbs.partly import tell_failed
 from rallebench.verbs.stopping import Stoppable
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET, parse_settings
@@ -41,7 +42,7 @@ def _plain(value: Mapping[str, Any]) -> str:
         return str(value["verdict"])
     lines, wide = [value["verdict"]], max((len(row["variant"]) for row in value["variants"]), default=0)
     for row in value["variants"]:
-        cell = row["metrics"].get(value["metric"])
+        cell = row["metrics"].get(value["metric"] or headline(row["metrics"]))
         score = "" if not cell or cell["value"] is None else f"{cell['value']:.4f}  [{cell['low']:.4f}, {cell['high']:.4f}]  n = {cell['n']}"
         p = "" if row["p_corrected"] is None else f"  {row['difference']:+.4f} to the best, p = {row['p_corrected']:.4f}"
         lines.append(f"  {row['variant']:<{wide}}  {score}{p}")
@@ -104,6 +105,8 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
         say(f"Warning: {found.warning}")
     if found.failed and not found.runs:
         raise BackendError(f"Every variant failed. {next(iter(found.failed.values()))}")
+    mend = f"Start the sweep again with --name {name} when it is mended: only what is missing is run."
+    tell_failed(args, "variants", found.failed, len(variants), mend)
     return as_json(found)
 
 

@@ -107,8 +107,16 @@ def test_the_waterfall_of_imported_predictions_tells_only_what_is_recorded(
 ) -> None:
     found = {one["run"]: one for one in rallebench.json("analyse", "answers", "pages")["runs"]}
     assert {stage: n for stage, n in found["answers"]["waterfall"].items() if n} == {"failed": 5, "not_recorded": 3}
-    assert {stage: n for stage, n in found["pages"]["waterfall"].items() if n} == {"failed": 5, "retrieved": 2, "not_retrieved": 1}
+    assert {stage: n for stage, n in found["pages"]["waterfall"].items() if n} == {"failed": 5, "retrieved": 2, "not_found": 1}
     assert "no retrieval is recorded" in rallebench("analyse", "answers").out
+
+
+def test_of_imported_pages_that_are_all_wrong_nothing_is_claimed_of_a_corpus(rallebench: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "wrong.trec").write_text("".join(f"q{n} Q0 p99 1 2.0 t\n" for n in range(1, 9)))
+    assert rallebench("import", tmp_path / "wrong.trec", "--kind", "predictions", "--dataset", "tiny-qa", "--name", "wrong").code == 0
+    said = rallebench("analyse", "wrong").out
+    assert "8  the gold was not retrieved within k; whether the corpus holds it is not known" in said
+    assert "in the corpus" not in said and "could not be looked at" not in said
 
 
 def test_dollars_that_are_known_in_part_do_not_break_the_columns() -> None:

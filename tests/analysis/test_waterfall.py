@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rallebench.analysis.waterfall import STAGES, waterfall
+from rallebench.analysis.waterfall import STAGES, Waterfall, waterfall
 from rallebench.gui import views_fall
 from rallebench.types import (
     Episode,
@@ -80,7 +80,9 @@ def test_a_gold_page_that_the_corpus_lacks_cannot_be_retrieved() -> None:
 
 
 def test_nothing_is_said_of_a_corpus_that_cannot_be_looked_at() -> None:
-    assert stage(found(OTHER), answer="no", corpus=None) == "not_retrieved"
+    assert stage(found(OTHER), answer="no", corpus=None) == "not_found"
+    assert "whether the corpus holds it is not known" in STAGES["not_found"]
+    assert stage(found(OTHER), answer="no", gold=Gold(("Titan",))) == "not_found", "gold without pages says nothing of the corpus"
 
 
 def test_a_failed_question_is_failed_whatever_it_had_retrieved() -> None:
@@ -120,6 +122,32 @@ def test_an_identity_action_that_hands_on_the_first_title_shows_its_page() -> No
 def test_long_gold_answers_are_not_judged_by_exact_match() -> None:
     long = Gold((" ".join(["word"] * 30),), provenance=(frozenset({"p1"}),))
     assert stage(found(GOLD), asked(GOLD.text, "something"), answer="something", gold=long) == "in_prompt"
+
+
+@pytest.mark.parametrize("answer", ["", "something"])
+def test_gold_with_pages_and_no_answers_has_none_to_be_compared_with(answer: str) -> None:
+    pages = Gold(provenance=(frozenset({"p1"}),))
+    assert stage(found(GOLD), asked(GOLD.text, answer), answer=answer, gold=pages) == "without_answers"
+    assert stage(found(OTHER), asked(OTHER.text, answer), answer=answer, gold=pages) == "not_retrieved"
+    assert "the gold has no answers" in STAGES["without_answers"]
+
+
+def with_passages(*texts: str, prompt: str, answer: str, wanted: str = "Titan") -> Waterfall:
+    """A question that came with its passages, answered without a retrieval."""
+    question = Question("q", "Which moon?", tuple(Passage(f"document {n}", text) for n, text in enumerate(texts, 1)))
+    return waterfall([Example(question, Gold((wanted,)))], [Episode("q", "rgb", (asked(prompt, answer),), Outcome(answer))])
+
+
+def test_passages_that_came_with_a_question_are_looked_at_and_no_corpus_is_missed() -> None:
+    shown = with_passages(OTHER.text, GOLD.text, prompt=f"{OTHER.text}\n{GOLD.text}\nWhich moon?", answer="Rhea")
+    assert (shown.placed[0].stage, shown.placed[0].by) == ("not_in_answer", "given")
+    assert with_passages(GOLD.text, prompt=GOLD.text, answer="It is Titan").placed[0].stage == "lost_by_format"
+    assert with_passages(GOLD.text, prompt="Which moon?", answer="Rhea").placed[0].stage == "not_in_prompt"
+    assert with_passages(OTHER.text, prompt=OTHER.text, answer="Rhea").placed[0].stage == "not_given"
+    assert with_passages("罗马是一座城市。", prompt="罗马是一座城市。", answer="北京", wanted="罗马").placed[0].stage == "not_in_answer"
+    assert (shown.given, shown.without_pages, shown.misses_corpus, shown.tells) == (1, 0, False, True)
+    page = views_fall.waterfalls([("a", shown)])
+    assert "a: 1 question came with passages" in page and "corpus" not in page and "no gold pages" not in page
 
 
 def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:

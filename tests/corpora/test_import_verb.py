@@ -89,6 +89,29 @@ def test_a_page_map_for_questions_is_refused(rallebench: CommandLine, workspace:
     assert (ran.code, ran.last) == (2, "A question set has no --page-map; its records name their pages.")
 
 
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--kind", "corpus", "--dataset", "tiny-qa"), "--dataset and --system belong to --kind predictions; leave them out for a corpus"),
+        (("--kind", "dataset", "--system", "react:m"), "belong to --kind predictions; leave them out for a dataset"),
+        (("--kind", "scholars", "--system", "react:m"), "has no --page-map, --format, --dataset or --system"),
+        (("--kind", "predictions", "--dataset", "tiny-qa", "--page-map", "pages.json"), "Predictions have no --page-map"),
+    ],
+)
+def test_a_flag_of_another_kind_of_import_is_refused(
+    rallebench: CommandLine, workspace: Path, flags: tuple[str, ...], sentence: str
+) -> None:
+    before = everything(workspace)
+    ran = rallebench("import", workspace / "corpus.tsv", "--name", "x", *flags)
+    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
+
+
+def test_an_encoder_for_an_index_of_words_is_refused(rallebench: CommandLine, workspace: Path) -> None:
+    ran = rallebench("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25", "--encoder", "hashing")
+    assert ran.code == 2 and "'bm25' has no encoder; leave --encoder out" in ran.last
+    assert not (workspace / "indexes" / "x").exists()
+
+
 def test_whoever_is_refused_leaves_no_empty_folder(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> None:
     before = everything(workspace)
     (tmp_path / "empty.tsv").write_text("")

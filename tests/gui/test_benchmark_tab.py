@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -57,6 +58,7 @@ def run(bench: Workbench, limit: str = "3", batch_size: float | None = 20, name:
     ("wrong", "said"),
     [
         ({"limit": "0"}, "The number of questions is 0; give at least 1, or -1 for all."),
+        ({"limit": "-3"}, "The number of questions is -3; give at least 1, or -1 for all."),
         ({"limit": "inf"}, "The number of questions is 'inf'; it must be a number, or empty."),
         ({"limit": "1.5"}, "The number of questions is 1.5; it must be a whole number."),
         ({"batch_size": 0}, "The batch size is 0; it must be at least 1."),
@@ -205,3 +207,29 @@ def test_lines_are_compared_on_the_questions_that_all_have_answered_and_the_repo
     (row,) = [row for row in report.split("<tr") if "<code>em</code>" in row]
     assert "on the 2 compared" in row and row.count("n = 2") == 4 and '<td class="num">3</td>' in row
     assert report.count("on the 2 compared") == 1, "the other metrics keep all three"
+
+
+def test_a_run_that_retrieved_nothing_and_is_not_scored_by_it_says_nothing_of_what_was_retrieved(bench: Workbench) -> None:
+    plan = benchmark.prepare(bench.workspace, CHAIN, "starter-qa", limit=2, metrics=("em",), name="said", track=False)
+    list(bench.run(plan))
+    at = [views_questions.QUESTION_COLUMNS.index(name) for name in ("EM", "R-prec", "gold rank")]
+    cells = {name: [[row[i] for i in at] for row in views_questions.question_rows(bench.open_run(name), "all")] for name in ("said", "first")}
+    assert cells["said"] == [["0.00", "", ""]] * 2
+    assert cells["first"] == [["0.00", "0.00", "none"]] * 2, "where it is scored, nothing retrieved is 0"
+
+
+@pytest.mark.parametrize(
+    ("settings", "workflow", "place"),
+    [({"words": "short"}, "small", "Suites, under Read the answers"), ({}, "imported", "Runs or Compare")],
+)
+def test_a_question_that_no_chain_answered_is_read_elsewhere_and_says_where(
+    bench: Workbench, settings: dict[str, Any], workflow: str, place: str
+) -> None:
+    assert "Click one to open it in Develop" in tab.counted(bench.open_run("first"), [[1]])
+    file = bench.workspace.runs / "first" / "run.json"
+    made = json.loads(file.read_text())
+    file.write_text(json.dumps({**made, "spec": {**made["spec"], "settings": settings, "workflow": workflow}}))
+    said = tab.counted(bench.open_run("first"), [[1]])
+    assert place in said and "Click" not in said
+    with pytest.raises(UsageError, match=f"read it in {place}"):
+        bench.open_question("first", 1)

@@ -177,3 +177,20 @@ def test_the_page_asks_nobody_but_its_own_server(browser: Any, served: tuple[str
     context.close()
     foreign = [url for url in asked if not url.startswith((served[0], "data:", "blob:"))]
     assert asked and not foreign
+
+
+@pytest.mark.slow
+def test_a_tab_that_is_not_open_asks_nothing_and_one_that_is_opened_again_goes_on(page: Any) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/queue/join" in request.url else None)
+    open_tab(page, "Benchmark")
+    says(page, "benchmark-progress", "")
+    open_tab(page, "Config")
+    page.wait_for_selector("#config-download-json:not([disabled])", timeout=PATIENCE)
+    page.wait_for_timeout(1500)  # what was under way ends
+    before = len(asked)
+    page.wait_for_timeout(3000)
+    assert len(asked) == before, "nobody looks at what changes"
+    open_tab(page, "Benchmark")
+    page.wait_for_timeout(3500)
+    assert len(asked) >= before + 2, "the tab's own clock runs again"

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from base64 import b64decode
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +18,13 @@ from rallebench.analysis.many import Against, Many, Side
 from rallebench.analysis.measures import Measure
 from rallebench.analysis.paired import compare as paired
 from rallebench.errors import UsageError
-from rallebench.gui import views_compare, views_fall, views_plots
+from rallebench.gui import app, drawings, views_compare, views_fall, views_plots
 from rallebench.gui.tabs import _compare_pair, compare
 from rallebench.metrics import card
 from rallebench.types import Action, Chain
 from rallebench.workbench import Workbench
 
+STYLE = Path(app.__file__).with_name("style.css")
 SEARCH = Action("retrieve", "{question}", "fstring", "tiny", 2)
 
 
@@ -154,3 +156,27 @@ def test_every_stage_of_the_waterfall_has_a_colour_and_a_short_name() -> None:
 def test_a_cost_that_no_run_has_leaves_a_sentence_in_place_of_the_plot() -> None:
     plot = views_plots.deployment([("a", {"metrics": {}})], Measure("em", card("em")), "seconds_per_question")
     assert not plot.data and "No run has both" in json.dumps(plot.to_plotly_json()["layout"])
+
+
+@pytest.mark.parametrize("stage", views_fall.STAGE_COLOURS)
+def test_the_count_of_every_stage_can_be_read_on_its_colour(stage: str) -> None:
+    colour = views_fall.STAGE_COLOURS[stage]
+    drawn = drawings.falls([("r", {stage: 3})], {stage: stage}, {stage: colour})
+    found = re.search(r'fill="(#[0-9a-f]{6})">3<', drawn)
+    assert found and drawings.contrast(found[1], colour) >= 4.5
+
+
+def test_the_counts_on_the_page_have_the_same_ink_as_those_that_are_saved(bench: Workbench) -> None:
+    shown = compare.on_falls(bench, BOTH)
+    parts = re.findall(r"background:(#\w+)\" title=\"[^\"]*\"><span style=\"color:(#\w+)\">", shown)
+    assert parts and all(ink == drawings.ink_on(colour) for colour, ink in parts)
+    assert "color:" not in next(line for line in STYLE.read_text().splitlines() if line.startswith(".rb-parts span"))
+
+
+def test_half_a_name_is_let_go_before_it_can_be_compared(bench: Workbench) -> None:
+    kept, metrics = compare.on_chosen(bench, ["first", "bsec"])
+    assert kept["value"] == ["first"] and metrics["choices"]
+    kept, _ = compare.on_chosen(bench, ["first", SECOND])
+    assert "value" not in kept
+    said, results, compared, *_ = shown(bench, "first", SECOND, "bsec")
+    assert "no run is called so: bsec" in said and results["visible"] and compared["runs"] == ["first", SECOND]

@@ -121,7 +121,7 @@ def test_a_wrong_request_stands_on_the_page_once(bench: Workbench, works: Works,
 
 
 def test_a_maker_shows_its_own_settings_and_whether_it_takes_articles() -> None:
-    about, articles, *groups = tab.on_maker("rgb")
+    _, about, articles, *groups = tab.on_maker("rgb")
     shown = dict(zip(MAKERS.names(), (group["visible"] for group in groups)))
     assert "RGB" in about and articles["visible"] is False and shown.pop("rgb") and not any(shown.values())
 
@@ -145,3 +145,8 @@ def test_many_settings_stand_in_rows_and_those_to_tick_in_rows_of_their_own() ->
     rows = rows_of(MAKERS.entry("barag").traits["settings"])
     assert max(map(len, rows)) <= 6 and "recency" in rows[-1] and "after" in rows[0]
     assert sorted(name for row in rows for name in row) == sorted(MAKERS.entry("barag").traits["settings"])
+
+
+def test_what_was_wrong_with_one_maker_does_not_stay_when_another_is_chosen(bench: Workbench, works: Works) -> None:
+    assert "rb-error" in begin(bench, works, name=" ")[0]
+    assert tab.on_maker("rgb")[0] == ""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import pytest
 from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import make_workspace
 
 from rallebench.background import Works
 from rallebench.errors import UsageError
-from rallebench.gui import views_answers, views_suite_plots, views_suites
+from rallebench.gui import app, views_answers, views_suite_plots, views_suites
 from rallebench.gui.tabs import _suites_form as form_of
 from rallebench.gui.tabs import _suites_results as results
 from rallebench.gui.tabs import compare, runs
@@ -26,6 +29,7 @@ from rallebench.suites.estimating import Estimate
 from rallebench.suites.running import Ended, Finished, Working, run_suite
 from rallebench.workbench import Workbench
 
+STYLE = Path(app.__file__).with_name("style.css")
 pytestmark = pytest.mark.usefixtures("small_suites")
 
 
@@ -71,12 +75,49 @@ def start(bench: Workbench, form: form_of.SuiteForm, works: Works) -> Start:
 # the form
 
 
-def test_a_suites_own_settings_are_shown_and_equal_ones_of_several_are_one_field(form: form_of.SuiteForm) -> None:
+def test_a_suites_own_settings_are_shown_and_equal_ones_of_several_are_one_field(bench: Workbench, form: form_of.SuiteForm) -> None:
     assert [form.settings[i][0] for i in form.of("small-alone")] == ["words", "times", "search", "note"]
     assert form.of("small-alone") == form.of("small-judged") and not set(form.of("small-alone")) & set(form.of("rgb-noise"))
-    about, *shown = tab.on_suite(form, "small-alone")
+    said, about, *shown = tab.on_suite(bench, form, "small-alone")
+    assert said == "", "what was wrong with another suite goes"
     assert "as often as is asked for" in about and [i for i, one in enumerate(shown) if one["visible"]] == form.of("small-alone")
-    assert form_of.NO_SUITE in tab.on_suite(form, "gone")[0]
+    assert form_of.NO_SUITE in tab.on_suite(bench, form, "gone")[1]
+
+
+def test_an_index_and_a_model_that_came_later_are_offered_by_the_settings(bench: Workbench, form: form_of.SuiteForm) -> None:
+    def offered(updates: list[Any], suite: str, name: str) -> list[str]:
+        (at,) = [i for i in form.of(suite) if form.settings[i][0] == name]
+        return list(updates[at]["choices"])
+
+    before = tab.on_suite(bench, form, "barag-curve")[2:]
+    assert "later" not in offered(before, "barag-curve", "index") and "newer" not in offered(before, "barag-curve", "judge")
+    shutil.copytree(bench.workspace.indexes / "tiny", bench.workspace.indexes / "later")
+    models = json.loads((bench.workspace.path / "llms.json").read_text())
+    (bench.workspace.path / "llms.json").write_text(json.dumps({**models, "newer": models["titan"]}))
+    llm, *selected = tab.on_offers(bench, form, "titan")
+    assert "newer" in llm["choices"] and "value" not in llm, "what was chosen stays"
+    for updates in (tab.on_suite(bench, form, "barag-curve")[2:], selected):
+        assert "later" in offered(updates, "barag-curve", "index") and "newer" in offered(updates, "barag-curve", "judge")
+
+
+def test_a_new_page_shows_a_suite_that_runs_at_once_with_the_model_that_is_loaded_or_the_reader(tmp_path: Path, form: form_of.SuiteForm) -> None:
+    fresh = Workbench(tmp_path / "fresh")
+    first = form_of.first_suite()
+    llm = tab.on_offers(fresh, form, None)[0]["value"]
+    assert (first, llm) == ("reval-scholar", "extractive-reader")
+    said, shown = tab.on_plan(fresh, form, first, llm, "1", "n", *values(form, first))
+    assert said == "" and "in all" in shown
+    (fresh.workspace.path / "llms.json").write_text(json.dumps({"echo": {"backend": "scripted", "settings": {"echo": True}}}))
+    list(fresh.load("echo", "language model"))
+    assert tab.on_offers(fresh, form, None)[0]["value"] == "echo"
+
+
+def test_a_box_to_tick_is_as_wide_as_its_label_needs(bench: Workbench) -> None:
+    with gr.Blocks():
+        drawn = form_of.draw_settings(bench, None)
+    ticks = [one for one in drawn.inputs if isinstance(one, gr.Checkbox)]
+    assert ticks and all(one.elem_classes == ["rb-tick"] for one in ticks)
+    assert re.search(r"\.rb-tick \{ min-width: min\(200px, 100%\) !important; \}", STYLE.read_text())
 
 
 @pytest.mark.parametrize(

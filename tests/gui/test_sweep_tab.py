@@ -133,3 +133,25 @@ def test_what_the_indexes_of_the_variants_take_is_said_before_anything_is_built(
 def test_variants_that_could_not_run_are_refused_when_they_are_shown(bench: Workbench, vary: str) -> None:
     *_, shown = tab.on_plan(bench, vary, "one-factor", *values())
     assert "rb-error" in shown
+
+
+def test_top_k_is_said_to_be_no_number_of_passages_before_and_while_it_runs(bench: Workbench, works: Works) -> None:
+    *_, shown = tab.on_plan(bench, "top_k=1,3", "one-factor", *values())
+    assert "the number of passages is k" in shown and "Where a model does not sample" in shown
+    assert "the number of passages is k" in started(bench, works, "top_k=1,3")[0]
+    works.wait(60)
+    *_, shown = tab.on_plan(bench, "k=1,3", "one-factor", *values())
+    assert "sampling" not in shown
+
+
+def test_variants_of_one_score_are_equal_and_none_is_called_the_best(bench: Workbench, works: Works) -> None:
+    started(bench, works, "k=1,2")
+    works.wait(60)
+    table, plot, _ = tab.on_open(bench, "s", "")
+    assert "None is the best alone: k=1, k=2 are equal, the cheapest first (EM 0.1250" in table
+    assert "Best:" not in table and ">best<" not in table and table.count(">equal<") == 2
+    assert len(set(plot["value"].data[0].marker.color)) == 1
+    started(bench, works, "llm=titan,echo\nk=1,2", name="t")
+    works.wait(60)
+    table, *_ = tab.on_open(bench, "t", "")
+    assert "k=1, llm=titan are equal, the cheapest first" in table and "no difference is shown to: llm=echo" in table

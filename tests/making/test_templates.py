@@ -207,6 +207,7 @@ def test_a_wrong_template_is_one_sentence_and_nothing_is_written(folder: Path, t
         ({"templates": "nowhere.json"}, BadFileError, "nowhere.json cannot be read"),
         ({"templates": ""}, UsageError, "Name a file of templates"),
         ({"propose": 3, "templates": ""}, UsageError, "name it with --llm"),
+        ({"prompts": "/"}, BadFileError, "No prompt is read for what is asked, so / would change nothing"),
     ],
 )
 def test_what_is_missing_is_one_sentence(folder: Path, settings: dict[str, Any], kind: type[Exception], why: str) -> None:

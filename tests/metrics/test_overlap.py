@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rallebench.errors import NotFoundError, UsageError
+from rallebench.errors import BadFileError, NotFoundError, UsageError
 from rallebench.metrics import metric
 from rallebench.metrics.crud_bleu import bleu_average, ngram_precision
 from rallebench.metrics.rouge import lcs_length
@@ -247,6 +247,14 @@ def test_no_character_is_lost_by_jieba(text: str) -> None:
 )
 def test_length_in_characters_and_in_words(text: str, characters: int, pieces: int) -> None:
     assert (value("length", text), value("length_words", text)) == (characters, pieces)
+
+
+def test_a_folder_without_a_tokenizer_is_refused_before_a_run(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"holds no tokenizer; give one that holds its tokenizer\.json"):
+        metric(f"position_match:{tmp_path}")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(BadFileError, match="holds no tokenizer that can be loaded"):
+        metric(f"position_match:{tmp_path}")
 
 
 def test_a_rule_or_tokenizer_that_nobody_knows_is_refused() -> None:

@@ -58,7 +58,8 @@ def rallebench(capfd: pytest.CaptureFixture[str], made: Path, tmp_path: Path) ->
 
 def asked(rallebench: CommandLine, suite: str, *settings: str, llm: str = "agent", run: str = "r", more: tuple[str, ...] = ()) -> list[str]:
     flags = [part for setting in settings for part in ("--set", setting)]
-    return [f"barag-{suite}", "--llm", llm, "--name", run, "--no-mlflow", *more, *flags]
+    model = [] if suite == "tables" else ["--llm", llm]
+    return [f"barag-{suite}", *model, "--name", run, "--no-mlflow", *more, *flags]
 
 
 def modes(rallebench: CommandLine, *settings: str, **more: Any) -> Any:
@@ -238,6 +239,7 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
         ("modes", ("data=DIR/bare.jsonl", "index=tiny"), "No row of"),
         ("modes", ("data=DIR/untitled.jsonl", "index=tiny"), "has no 'title'"),
         ("modes", ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR/none"), "no folder of prompts"),
+        ("modes", ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR"), "holds none of the prompts that are read (naive-system.txt"),
         ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=both"), "needs a judge"),
         ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=grounded"), "it can be: f1, em"),
         ("curve", ("data=DIR/gold.jsonl", "index=tiny", "thresholds=a"), "thresholds must be numbers"),
@@ -252,6 +254,11 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(rallebench: CommandL
     write_lines(rallebench.workspace / "untitled.jsonl", [{"id": 1, "content": "C", "question": "Q?"}])
     ran = rallebench("suite", *asked(rallebench, suite, *(one.replace("DIR", str(rallebench.workspace)) for one in settings)))
     assert ran.code == 2 and said in ran.last and not (rallebench.workspace / "runs").exists() and not (rallebench.workspace / "suites").exists()
+
+
+def test_a_model_for_a_suite_that_asks_none_is_refused(rallebench: CommandLine) -> None:
+    ran = rallebench("suite", *asked(rallebench, "tables", f"runs={rallebench.workspace}", more=("--llm", "agent")))
+    assert ran.code == 2 and ran.last == "The suite 'barag-tables' asks no language model; leave --llm out."
 
 
 def test_behind_an_api_decisions_are_tool_calls_and_a_dead_one_stops_the_run(rallebench: CommandLine) -> None:

@@ -123,3 +123,31 @@ def test_what_is_no_run_file_is_refused_with_its_line(rallebench: CommandLine, t
     (tmp_path / "bad.jsonl").write_text(line)
     ran = rallebench("suite", "barag-tables", "--set", f"runs={tmp_path / 'bad.jsonl'}")
     assert ran.code == 2 and said in ran.last
+
+
+@pytest.mark.parametrize(("said", "counts"), [(True, 1), (1, 1), (False, 0), (0, 0), (None, 0)])
+def test_retrieved_is_true_or_false_or_1_or_0(tmp_path: Path, said: Any, counts: int) -> None:
+    write_lines(tmp_path / "mine.jsonl", [row(1, 5, 5, retrieved=said)])
+    assert [one.retrieved for one in read_runs(str(tmp_path / "mine.jsonl"))[0].rows] == [bool(counts)]
+
+
+@pytest.mark.parametrize("said", ["no", "false", "", 2, [], float("nan")])
+def test_any_other_word_for_retrieved_is_refused_with_its_line(rallebench: CommandLine, tmp_path: Path, said: Any) -> None:
+    write_lines(tmp_path / "bad.jsonl", [row(1, 5, 5), row(2, 5, 5, retrieved=said)])
+    ran = rallebench("suite", "barag-tables", "--set", f"runs={tmp_path / 'bad.jsonl'}")
+    assert ran.code == 2 and "bad.jsonl, line 2: 'retrieved' is " in ran.last and "it should be true or false" in ran.last
+
+
+def test_an_answer_that_stands_there_twice_is_refused_and_doubles_no_sum(rallebench: CommandLine, tmp_path: Path) -> None:
+    nameless = {key: value for key, value in row(1, 5, 5).items() if key != "id"}
+    for twice, said in (
+        ([row(1, 5, 5), row(2, 5, 5), row(1, 3, 3)], "line 3 repeats the id 'x1' of line 1"),
+        ([row(1, 5, 5, id=7), row(2, 5, 5, id="7")], "line 2 repeats the id '7' of line 1"),
+        ([nameless, nameless], "line 2 is the same as line 1"),
+        ([row(1, 5, 5, id=""), row(1, 5, 5, id="")], "line 2 is the same as line 1"),
+    ):
+        write_lines(tmp_path / "bad.jsonl", twice)
+        ran = rallebench("suite", "barag-tables", "--set", f"runs={tmp_path / 'bad.jsonl'}")
+        assert ran.code == 2 and said in ran.last and "each answer may stand there once" in ran.last
+    write_lines(tmp_path / "good.jsonl", [nameless, {**nameless, "answer": "B"}])
+    assert len(read_runs(str(tmp_path / "good.jsonl"))[0].rows) == 2

@@ -239,7 +239,10 @@ def test_references_are_judged_once_for_all_cells(rallebench: CommandLine) -> No
 @pytest.mark.slow
 def test_a_cell_that_cannot_be_run_is_said_and_the_others_go_on(rallebench: CommandLine) -> None:
     settings = ("factors=embedding,retriever,llm", "embeddings=sentence_transformers:/nowhere", "llms=broken,knows", "reranker=/nowhere")
-    found = grid(rallebench, *settings, llm="quiet")
+    flags = [part for key, value in chosen(rallebench.workspace, *settings).items() for part in ("--set", f"{key}={value}")]
+    told = rallebench("suite", "crud-grid", "--llm", "quiet", "--name", "g", "--no-mlflow", *flags, "--json")
+    assert told.code == 1 and told.last.startswith("3 of 7 parts failed: qa1 ") and "qa1 llm=broken" in told.last
+    found = told.json
     ran = [part["label"] for part in found["parts"]]
     assert ran == ["qa1 base", "qa1 retriever=bm25", "qa1 retriever=hybrid", "qa1 llm=knows"]
     assert found["cells"]["failed"] == 3 and found["indexes"]["failed"] == 1

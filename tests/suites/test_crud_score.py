@@ -77,3 +77,9 @@ def test_the_records_references_go_before_the_rows_own(rallebench: CommandLine, 
 def test_what_is_no_result_is_one_sentence(rallebench: CommandLine, tmp_path: Path, rows: Any, sentence: str) -> None:
     ran = rallebench("score", "--suite", "crud", "--guess", written(tmp_path / "r.json", rows))
     assert ran.code == 2 and sentence in ran.last
+
+
+def test_a_folder_in_place_of_a_result_is_called_one(rallebench: CommandLine, tmp_path: Path) -> None:
+    written(tmp_path / "r.json", [row(1, "x")])
+    ran = rallebench("score", "--suite", "crud", "--guess", tmp_path)
+    assert ran.code == 2 and f"{tmp_path} is a folder; name the file that holds a result of CRUD-RAG" in ran.last and "It holds r.json" in ran.last

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_suites import small_suites  # noqa: F401 - a fixture
+from small_suites import SETTINGS, part, small_suites  # noqa: F401 - a fixture
 from small_workspace import CommandLine, everything, make_workspace
 
 from rallebench.errors import BackendError, MismatchError, UsageError
-from rallebench.suites import Asked, settings_of
+from rallebench.registry import Entry
+from rallebench.suites import SUITES, Asked, Made, Parts, settings_of
 from rallebench.suites._rehearsing import Span
 from rallebench.suites.estimating import Amount, Estimate, Sample, estimated
 from rallebench.suites.planning import Plan, plan
@@ -137,6 +140,39 @@ def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench)
         probed(bench, "small-alone", llm="mute")
     with pytest.raises(UsageError, match="at least 1"):
         probed(bench, "small-alone", questions=0)
+
+
+def forgiving(asked: Asked) -> Parts:
+    """Goes on without the parts that fail, as R-Eval's does, and ends with a word of its own where none is left."""
+    answered = None
+    for number in (1, 2):
+        with contextlib.suppress(BackendError):
+            answered = yield part(asked, number)
+    if answered is None:
+        raise BackendError("No part could be run.")
+    return Made()
+
+
+def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_them(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    entries = json.loads((bench.workspace.path / "llms.json").read_text())
+    entries["dead"] = {"backend": "openai_compatible", "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
+    (bench.workspace.path / "llms.json").write_text(json.dumps(entries))
+    monkeypatch.setitem(SUITES._entries, "small-forgiving", Entry("small-forgiving", forgiving, "Forgives.", {"settings": SETTINGS}))
+    ran = CommandLine(capfd, bench.workspace.path)("suite", "small-forgiving", "--plan", "--llm", "dead", "--probe", "1")
+    (said,) = [line for line in ran.out.splitlines() if "could not be probed" in line]
+    assert said.startswith("Note: time 1, time 2: could not be probed: ") and "127.0.0.1:9" in said
+    assert ran.code == 0 and "not reached by the probe" not in ran.out and "Measured on" not in ran.out and "The sums are not known." in ran.out
+
+
+def test_a_part_that_could_not_be_probed_is_told_by_its_like_beside_the_reason(bench: Workbench) -> None:
+    made = planned(bench, "small-alone", times="2")
+    row = {"seconds": 1.0, "model_calls": 1, "retrievals": 0, "prompt_tokens": 1, "completion_tokens": 1, "usd": 0.0}
+    found = estimated(made, [Sample(1, 0, (row,)), Sample(0, 0, (), "The server is down.")])
+    assert found.parts[1]["seconds"].value == 8 and found.total["seconds"].value == 16
+    assert found.notes[:2] == ("time 2: could not be probed: The server is down.", found.notes[1]) and "1 questions of 1 part " in found.notes[1]
+    assert "time 2: not asked; told by parts of the same sort." in found.notes
 
 
 # on the command line

@@ -133,7 +133,10 @@ def test_programs_run_only_where_they_are_allowed_and_with_their_tool(cli: Comma
 
 
 def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
-    found = reval(cli, *BOTH, "--set", "models=broken,absent,oracle-7b")
+    ran = cli("suite", "reval", "--name", "n", "--no-mlflow", *BOTH, "--set", "models=broken,absent,oracle-7b", "--json")
+    assert ran.code == 1 and ran.last.startswith("4 of 6 parts failed: react broken hotpotqa, react broken soay_easy, react absent hotpotqa,")
+    assert ran.last.endswith("Start the suite again with --name 'n' when it is mended: only what is missing is run.")
+    found = ran.json
     assert found["means"]["react · oracle-7b"]["all"] == 1.0
     states = {(row["llm"], row["task"]): row["state"] for row in found["cells"]}
     assert [states[llm, "soay_easy"] for llm in ("oracle-7b", "absent", "broken")] == ["done", "failed", "failed"]
@@ -182,9 +185,11 @@ def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
         ({"more": "stepps=3"}, "Did you mean 'steps'"),
         ({"more": "steps"}, "is not key=value"),
         ({"data": "nowhere"}, "there is no such folder"),
+        ({"tokenizer": "WORKSPACE"}, "holds no tokenizer; give one that holds its tokenizer.json"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence_before_anything_runs(settings: dict[str, str], said: str, made: Path) -> None:
+    settings = {key: str(made) if value == "WORKSPACE" else value for key, value in settings.items()}
     given = {"tasks": "hotpotqa", "retriever": "tiny", **settings}
     with pytest.raises(UsageError) as error:
         planning.plan("reval", Asked(Workspace(made), "oracle-7b", settings_of("reval", given)), "p")
@@ -267,6 +272,16 @@ def test_a_log_that_is_none_is_refused_and_nothing_is_written(cli: CommandLine, 
         ran = cli(*asked)
         assert ran.code == 2 and said in ran.last, ran.last
     assert everything(cli.workspace) == before
+
+
+def test_a_folder_in_place_of_a_log_is_called_one_and_its_files_are_named(cli: CommandLine) -> None:
+    log = exported(cli)
+    (log.parent / "deeper").mkdir()
+    for asked in (("--guess", log.parent), ("--guess", log, "--gold", log.parent)):
+        ran = cli("score", "--suite", "reval", *asked)
+        assert ran.code == 2 and f"{log.parent} is a folder; name the file that holds" in ran.last
+        assert f"{asked[-2]} {log.parent / 'FILE'}. It holds hotpotqa_log.jsonl." in ran.last
+    assert "is a folder; name the file that holds" in cli("score", "--suite", "reval", "--guess", log.parent / "deeper").last
 
 
 # the verb

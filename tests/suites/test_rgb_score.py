@@ -68,6 +68,8 @@ def test_chinese_is_scored_without_its_spaces(rallebench: CommandLine, tmp_path:
     ("flags", "sentence"),
     [
         (("--suite", "rgb", "--guess", "nowhere.json"), "nowhere.json does not exist"),
+        (("--suite", "rgb", "--guess", "FOLDER"), "FOLDER is a folder; name the file that holds RGB's predictions"),
+        (("--suite", "rgb", "--guess", "GOOD", "--gold", "FOLDER"), "FOLDER is a folder; name the file that holds RGB's records"),
         (("--suite", "rgb", "--guess", "EMPTY"), "holds no row"),
         (("--suite", "rgb", "--guess", "OTHER"), "is no row of RGB's predictions"),
         (("--suite", "rgb", "--guess", "NOISY"), "must be a number from 0 to 1"),
@@ -78,6 +80,8 @@ def test_chinese_is_scored_without_its_spaces(rallebench: CommandLine, tmp_path:
     ],
 )
 def test_what_cannot_be_scored_is_one_sentence(rallebench: CommandLine, tmp_path: Path, flags: tuple[str, ...], sentence: str) -> None:
+    (tmp_path / "FOLDER").mkdir()
+    write_lines(tmp_path / "GOOD", [row(1, "Rome")])
     (tmp_path / "EMPTY").write_text("")
     write_lines(tmp_path / "OTHER", [{"id": 1, "output": []}])
     write_lines(tmp_path / "NOISY", [row(1, "Rome", noise_rate="much")])

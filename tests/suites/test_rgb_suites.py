@@ -92,6 +92,22 @@ def test_every_share_of_noise_is_a_run_with_intervals_and_counts(rallebench: Com
     assert report["suite"]["all_rate"]["value"] == 0.25
 
 
+def test_analyse_looks_for_the_answers_in_the_documents_that_came_with_the_questions(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0,1")
+    with_answers, noise = rallebench.json("analyse", *(part["run"] for part in found["parts"]))["runs"]
+    assert {stage: n for stage, n in with_answers["waterfall"].items() if n} == {"not_in_answer": 1, "lost_by_format": 1, "right": 2}
+    assert {stage: n for stage, n in noise["waterfall"].items() if n} == {"not_given": 3, "right_without_support": 1}
+    said = rallebench("analyse", found["parts"][1]["run"]).out
+    assert "3  no passage that came with the question holds a gold answer" in said and "4 questions came with passages" in said
+    assert "corpus" not in said and "no gold pages" not in said
+
+
+def test_without_documents_there_is_no_way_to_be_lost_on_and_analyse_says_so(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0", "--set", "passages=0")
+    said = rallebench("analyse", found["parts"][0]["run"]).out
+    assert "nothing was retrieved and no question names gold pages" in said and "corpus" not in said
+
+
 def test_one_more_share_asks_only_that_one(rallebench: CommandLine, workspace: Path) -> None:
     suite(rallebench, "noise", "--set", "noise=0,0.4")
     before = (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes()
@@ -311,6 +327,8 @@ def test_under_another_name_a_share_that_was_run_comes_from_memory(rallebench: C
         (("rgb-noise", "--llm", "reads", "--limit", "0"), "at least 1"),
         (("rgb-nose", "--llm", "reads"), "Did you mean 'rgb-noise'"),
         (("rgb-testbed",), "needs a question set and an index"),
+        (("rgb-testbed", "--set", "data=tiny-qa", "--set", "index=tiny", "--set", "prompts=/"), "--set prompts goes with --set articles=CORPUS"),
+        (("rgb-noise", "--llm", "reads", "--set", "data=DATA", "--set", "prompts=/"), "/ holds none of the prompts that are read (system-en.txt, user-en.txt)"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(

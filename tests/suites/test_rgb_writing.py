@@ -87,6 +87,7 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(r
         (("--set", "articles=CORPUS"), 2, "name one with --llm"),
         (("--llm", "writer", "--set", "articles=CORPUS", "--set", "data=tiny-qa"), 2, "needs a question set and an index"),
         (("--llm", "writer", "--set", "articles=nowhere"), 2, "nowhere does not exist"),
+        (("--llm", "writer", "--set", "articles=CORPUS", "--set", "prompts=/"), 2, "/ holds none of the prompts that are read (question-one-en.txt)"),
         (("--llm", "writer", "--set", "articles=CORPUS", "--set", "known=r"), 2, "--set known goes with questions"),
         (("--llm", "titan", "--set", "articles=CORPUS"), 1, "None of the 6 articles gave a question"),
     ],

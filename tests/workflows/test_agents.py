@@ -232,6 +232,7 @@ def test_a_program_runs_only_where_it_is_allowed(cli: CommandLine) -> None:
         (("--chain", "read", "--env", "wikipedia"), "belong to a --workflow"),
         (("--workflow", "react", "--env", "wikipedia"), "name one with --llm"),
         (("--workflow", "chain-of-thought", "--llm", "agent", "--retriever", "tiny"), "asks no retriever"),
+        (("--workflow", "chain-of-thought", "--llm", "agent", "--env", "wikipedia"), "acts in no environment; leave --env out"),
         (("--workflow", "react", "--env", "wikipedia", "--llm", "agent", "--set", "x"), "--set 'x' is not key=value."),
     ],
 )

@@ -24,6 +24,7 @@ from rallebench.errors import BadFileError, UsageError
 from rallebench.files import sha256_file
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.sources import Source
+from rallebench.taken import refuse_taken
 from rallebench.types import Episode, Note, Outcome, Reply, RunSpec, Step, digest
 from rallebench.workspace import Workspace
 
@@ -137,7 +138,7 @@ def import_log(workspace: Workspace, file: Path, name: str, *, workflow: str = "
     ``workflow``, ``llm``, ``dataset``: over what the names of folder and file say. Raises UsageError and BadFileError; then
     nothing is written.
     """
-    name = checked_run_name(name)
+    refuse_taken(workspace, "run", checked_run_name(name))
     rows = rows_of(file)
     system, named = named_by(file.resolve())
     system = System(workflow or system.workflow or name, llm or system.llm)

@@ -8,6 +8,7 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.gui.wording import on_page
 from rallebench.parameters import Setting
 
 Known = Mapping[str, Mapping[str, Setting]]
@@ -56,7 +57,7 @@ def rows_of(settings: Mapping[str, Setting]) -> list[list[str]]:
 
 def _input(name: str, setting: Setting, elem_id: str) -> Any:
     about: dict[str, Any] = {
-        "label": name, "info": setting.about or setting.must_be, "elem_id": elem_id, "min_width": 170,
+        "label": name, "info": on_page(setting.about or setting.must_be), "elem_id": elem_id, "min_width": 170,
     }  # fmt: skip
     if setting.kind is bool:
         return gr.Checkbox(setting.default, **about)

@@ -14,6 +14,7 @@ from rallebench.gui import views, views_making
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_paths import corpora_choices, on_upload, whole_path
 from rallebench.gui.tabs._data_settings import Known, draw_settings, given, show_group
+from rallebench.gui.wording import on_page
 from rallebench.making import MAKERS, Order, settings_of
 from rallebench.making.kept import first_rows, kept, opened, order_of, stage_files
 from rallebench.making.running import Done, make
@@ -70,7 +71,7 @@ def draw_making(workbench: Workbench) -> dict[str, Any]:
     said = gr.HTML(elem_id="data-make-status", elem_classes="rb-flush")
     panel = gr.HTML(views.empty(NOTHING), elem_id="data-make-progress", elem_classes="rb-flush")
     upload.upload(on_upload, [upload], [articles], show_progress="hidden")
-    maker.change(partial(guard, on_maker), [maker], [about, asked_for, *form.groups.values()], show_progress="hidden")
+    maker.change(partial(guard, on_maker), [maker], [said, about, asked_for, *form.groups.values()], show_progress="hidden")
     asked = [maker, name, articles, llm, limit, *form.inputs]
     start.click(partial(guard, on_make, workbench, works, form.names), asked, [said, panel], show_progress="hidden")
     stop.click(partial(guard, on_stop, works), None, [said], show_progress="hidden")
@@ -101,8 +102,8 @@ def draw_kept(workbench: Workbench, works: Works, said: gr.HTML, panel: gr.HTML)
 
 
 def on_maker(maker: str) -> list[Any]:
-    """Show what the maker needs."""
-    return [about_of(maker), gr.update(visible=has_articles(maker)), *show_group(MAKERS.names(), maker)]
+    """Show what the maker needs; what was wrong with the one before goes."""
+    return ["", about_of(maker), gr.update(visible=has_articles(maker)), *show_group(MAKERS.names(), maker)]
 
 
 def number_of(text: str) -> int | None:
@@ -126,7 +127,7 @@ def on_make(
         order = Order(workbench.workspace, name.strip(), settings, place, (llm or "").strip(), number_of(limit))
         start(workbench, works, maker, order)
     except RalleError as error:
-        return [views.error(str(error)), panel_of(works)]
+        return [views.error(on_page(str(error))), panel_of(works)]
     return ["", panel_of(works)]
 
 
@@ -148,7 +149,7 @@ def on_continue(workbench: Workbench, works: Works, name: str | None) -> list[st
             raise UsageError("No question set is chosen.")
         start(workbench, works, *order_of(workbench.workspace, name))
     except RalleError as error:
-        return [views.error(str(error)), panel_of(works)]
+        return [views.error(on_page(str(error))), panel_of(works)]
     return ["", panel_of(works)]
 
 

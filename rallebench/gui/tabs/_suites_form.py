@@ -11,12 +11,15 @@ import gradio as gr
 from rallebench.encoders.references import encoders
 from rallebench.gui import views
 from rallebench.gui.tabs.sweep import number_of
+from rallebench.gui.wording import on_page
 from rallebench.parameters import Setting, checked
 from rallebench.suites import SUITES, Asked
 from rallebench.suites._names import name_of
 from rallebench.workbench import Workbench
 
 NO_SUITE = "Choose a suite above."
+FIRST = "reval-scholar"
+"""The suite that a new page shows: it needs nothing but a model, for its questions and its environment are the starter's."""
 RETRIEVERS = frozenset({"index", "retriever"})
 """Settings of these names take a retriever: those of the workspace are offered."""
 
@@ -50,6 +53,11 @@ def known_of(suite: str | None) -> Mapping[str, Setting]:
     return known
 
 
+def first_suite() -> str | None:
+    """The suite that is chosen before anybody chose."""
+    return FIRST if FIRST in SUITES else next(iter(SUITES.names()), None)
+
+
 def in_order() -> list[tuple[str, Setting]]:
     """The settings of all suites, each once, those of one suite as far as can be in its own order."""
     found: list[tuple[str, Setting]] = []
@@ -74,25 +82,28 @@ def draw_settings(workbench: Workbench, shown: str | None) -> SuiteForm:
 
 
 def _input(workbench: Workbench, name: str, setting: Setting, part: str, visible: bool) -> Any:
-    about: dict[str, Any] = {"label": name, "info": setting.about or setting.must_be, "elem_id": part, "visible": visible, "scale": 1, "min_width": 200}
-    if setting.kind is bool:
-        return gr.Checkbox(setting.default, **about)
+    info = on_page(setting.about or setting.must_be)
+    about: dict[str, Any] = {"label": name, "info": info, "elem_id": part, "visible": visible, "scale": 1, "min_width": 200}
+    if setting.kind is bool:  # Gradio gives a checkbox no width of its own, whatever min_width says: the style sheet does
+        return gr.Checkbox(setting.default, elem_classes="rb-tick", **about)
     if setting.choices:
         return gr.Dropdown(list(setting.choices), value=setting.default, allow_custom_value=True, **about)
     if setting.kind is not str:
         return gr.Number(setting.default, **about)
-    if offered := _offered(workbench, name, setting):
+    if (offered := _offered(workbench, name, setting)) is not None:
         return gr.Dropdown(["", *offered], value=setting.default, allow_custom_value=True, **about)
     return gr.Textbox(setting.default, max_lines=1, **{**about, "scale": 2, "min_width": 280})
 
 
-def _offered(workbench: Workbench, name: str, setting: Setting) -> list[str]:
-    """What a setting may name of the workspace; [] for one that names nothing there."""
+def _offered(workbench: Workbench, name: str, setting: Setting) -> list[str] | None:
+    """What a setting may name of the workspace now; None for one that names nothing there."""
+    if setting.kind is not str or setting.choices:
+        return None
     if "a language model" in setting.about:
         return list(workbench.workspace.llms())
     if name in RETRIEVERS:
         return list(workbench.workspace.retrievers())
-    return list(encoders()) if setting.about.startswith("encoder") else []
+    return list(encoders()) if setting.about.startswith("encoder") else None
 
 
 def about_of(suite: str | None) -> str:
@@ -100,8 +111,8 @@ def about_of(suite: str | None) -> str:
     if not suite or suite not in SUITES:
         return views.empty(NO_SUITE)
     entry = SUITES.entry(suite)
-    alone = "" if entry.traits.get("needs_llm", True) else " It needs no language model."
-    return views.note(entry.about + alone, "good")
+    alone = "" if entry.traits.get("needs_llm", True) else " It can do without the language model above."
+    return views.note(on_page(entry.about) + alone, "good")
 
 
 def request_of(
@@ -128,7 +139,13 @@ def filled(form: SuiteForm, suite: str, settings: Mapping[str, Any]) -> list[Any
     ]
 
 
-def shown(form: SuiteForm, suite: str | None) -> list[Any]:
-    """Updates that show the settings of a suite alone."""
+def shown(workbench: Workbench, form: SuiteForm, suite: str | None) -> list[Any]:
+    """Updates that show the settings of a suite alone, with what the workspace has for them now."""
     own = set(form.of(suite))
-    return [gr.update(visible=i in own) for i in range(len(form.settings))]
+    return [gr.update(visible=i in own, **one) for i, one in enumerate(offers(workbench, form))]
+
+
+def offers(workbench: Workbench, form: SuiteForm) -> list[dict[str, Any]]:
+    """For every setting the choices that there are now: an index that was built, a model that was added; {} where it has none."""
+    found = [_offered(workbench, name, setting) for name, setting in form.settings]
+    return [{} if one is None else {"choices": ["", *one]} for one in found]

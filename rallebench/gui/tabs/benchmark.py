@@ -19,6 +19,7 @@ from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.live.opened import is_agents
 from rallebench.metrics import METRICS
+from rallebench.run_verbs import where_read
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET
 
@@ -256,13 +257,17 @@ def beside_lines(workbench: Workbench, folder: RunFolder) -> Beside | None:
 
 def counted(folder: RunFolder, rows: list[Any]) -> str:
     """How many questions the table shows, and what a click does."""
-    where = "Agent" if is_agents(folder) else "Develop"
-    text = (
-        f"{len(rows)} question{'s' * (len(rows) != 1)}. Click one to open it in {where}."
-        if rows
-        else "No question fits this filter."
-    )
+    text = f"{len(rows)} question{'s' * (len(rows) != 1)}. {opened_where(folder)}" if rows else "No question fits this filter."
     return f'<div class="rb-label">{text}</div>'
+
+
+def opened_where(folder: RunFolder) -> str:
+    """Where a question of a run can be read: only a chain's and an agent's have a tab that takes it up."""
+    if is_agents(folder):
+        return "Click one to open it in Agent."
+    if "chain" in folder.spec()["spec"]["settings"]:
+        return "Click one to open it in Develop."
+    return f"No chain made them, so none can be opened in Develop; read them in {where_read(folder.spec())}."
 
 
 def on_stop(workbench: Workbench, followed: str) -> str:

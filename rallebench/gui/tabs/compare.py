@@ -44,7 +44,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         across, plot, lacking = draw_plot()
     over, by, radar, means = draw_radar()
     gr.on([tab.select], partial(guard, on_offer, workbench), [chosen], [chosen], show_progress="hidden")
-    chosen.change(partial(guard, on_metrics, workbench), [chosen], [name], show_progress="hidden")
+    chosen.change(partial(guard, on_chosen, workbench), [chosen], [chosen, name], show_progress="hidden")
     shown = [said, results, compared, metrics, differences, falls, other, plot, lacking, over, by, radar, means]
     asked = session.compare_runs.change(
         partial(guard, on_asked, workbench), [session.compare_runs], [chosen], show_progress="hidden"
@@ -121,6 +121,13 @@ def on_offer(workbench: Workbench, chosen: list[str]) -> Any:
     return gr.update(choices=names) if there == (chosen or []) else gr.update(choices=names, value=there)
 
 
+def on_chosen(workbench: Workbench, chosen: list[str] | None) -> list[Any]:
+    """Let go of what is no run, as the half of a name that Escape or a click elsewhere leaves, and offer the metrics of the rest."""
+    names = {run.name for run in workbench.runs()} if chosen else set()
+    there = [one for one in chosen or () if one in names]
+    return [gr.skip() if there == (chosen or []) else gr.update(value=there), on_metrics(workbench, there)]
+
+
 def on_metrics(workbench: Workbench, chosen: list[str] | None) -> Any:
     """Offer the metrics that the chosen runs have in common, a suite's own first."""
     try:
@@ -141,18 +148,30 @@ def on_asked(workbench: Workbench, asked: dict[str, Any] | None) -> Any:
 def on_compare(workbench: Workbench, chosen: list[str], name: str, across: str) -> list[Any]:
     """Compare the chosen runs; a refusal leaves what stands there."""
     try:
-        runs, name = [workbench.open_run(one) for one in chosen or []], (name or "").strip()
+        chosen, said = left_out(workbench, chosen or [])
+        runs, name = [workbench.open_run(one) for one in chosen], (name or "").strip()
         if share_nothing(runs):
-            return over_sets(runs, name)
+            only, *shown = over_sets(runs, name)
+            return [said + only, *shown]
         found = compare_many(runs, name)
     except RalleError as error:
         return [views.error(str(error)), gr.update(visible=False), {}, *[gr.skip()] * 6, gr.update(visible=False), *[gr.skip()] * 3]
     others = [run.name for run in runs[1:]]
     return [
-        "", gr.update(visible=True), {"runs": [run.name for run in runs], "metric": found.metric}, views_compare.table(found),
+        said, gr.update(visible=True), {"runs": [run.name for run in runs], "metric": found.metric}, views_compare.table(found),
         views_compare.differences(found), views.empty(COUNTING), gr.update(choices=others, value=others[0]),
         *drawn(runs, found.measure, across), *radar_of(runs, found.common, found.metric),
     ]  # fmt: skip
+
+
+def left_out(workbench: Workbench, chosen: Sequence[str]) -> tuple[list[str], str]:
+    """The names of runs among what is chosen, and a note on the others: a click on Compare with half a name typed makes that
+    one of them. With fewer than two runs all is kept, so that the refusal says what is wrong."""
+    names = {run.name for run in workbench.runs()}
+    there, no_runs = [one for one in chosen if one in names], [one for one in chosen if one not in names]
+    if not no_runs or len(there) < 2:
+        return list(chosen), ""
+    return there, views.note(f"Left out, because no run is called so: {', '.join(no_runs)}.")
 
 
 def on_falls(workbench: Workbench, compared: dict[str, Any]) -> Any:

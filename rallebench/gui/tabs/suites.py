@@ -13,14 +13,27 @@ from rallebench.gui import views, views_suites
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs import _suites_results as results
-from rallebench.gui.tabs._suites_form import Request, SuiteForm, about_of, draw_settings, request_of, shown
+from rallebench.gui.tabs._suites_form import (
+    Request,
+    SuiteForm,
+    about_of,
+    draw_settings,
+    first_suite,
+    offers,
+    request_of,
+    shown,
+)
 from rallebench.gui.tabs.sweep import number_of
+from rallebench.gui.wording import on_page
 from rallebench.suites import SUITES, estimating, kept, planning, probing
 from rallebench.suites._names import run_name
 from rallebench.suites.running import Finished, Working, run_suite
 from rallebench.workbench import Workbench
+from rallebench.workspace import READER
 
 NOTHING = "No suite runs. Press Run suite: every part becomes a run of its own, and the tables appear below."
+TO_PROGRESS = "() => document.getElementById('suites-progress').scrollIntoView({ behavior: 'smooth', block: 'center' })"
+"""Whoever presses Run sees what follows from it."""
 NO_PLAN = "See what it would run, or have a few questions of each part answered to see what it would cost."
 
 
@@ -28,26 +41,27 @@ NO_PLAN = "See what it would run, or have a few questions of each part answered 
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Ask, plan, run, watch, read."""
     works, probes = Works("suite", Finished), Works("probe", estimating.Estimate)
-    first = next(iter(SUITES.names()), None)
+    first = first_suite()
     suite, llm, limit, name = draw_request(workbench, first)
     about = gr.HTML(about_of(first), elem_id="suites-about", elem_classes="rb-flush")
     form = draw_settings(workbench, first)
     plan, measure, count, start, stop, track = draw_buttons()
     said = gr.HTML(elem_id="suites-status", elem_classes="rb-flush")
-    planned = gr.HTML(views.empty(NO_PLAN), elem_id="suites-planned", elem_classes="rb-flush")
     panel = gr.HTML(views.empty(NOTHING), elem_id="suites-progress", elem_classes="rb-flush")
+    planned = gr.HTML(views.empty(NO_PLAN), elem_id="suites-planned", elem_classes="rb-flush")
     chosen = results.draw(workbench, session, tab, form, [suite, llm, limit, name])
     asked, seen, probed = [suite, llm, limit, name, *form.inputs], gr.State(""), gr.State("")
 
-    suite.change(partial(guard, on_suite, form), [suite], [about, *form.inputs], show_progress="hidden")
+    suite.change(partial(guard, on_suite, workbench, form), [suite], [said, about, *form.inputs], show_progress="hidden")
     plan.click(partial(guard, on_plan, workbench, form), asked, [said, planned], show_progress_on=[planned])
     measure.click(partial(guard, on_measure, workbench, form, probes), [count, *asked], [said, planned], show_progress_on=[planned])
-    start.click(partial(guard, on_start, workbench, form, works), [track, *asked], [said, panel], show_progress_on=[panel])
+    started = start.click(partial(guard, on_start, workbench, form, works), [track, *asked], [said, panel], show_progress_on=[panel])
+    started.then(None, None, None, js=TO_PROGRESS)
     stop.click(partial(guard, on_stop, workbench, works, probes), None, [said], show_progress="hidden")
     timer = gr.Timer(1.5)
     timer.tick(partial(guard, on_tick, workbench, works), [seen, chosen], [seen, panel, chosen], show_progress="hidden")
     timer.tick(partial(guard, on_probe_tick, probes), [probed], [probed, planned], show_progress="hidden")
-    tab.select(partial(guard, on_models, workbench), [llm], [llm], show_progress="hidden")
+    tab.select(partial(guard, on_offers, workbench, form), [llm], [llm, *form.inputs], show_progress="hidden")
 
 
 def draw_request(workbench: Workbench, first: str | None) -> list[Any]:
@@ -85,14 +99,23 @@ def draw_buttons() -> list[Any]:
 # what is asked
 
 
-def on_suite(form: SuiteForm, suite: str | None) -> list[Any]:
-    """Show what the suite is and its own settings."""
-    return [about_of(suite), *shown(form, suite)]
+def on_suite(workbench: Workbench, form: SuiteForm, suite: str | None) -> list[Any]:
+    """Show what the suite is and its own settings; what was wrong with the one before goes."""
+    return ["", about_of(suite), *shown(workbench, form, suite)]
 
 
-def on_models(workbench: Workbench, llm: str | None) -> Any:
-    """The models that there are now."""
-    return gr.update(choices=list(workbench.workspace.llms()))
+def on_offers(workbench: Workbench, form: SuiteForm, llm: str | None) -> list[Any]:
+    """The models, indexes and encoders that there are now; a model where none was chosen yet."""
+    names = list(workbench.workspace.llms())
+    chosen = {} if llm else {"value": first_llm(workbench)}
+    return [gr.update(choices=names, **chosen), *[gr.update(**one) if one else gr.skip() for one in offers(workbench, form)]]
+
+
+def first_llm(workbench: Workbench) -> str | None:
+    """The model that was loaded last, else the built-in reader."""
+    models = workbench.workspace.llms()
+    loaded = [row.name for row in workbench.status() if row.name in models]
+    return loaded[-1] if loaded else next((name for name, entry in models.items() if entry.backend == READER), None)
 
 
 def on_plan(workbench: Workbench, form: SuiteForm, suite: str, llm: str, limit: str, name: str, *values: Any) -> list[str]:
@@ -139,7 +162,7 @@ def on_start(
 
 def sentence(error: RalleError) -> str:
     """An error in the words of the page, which has no flags."""
-    return str(error).replace("; name one with --llm.", "; choose one.").replace("--set ", "")
+    return on_page(str(error))
 
 
 def command(workbench: Workbench, request: Request) -> str:

@@ -138,7 +138,7 @@ def on_start(
         if name not in works.going_on():
             works.forget(name)  # told here, where it was asked for
         return [views.error(str(error)), panel_of(works)]
-    return ["", panel_of(works)]
+    return [views_sweep.remarked(found), panel_of(works)]
 
 
 def number_of(text: str) -> int | None:

@@ -8,12 +8,18 @@ from rallebench.prompt_files import prompt_text
 from rallebench.workflows.barag import Prompts
 
 AGENTS = "suites/barag"
+OF_AGENTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
 
 
 def agent_prompts(own: str = "") -> Prompts:
     """What the agents send. Raises BadFileError."""
-    names = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
-    return Prompts(*(prompt_text(AGENTS, name, own) for name in names))
+    return Prompts(*(prompt_text(AGENTS, name, own) for name in OF_AGENTS))
+
+
+def names_of(*, agents: bool, judge: bool) -> list[str]:
+    """The files that are read for the agents, for the judge, or for both."""
+    judging = JUDGES.entry("truthfulness-relevance").traits["prompts"] if judge else ()
+    return [*(OF_AGENTS if agents else ()), *judging]
 
 
 def judge_prompt(own: str = "") -> JudgePrompt:

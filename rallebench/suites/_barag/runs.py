@@ -84,12 +84,20 @@ def _manifest(folder: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def _run(path: Path, about: Mapping[str, Any]) -> Run:
-    rows = tuple(_row(row, f"{path}, line {line}") for line, row in Source(path).objects())
+    rows: list[Row] = []
+    seen: dict[str, int] = {}
+    for line, row in Source(path).objects():
+        rows.append(_row(row, f"{path}, line {line}"))
+        id = rows[-1].id
+        first = seen.setdefault(id or json.dumps(row, sort_keys=True), line)
+        if first != line:
+            what = f"repeats the id {id!r} of" if id else "is the same as"
+            raise BadFileError(f"{path}, line {line} {what} line {first}; each answer may stand there once.")
     if not rows:
         raise BadFileError(f"{path} holds no answer.")
     name = path.name.removesuffix(".jsonl")
     whole = about.get("whole_run_stats") or {}
-    return Run(name, str(about.get("dataset") or ""), str(about.get("description") or ""), rows, {**whole, "n": about.get("n_total")} if whole else {})
+    return Run(name, str(about.get("dataset") or ""), str(about.get("description") or ""), tuple(rows), {**whole, "n": about.get("n_total")} if whole else {})
 
 
 def _row(row: Mapping[str, Any], where: str) -> Row:
@@ -100,9 +108,9 @@ def _row(row: Mapping[str, Any], where: str) -> Row:
         _number(row, key, where) for key in ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
     )
     return Row(
-        str(row.get("id", "")), row["title"], row["question"], row["answer"],
+        "" if row.get("id") is None else str(row["id"]).strip(), row["title"], row["question"], row["answer"],
         None if n_in is None else int(n_in), None if n_out is None else int(n_out),
-        bool(row.get("retrieved")), str(row.get("context") or ""), truthfulness, relevance,
+        _flag(row, "retrieved", where), str(row.get("context") or ""), truthfulness, relevance,
     )  # fmt: skip
 
 
@@ -113,6 +121,16 @@ def _number(row: Mapping[str, Any], key: str, where: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
         raise BadFileError(f"{where}: {key!r} is {value!r:.40}; it should be a number of at least 0, or null.")
     return value
+
+
+def _flag(row: Mapping[str, Any], key: str, where: str) -> bool:
+    """False where it is absent. A text is refused: "no" would count as true."""
+    value = row.get(key)
+    if value is None:
+        return False
+    if not isinstance(value, (bool, int, float)) or value not in (0, 1):
+        raise BadFileError(f"{where}: {key!r} is {value!r:.40}; it should be true or false, or 1 or 0.")
+    return bool(value)
 
 
 def lines(rows: Sequence[Row]) -> str:

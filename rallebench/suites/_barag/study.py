@@ -13,9 +13,10 @@ from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.text import answer_tokens
 from rallebench.metrics.token_f1 import token_f1
 from rallebench.parameters import Setting
+from rallebench.prompt_files import check_own
 from rallebench.suites import Asked, Values
 from rallebench.suites._barag.articles import ArticleSet, find_file, read_set
-from rallebench.suites._barag.prompts import agent_prompts
+from rallebench.suites._barag.prompts import agent_prompts, names_of
 from rallebench.suites._barag.runs import Row, read_runs
 from rallebench.suites._barag.summary import PERFECT
 from rallebench.types import Episode, Example, Generate, Hit, Note, Passage, Step
@@ -86,6 +87,7 @@ def study_of(asked: Asked, *, retrieves: bool = True, **more: Any) -> Study:
         raise UsageError("Passages are read, so an index is needed: --set index=NAME (rallebench index --chunk-preset barag makes one).")
     if s["index"] and s["index"] not in asked.workspace.retrievers():
         asked.workspace.retriever(s["index"])  # a combination written out, or the sentence that says it is none
+    check_own(s["prompts"], names_of(agents=True, judge=bool(s["judge"])))
     agent = Agent(
         asked.llm, agent_prompts(s["prompts"]), s["index"], s["k"], s["temperature"], s["max_tokens"], asked.seed, calls,
         s["layout"], s["compat"], **more,

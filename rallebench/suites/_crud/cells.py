@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,12 +13,12 @@ from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
 from rallebench.metrics.rouge import rouge_lcs_score
 from rallebench.metrics.similarity import similarity
 from rallebench.metrics.words import jieba_words
-from rallebench.prompt_files import filled, prompt_text
+from rallebench.prompt_files import check_own, filled, prompt_text
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._crud import files
 from rallebench.suites._crud.definitions import named
 from rallebench.suites._crud.quest import spoken
-from rallebench.suites._crud.questing import Judged, Judging, judge, judging_of
+from rallebench.suites._crud.questing import PROMPTS, Judged, Judging, judge, judging_of
 from rallebench.suites._crud.records import Record, RecordSet
 from rallebench.suites._crud.retrieval import joined, reciprocal_rank, separator_of
 from rallebench.suites._crud.tasks import Task
@@ -97,6 +97,11 @@ class Cell:
     judged: Judged | None
     means: Mapping[str, Mean]
     counts: Mapping[str, int]
+
+
+def check_prompts(asked: Asked, tasks: Iterable[Task]) -> None:
+    """Raise BadFileError for a folder of prompts that holds none which these tasks, or RAGQuestEval, read."""
+    check_own(asked.settings["prompts"], [*(task.prompt for task in tasks), *(PROMPTS if asked.settings["quest"] else ())])
 
 
 def plan_cell(asked: Asked, task: Task, records: RecordSet) -> Plan:

@@ -21,6 +21,7 @@ from rallebench.workspace import Workspace
 
 WORKFLOW = "crud-quest"
 UNREAD = "unparsed"
+PROMPTS = ("quest-questions.txt", "quest-answers.txt")
 TEMPERATURE, MAX_TOKENS = 0.1, 1280
 
 
@@ -65,8 +66,8 @@ def judging_of(asked: Asked, task: Task) -> Judging | None:
     if not s["quest"]:
         return None
     asked.workspace.llm(s["quest"])
-    ask = prompt_text("suites/crud", "quest-questions.txt", s["prompts"], ("text",))
-    answer = prompt_text("suites/crud", "quest-answers.txt", s["prompts"], ("text", "questions"))
+    ask = prompt_text("suites/crud", PROMPTS[0], s["prompts"], ("text",))
+    answer = prompt_text("suites/crud", PROMPTS[1], s["prompts"], ("text", "questions"))
     published = gold.read_published(s["gold"], task)
     known = {**published, **gold.read_cache(gold.cache_file(asked.workspace, task))}
     return Judging(

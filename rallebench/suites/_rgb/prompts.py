@@ -48,11 +48,15 @@ def text_of(name: str, folder: str = "", fields: tuple[str, ...] = ()) -> str:
     return prompt_text(FOLDER, name, folder, fields)
 
 
+def names_of(language: Language) -> tuple[str, str]:
+    """The files of a language: the system's text, and the user's."""
+    return f"system-{language}.txt", f"user-{language}.txt"
+
+
 def read_prompt(language: Language, folder: str = "", merged: bool = False) -> Prompt:
     """The prompt of a language. Raises BadFileError."""
-    return Prompt(
-        text_of(f"system-{language}.txt", folder), text_of(f"user-{language}.txt", folder, ("DOCS", "QUERY")), merged
-    )
+    system, user = names_of(language)
+    return Prompt(text_of(system, folder), text_of(user, folder, ("DOCS", "QUERY")), merged)
 
 
 def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:

@@ -9,11 +9,13 @@ from typing import Any
 
 from rallebench.errors import UsageError
 from rallebench.files import sha256_file
+from rallebench.judges import JUDGES
+from rallebench.prompt_files import check_own
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._rgb import files, scoring
 from rallebench.suites._rgb.definitions import named
 from rallebench.suites._rgb.documents import Documents, share
-from rallebench.suites._rgb.prompts import Decoding, Prompt, answering, read_prompt
+from rallebench.suites._rgb.prompts import Decoding, Prompt, answering, names_of, read_prompt
 from rallebench.suites._rgb.records import Record, RecordSet, find_file, read_records
 from rallebench.types import Episode, Example, Flow, Gold, Note, Outcome, Passage, Question
 
@@ -85,6 +87,8 @@ def request_of(asked: Asked, names: tuple[str, ...], build: Build, **more: Any) 
     original = s["compat"] == "original"
     top_p = s["top_p"] or (1.0 if asked.workspace.llm(asked.llm).backend == "openai_compatible" else 0.8)
     decoding = Decoding(s["temperature"], top_p if s["temperature"] else 0.0, s["max_tokens"], asked.seed)
+    judging = [name for kind in ("rgb-rejection", "rgb-errors") for name in JUDGES.entry(kind).traits["prompts"]] if s.get("judge") else []
+    check_own(s["prompts"], [*names_of(records.language), *judging])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
     request = Request(asked, records, build, prompt, decoding, original, **more)
     if not request.usable:

@@ -18,7 +18,7 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.errors import BackendError, UsageError
 from rallebench.llms._structured import in_form, json_of
 from rallebench.metrics.text import find_answers
-from rallebench.prompt_files import filled
+from rallebench.prompt_files import check_own, filled
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._rgb import testbed
 from rallebench.suites._rgb.prompts import text_of
@@ -55,7 +55,9 @@ def questions_of(asked: Asked) -> Generator[Part, Answered, Written]:
         raise UsageError("--set known goes with questions that are there: write them first, then give their file as data=FILE.")
     asked.workspace.llm(asked.llm)
     kind = "parts" if s["parts"] > 1 else "one"
-    prompt = text_of(f"question-{kind}-{s['language']}.txt", s["prompts"], ("ARTICLE", *(["PARTS"] if kind == "parts" else [])))
+    name = f"question-{kind}-{s['language']}.txt"
+    check_own(s["prompts"], [name])
+    prompt = text_of(name, s["prompts"], ("ARTICLE", *(["PARTS"] if kind == "parts" else [])))
     path = asked.workspace.corpus(s["articles"])
     articles = list(islice(read_corpus(path), None if asked.limit is None else min(asked.limit, sys.maxsize)))
     texts = {article.doc_id: f"{article.title}\n{article.text}".strip()[:LONGEST] for article in articles}

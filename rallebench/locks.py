@@ -1,0 +1,38 @@
+"""One at a time: whoever works under a name holds a file that the operating system frees when its process dies."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from rallebench.errors import UsageError
+from rallebench.files import disk_error
+
+
+@contextlib.contextmanager
+def alone(path: Path, refused: str) -> Iterator[None]:
+    """Hold the lock ``path`` meanwhile; it goes away at the end, and its folder with it if nothing else is in there.
+
+    Raises UsageError(``refused``) at once if somebody holds it, in this process or another, and BackendError where no file
+    can be written.
+    """
+    from filelock import FileLock, Timeout
+
+    # A page's work may be continued in another thread than it was begun in.
+    lock = FileLock(str(path), thread_local=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UsageError(refused) from None
+    except OSError as error:
+        raise disk_error(path, error) from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        lock.release()
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
