@@ -421,6 +421,12 @@ def test_a_folder_of_chains_runs_each_as_its_own_file_says(
     assert names == ["00_read", "deep-er-01_closed", "own"]
 
 
+def test_a_number_of_questions_below_all_is_refused(rallebench: CommandLine, workspace: Path) -> None:
+    ran = rallebench("run", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--name", "x", "--limit", "-3")
+    assert (ran.code, "The number of questions is -3" in ran.err) == (2, True)
+    assert not (workspace / "runs" / "x").exists()
+
+
 def test_num_evaluate_of_a_ralle_file_is_its_limit(rallebench: CommandLine, experiments: Path) -> None:
     found = rallebench.json("run", "--chain", experiments / "deep", "--no-mlflow", "--name", "few")
     assert [(result["run"], result["n"]) for result in found] == [("few-er-01_closed", 2)]

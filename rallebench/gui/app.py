@@ -25,6 +25,14 @@ REMEMBERS = "the name of an episode, which is no secret"
 """The browser keeps that name, readable also after the program was started anew."""
 
 
+SWITCH = """() => {
+    const open = document.querySelector("#tabs button[role=tab][aria-selected=true][id^=tab-]")?.id ?? "CHOSEN";
+    return OWNERS.map((owner) => ({active: owner === open, __type__: "update"}));
+}"""
+"""Which timers run from now on. It looks which tab is open now, because the events of two that were opened one soon after
+the other, as the first one of a new page, may come in either order; and it asks no server."""
+
+
 def build_app(workbench: Workbench) -> gr.Blocks:
     """The whole page over one workbench; nothing heavy is loaded yet."""
     with gr.Blocks(title="rallebench", analytics_enabled=False, fill_width=True) as page:
@@ -57,14 +65,13 @@ def only_the_open_tab_ticks(tabs: Sequence[gr.Tab]) -> None:
 
     A timer that a tab switches itself, as one that follows a load, is left alone: it was drawn inactive.
     """
-    timers = {tab: [block for block in blocks_in(tab) if isinstance(block, gr.Timer) and block.active] for tab in tabs}
-    every = [timer for found in timers.values() for timer in found]
-    for number, (tab, own) in enumerate(timers.items()):
-        for timer in own:
-            timer.active = number == 0
-        # In the browser alone: answers of a server may overtake each other, and then another tab's timers would run.
-        switched = json.dumps([{"active": timer in own, "__type__": "update"} for timer in every])
-        tab.select(None, None, every, js=f"() => {switched}", show_progress="hidden")
+    timers = [(tab, block) for tab in tabs for block in blocks_in(tab) if isinstance(block, gr.Timer) and block.active]
+    owners = json.dumps([f"{tab.elem_id}-button" for tab, _ in timers])
+    for tab, timer in timers:
+        timer.active = tab is tabs[0]
+    for tab in tabs:
+        switch = SWITCH.replace("OWNERS", owners).replace("CHOSEN", f"{tab.elem_id}-button")
+        tab.select(None, None, [timer for _, timer in timers], js=switch, show_progress="hidden")
 
 
 def blocks_in(block: Any) -> Iterator[Any]:

@@ -14,7 +14,7 @@ import gradio as gr
 import pytest
 
 from rallebench.gui import app, session
-from rallebench.gui.tabs import benchmark
+from rallebench.gui.tabs import benchmark, suites
 from rallebench.workbench import Workbench
 
 MOST_STATEMENTS = 15
@@ -124,3 +124,18 @@ def test_a_login_is_demanded_for_any_other_address(
     assert app.login(argparse.Namespace(host="0.0.0.0", auth=None)) == ("you", "hidden")
     with pytest.raises(UsageError, match="user:password"):
         app.login(argparse.Namespace(host="127.0.0.1", auth="no-colon"))
+
+
+def test_whoever_runs_a_suite_is_brought_to_its_progress_which_stands_right_below_the_buttons(drawn: gr.Blocks) -> None:
+    named = [b.elem_id for b in drawn.blocks.values() if getattr(b, "elem_id", None)]
+    places = [named.index(f"suites-{part}") for part in ("run", "status", "progress", "planned")]
+    assert places == sorted(places)
+    (brings,) = (event for event in drawn.fns.values() if event.js == suites.TO_PROGRESS)
+    assert "suites-progress" in suites.TO_PROGRESS and brings.trigger_after is not None
+    assert unwrapped(drawn.fns[brings.trigger_after].fn) is suites.on_start
+
+
+def test_the_suites_tab_asks_anew_what_its_settings_may_name_when_it_is_opened(drawn: gr.Blocks) -> None:
+    (asks,) = (event for event in drawn.fns.values() if unwrapped(event.fn) is suites.on_offers)
+    filled = [block.elem_id for block in asks.outputs]
+    assert "suites-llm" in filled and any(name.endswith("-judge") for name in filled) and any(name.endswith("-index") for name in filled)
