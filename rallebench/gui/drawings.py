@@ -53,10 +53,10 @@ def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "")
 
 
 def ink_on(colour: str) -> str:
-    """White or black, whichever is read better on ``#rrggbb``: contrast as WCAG 2 defines it.
+    """White or black, whichever is read better on ``#rrggbb`` or ``#rgb``: contrast as WCAG 2 defines it.
 
-    >>> ink_on("#7f1d1d"), ink_on("#e3b23c")
-    ('#ffffff', '#000000')
+    >>> ink_on("#7f1d1d"), ink_on("#e3b23c"), ink_on("#000")
+    ('#ffffff', '#000000', '#ffffff')
     """
     return max(INKS, key=lambda ink: contrast(ink, colour))
 
@@ -72,7 +72,8 @@ def contrast(a: str, b: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    digits = colour[1:] if len(colour) > 4 else "".join(digit * 2 for digit in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
     red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

@@ -62,7 +62,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         [session.open_question, tools["mark"]],
         [session.tabs, picked["dataset"], picked["question"], picked["gold"], record, *edited],
         show_progress="hidden",
-    )
+    ).then(None, None, None, js="() => window.scrollTo({ top: 0 })")  # the clicked row was far down in another tab
 
 
 # what is drawn

@@ -34,7 +34,12 @@ NO_RUNS = (
     "the run appears here. On the command line: python -m rallebench run --chain starter."
 )
 NOTHING_CHOSEN = "Click a run to see its report, its chain and its warnings."
-WIDTHS = ["9.3%", "8%", "8.2%", "5.6%", "5.5%", "5.5%", "5.5%", "8.2%", "7.4%", "7.5%", "7.5%", "7.3%", "7.3%", "7.2%"]
+WIDTHS = ["17%", "7%", "7.4%", "4.9%", "5%", "5%", "5.2%", "7.3%", "7%", "6.8%", "6.8%", "6.2%", "7.9%", "6.5%"]
+TO_DETAILS = """() => {
+    const hidden = document.getElementById("runs-details").getBoundingClientRect().top - window.innerHeight + 300;
+    if (hidden > 0) window.scrollBy({ top: hidden, behavior: "smooth" });
+}"""
+"""Whoever clicks a run sees that something came of it, and still the table."""
 CONTINUE = {
     "stopped": "It was stopped; open it in Benchmark and press Resume to go on.",
     "interrupted": "It was interrupted; open it in Benchmark and press Resume to go on.",
@@ -91,7 +96,8 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         trigger_mode="always_last",
     )
     clicked = table.select(on_select, None, [chosen, status], show_progress="hidden")
-    clicked.then(partial(guard, on_chosen, workbench), [chosen], read, show_progress="hidden")
+    told = clicked.then(partial(guard, on_chosen, workbench), [chosen], read, show_progress="hidden")
+    told.then(None, None, None, js=TO_DETAILS)
     benchmark.click(partial(guard, on_open_benchmark, workbench), [chosen], [session.tabs, session.followed])
     send.click(partial(guard_stream, on_send, workbench), [chosen], [status, details], show_progress="hidden")
     start.click(partial(guard_stream, on_start_mlflow, workbench), None, [mlflow], show_progress="hidden")
