@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.benchmark import check_chain
 from rallebench.errors import BackendError, UsageError
 from rallebench.prepared import Costs
-from rallebench.sweeps import WAYS, Cell, cells, factor, indexing, run_name
+from rallebench.sweeps import WAYS, Cell, cells, factor, indexing, remarks, run_name
 from rallebench.sweeps.kept import opened
 from rallebench.sweeps.results import Swept, as_json, headline
 from rallebench.sweeps.running import Counted, Ended, sweep
@@ -119,6 +119,8 @@ def _planned(workbench: Workbench, variants: Sequence[Cell]) -> dict[str, Any]:
     labels = [cell.label for cell in variants]
     indexed = any(cell.index for cell in variants)
     encodings = {name: {"to_encode": new, "texts": total} for name, (new, total) in costs.encodings.items()}
+    for remark in remarks(variants):
+        say(f"Note: {remark}")
     return {
         "variants": labels,
         "indexes_there": list(costs.there),
