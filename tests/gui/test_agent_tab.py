@@ -115,6 +115,13 @@ def panel(found: Watched, mark: bool = True) -> str:
 # the form
 
 
+
+def test_that_the_built_in_reader_is_no_agent_is_said_before_it_is_run(bench: Workbench) -> None:
+    shown = tab.on_llm(bench, "extractive-reader")
+    assert shown["visible"] and "cannot act as an agent" in shown["value"]
+    assert [tab.on_llm(bench, name)["visible"] for name in ("follows", "nobody", None)] == [False, False, False]
+
+
 def test_settings_are_those_of_the_workflow_and_of_the_environment_that_it_needs(form: form_of.AgentForm) -> None:
     shown = [form.settings[i][1] for i in form.of("dfsdt", "scholar")]
     assert {"shots", "steps", "width", "depth", "table"} <= set(shown) and "retriever" not in shown

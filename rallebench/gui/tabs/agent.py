@@ -30,6 +30,12 @@ from rallebench.live.pieces import actions, before, edit_text
 from rallebench.live.watching import TYPED, Lives, Wanted, Watched, example_of
 from rallebench.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
+from rallebench.workspace import READER
+
+NO_AGENT = (
+    "copies answers out of passages and cannot act as an agent: it would take all its steps without an answer. "
+    "Add a model that writes in the Models tab."
+)
 
 
 @TABS.register("agent", order=7, label="Agent")
@@ -37,6 +43,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     """Choose, run, watch, stop, edit, compare."""
     lives = Lives()
     who = draw.draw_agent(workbench)
+    reads = gr.HTML(visible=False, elem_id="agent-llm-note", elem_classes="rb-flush")
     about = gr.HTML(about_of(form_of.FIRST, form_of.FIRST_ENV), elem_id="agent-about", elem_classes="rb-flush")
     form = form_of.draw_settings(workbench)
     programs = gr.HTML(visible=False, elem_id="agent-programs", elem_classes="rb-flush")
@@ -54,6 +61,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         [who["workflow"].change, who["env"].change], partial(guard, on_agent, workbench, form), chosen,
         [who["env"], about, programs, *form.inputs], show_progress="hidden",
     )  # fmt: skip
+    who["llm"].change(partial(on_llm, workbench), [who["llm"]], [reads], show_progress="hidden")
     wire_question(workbench, who, asked)
     screen = [seen, panel, edit["at"], edit["text"], edit["group"], timer, tools["episodes"]]
     request = [*chosen, who["llm"], asked["dataset"], asked["question"], *form.inputs]
@@ -132,6 +140,13 @@ def about_of(workflow: str | None, env: str | None) -> str:
     acts = form_of.needs_env(workflow)
     acting = ENVIRONMENTS.entry(env).about if acts and env and env in ENVIRONMENTS else "nothing yet; choose an environment." if acts else ""
     return views_agent.about(entry.about, acting, str(entry.traits.get("paper", "")))
+
+
+def on_llm(workbench: Workbench, llm: str | None) -> Any:
+    """Say beforehand that the built-in reader is no agent: it would take all its steps without an answer."""
+    entry = workbench.workspace.llms().get(llm or "")
+    is_reader = entry is not None and entry.backend == READER
+    return gr.update(value=views.note(f"{llm} {NO_AGENT}") if is_reader else "", visible=is_reader)
 
 
 def on_agent(workbench: Workbench, form: AgentForm, workflow: str | None, env: str | None) -> list[Any]:
