@@ -99,7 +99,9 @@ def _model_cost(step: Step, prices: Prices) -> list[str]:
     first, rate = step.reply.first_token_seconds, speed([step])
     parts = []
     if first is not None:
-        parts.append(badge(f"first token {cost_text.plain(first)} s", about=card("first_token_seconds")["definition"]))
+        # The seconds above are a share of the batch's; this is a wait, as long as the whole batch's.
+        waited = f", of the batch of {step.batch}" if step.batch > 1 else ""
+        parts.append(badge(f"first token {cost_text.plain(first)} s{waited}", about=card("first_token_seconds")["definition"]))
     counted = cost_text.tokens(prompt_tokens_of(step), completion_tokens_of(step))
     parts.append(badge(counted, about="Prompt + completion tokens, as the model's own tokenizer or server counts them."))
     if rate is not None:

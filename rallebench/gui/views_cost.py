@@ -75,7 +75,8 @@ def question_remark(steps: Sequence[Step]) -> str:
     calls = [step for step in steps if isinstance(step.request, Generate)]
     first = calls[-1].reply.first_token_seconds if calls else None
     cached = sum(step.cached for step in steps)
-    parts = [f"first token after {text.seconds(first)}"] if first is not None else []
+    waited = f" of waiting for the batch of {calls[-1].batch}" if calls and calls[-1].batch > 1 else ""
+    parts = [f"first token after {text.seconds(first)}{waited}"] if first is not None else []
     parts += [f"{cached} of {len(steps)} steps from memory (cost of the first time)"] if cached else []
     return ", ".join(parts)
 
