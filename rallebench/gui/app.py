@@ -21,8 +21,8 @@ from rallebench.workbench import Workbench
 
 STYLE = Path(__file__).with_name("style.css")
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
-REMEMBERS = "the name of an episode, which is no secret"
-"""The browser keeps that name, readable also after the program was started anew."""
+REMEMBERS = "the name of an episode and a chain, which are no secrets"
+"""The browser keeps them, readable also after the program was started anew."""
 
 
 SWITCH = """() => {
@@ -44,8 +44,11 @@ def build_app(workbench: Workbench) -> gr.Blocks:
         opened, followed, compared = gr.State(None), gr.State(""), gr.State(None)
         # Not in its tab, which is drawn only when it is opened: the page would ask for the value too early.
         episode = gr.BrowserState("", storage_key="rallebench-agent", secret=REMEMBERS)
+        chain = gr.BrowserState("", storage_key="rallebench-chain", secret=REMEMBERS)
         with gr.Tabs(elem_id="tabs") as tabs:
-            session = Session(tabs=tabs, open_question=opened, followed=followed, compare_runs=compared, episode=episode)
+            session = Session(
+                tabs=tabs, open_question=opened, followed=followed, compare_runs=compared, episode=episode, edited_chain=chain
+            )
             entries = sorted((TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"])
             drawn = []
             for entry in entries:

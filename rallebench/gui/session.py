@@ -24,7 +24,8 @@ class Session:
     another chain blanks it. ``open_question`` is a State that a tab sets to
     ``{"run": …, "position": …, "at": …}`` to open a question of a run: in Develop that of a chain, in Agent that of
     an agent; ``compare_runs`` likewise one of
-    ``{"runs": […], "at": …}``, runs to compare. ``episode`` is the name of the one that Agent follows, kept by the browser.
+    ``{"runs": […], "at": …}``, runs to compare. ``episode`` is the name of the one that Agent follows,
+    ``edited_chain`` the chain that was last edited in Develop, as JSON text; the browser keeps both.
     """
 
     tabs: gr.Tabs
@@ -36,6 +37,7 @@ class Session:
     compare_runs: Any = None
     followed: Any = None
     episode: Any = None
+    edited_chain: Any = None
 
 
 def guard(handler: Callable[..., Any], *args: Any) -> Any:

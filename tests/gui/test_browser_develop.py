@@ -84,6 +84,22 @@ def test_a_wrong_field_is_a_message_in_the_corner_and_hides_nothing(develop: Any
 
 
 @pytest.mark.slow
+def test_an_edited_chain_is_there_after_the_page_was_loaded_anew(develop: Any) -> None:
+    fill(develop, "develop-template-1", "find: {question}")
+    develop.click("#develop-add-action")
+    develop.wait_for_selector("#develop-template-3 textarea", state="visible", timeout=PATIENCE)
+    develop.wait_for_timeout(1500)  # the browser is told
+    develop.reload()
+    open_tab(develop, "Develop")
+    holds(develop, "develop-template-1", "find: {question}")
+    holds(develop, "develop-llm-2", "echo")
+    develop.wait_for_selector("#develop-template-3 textarea", state="visible", timeout=PATIENCE)
+    says(develop, "develop-status", "before the page was loaded anew")
+    develop.click("#develop-load-chain")
+    holds(develop, "develop-template-1", "{question}")
+
+
+@pytest.mark.slow
 def test_two_visitors_never_see_each_others_chain(
     develop: Any, browser: Any, served: tuple[str, Path]
 ) -> None:

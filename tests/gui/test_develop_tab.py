@@ -124,6 +124,26 @@ def test_an_empty_template_asks_nobody(bench: Listening) -> None:
     assert not hasattr(bench, "traced")
 
 
+# what the browser keeps
+
+
+def test_an_edited_chain_comes_back_as_it_was_and_the_shipped_one_needs_no_keeping(bench: Listening) -> None:
+    kept = develop.on_keep(*values_of(CHAIN))
+    back = develop.on_return(bench, kept)
+    assert back[: -executed.SIZE] == form.write_chain(CHAIN)
+    assert "before the page was loaded anew" in back[-executed.SIZE + 1]
+    nothing = [gr.skip()] * len(back)
+    shipped = develop.on_keep(*values_of(bench.workspace.chain("starter")))
+    for text in ("", None, shipped, "[]", "{", '{"name": "x"}'):
+        assert develop.on_return(bench, text) == nothing
+
+
+def test_a_chain_that_cannot_be_read_yet_leaves_the_last_that_could() -> None:
+    values = values_of(CHAIN)
+    values[len(form.HEAD) + form.FIELDS.index("k")] = 0
+    assert develop.on_keep(*values) == gr.skip() and develop.on_let_go() == ""
+
+
 # the form
 
 

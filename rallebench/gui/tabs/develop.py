@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from rallebench.catalog import MAX_ACTIONS
+from rallebench.catalog import MAX_ACTIONS, chain_from_json, chain_to_json
 from rallebench.errors import RalleError
 from rallebench.gui import executed, form, views, views_config
 from rallebench.gui.executed import Steps, blank, prefix, show_step
@@ -46,17 +47,18 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     wire_question(workbench, session, picked, record)
     wire_chain(workbench, session, picked, tools)
     edited = [*whole_form, *session.executed]
-    add.click(partial(guard, on_edit, "add", 0), session.form, edited, show_progress="hidden")
+    changed = [add.click(partial(guard, on_edit, "add", 0), session.form, edited, show_progress="hidden")]
     for index, row in enumerate(rows):
         wire_action(workbench, session, index, row, [picked["dataset"], picked["question"], tools["mark"]])
         for verb in ("up", "down", "remove"):
-            row[verb].click(
-                partial(guard, on_edit, verb, index), session.form, edited, show_progress="hidden"
-            )
+            click = row[verb].click(partial(guard, on_edit, verb, index), session.form, edited, show_progress="hidden")
+            changed.append(click)
     targets = [row[field] for row in rows for field in ("retriever", "llm")]
     names = [picked["dataset"], tools["saved"], *targets]
     tab.select(partial(guard, on_names, workbench), names, names, show_progress="hidden")
-    page.load(partial(guard, on_names, workbench), names, names, show_progress="hidden")
+    drawn = page.load(partial(guard, on_names, workbench), names, names, show_progress="hidden")
+    wire_keeping(session, [tools["name"], *(row[field] for row in rows for field in form.FIELDS)], changed, tools["load"])
+    drawn.then(partial(on_return, workbench), [session.edited_chain], edited, show_progress="hidden")
     session.open_question.change(
         partial(guard, on_open, workbench),
         [session.open_question, tools["mark"]],
@@ -184,6 +186,20 @@ def wire_chain(workbench: Workbench, session: Session, picked: Widgets, tools: W
     tools["stop"].click(None, cancels=[running]).then(on_stop, None, [status], show_progress="hidden")
 
 
+def wire_keeping(session: Session, fields: list[Any], changed: list[Any], load: gr.Button) -> None:
+    """Have the browser keep the chain whenever its user has edited it, so that it is there after the page was loaded anew.
+
+    Not what is filled in by the program: a saved chain and one of a run can be opened again. A text is kept when it is
+    left, for each letter would be a request.
+    """
+    left = [field.blur if isinstance(field, gr.Textbox) else field.input for field in fields]
+    kept = [session.edited_chain]
+    gr.on(left, on_keep, session.form, kept, show_progress="hidden", trigger_mode="always_last")
+    for done in changed:
+        done.then(on_keep, session.form, kept, show_progress="hidden")
+    load.click(on_let_go, None, kept, show_progress="hidden")
+
+
 def wire_action(
     workbench: Workbench, session: Session, index: int, row: Widgets, asked: list[Any]
 ) -> None:
@@ -240,6 +256,33 @@ def on_question(workbench: Workbench, dataset: str, chosen: str) -> list[Any]:
 def on_load_chain(workbench: Workbench, reference: str) -> list[Any]:
     """Fill the form with a saved chain."""
     return [*form.write_chain(workbench.workspace.chain(reference)), *blank()]
+
+
+def on_keep(*values: Any) -> Any:
+    """The chain of the form as JSON text; one that cannot be read yet leaves the last that could."""
+    try:
+        return json.dumps(chain_to_json(form.read_chain(values)), ensure_ascii=False)
+    except RalleError:
+        return gr.skip()
+
+
+def on_let_go() -> str:
+    """A saved chain takes the place of the one that was edited."""
+    return ""
+
+
+def on_return(workbench: Workbench, kept: str | None) -> list[Any]:
+    """The chain that was being edited when the page was loaded anew; nothing if it is the one that a new page shows."""
+    nothing = [*[gr.skip()] * (len(form.HEAD) + MAX_ACTIONS * (len(form.FIELDS) + 1)), *executed.unchanged()]
+    try:
+        chain = chain_from_json(json.loads(kept or ""))
+    except (RalleError, ValueError):
+        return nothing
+    if chain == workbench.workspace.chain(DEFAULT_CHAIN):
+        return nothing
+    screen = blank()
+    screen[1] = views.note("The chain that you edited before the page was loaded anew. Save keeps it; Load brings a saved one.")
+    return [*form.write_chain(chain), *screen]
 
 
 def on_save_chain(workbench: Workbench, *values: Any) -> list[Any]:
