@@ -98,7 +98,9 @@ def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
 ) -> None:
     uri = ("--tracking-uri", default_uri(workspace))
     asked = ("--chain", "closed", "--dataset", "tiny-qa", "--name", "llms", "--vary", "llm=titan,echo,misspelt")
-    swept = rallebench.json("sweep", *asked, *uri)
+    ran = rallebench("sweep", *asked, *uri, "--json")
+    assert ran.code == 1 and "1 of 3 variants failed: llm=misspelt." in ran.last
+    swept = json.loads(ran.out)
     parent = parent_named(client, "llms")
     assert below(client, parent) == {"llms llm=titan", "llms llm=echo"}
     assert parent.data.tags["rallebench.verdict"] == swept["verdict"]
