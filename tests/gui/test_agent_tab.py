@@ -230,6 +230,16 @@ def test_a_stopped_episode_ends_at_once_and_is_found_again_by_a_page_that_is_loa
         tab.on_stop(bench, lives, name, True)
 
 
+def test_the_end_of_an_episode_is_drawn_once_so_that_what_is_typed_then_stays(bench: Listening, lives: Lives, run: Run) -> None:
+    name = run("lines-slow", wait=False).name
+    *_, timer, _ = stopped = tab.on_stop(bench, lives, name, True)
+    assert "Stopped by you" in stopped[1] and stopped[2:5] == [gr.skip()] * 3 and timer.active
+    seen, *_, timer, _ = tab.on_tick(bench, lives, name, "", True)
+    assert seen == watched(lives, name).mark and not timer.active
+    again = tab.on_tick(bench, lives, name, seen, True)
+    assert again[:5] == [gr.skip()] * 5 and not again[5].active
+
+
 def test_an_episode_that_the_program_forgot_is_said_to_have_ended(bench: Listening, lives: Lives, form: form_of.AgentForm) -> None:
     name, _, text, *_ = tab.on_return(bench, lives, form, "long gone", True)
     assert name == "" and "started anew" in text

@@ -40,7 +40,7 @@ def stocked(served: tuple[str, Path]) -> str:
     """The address of the page, whose workspace has models that follow a script."""
     address, folder = served
     models: dict[str, dict[str, Any]] = {
-        "follows": {"replies": REACT}, "hesitates": {"replies": SLOW, "delay": 5}, "tries": {"replies": SEARCHES, "default": SEARCHES[-1]},
+        "follows": {"replies": REACT}, "hesitates": {"replies": SLOW, "delay": 7}, "tries": {"replies": SEARCHES, "default": SEARCHES[-1]},
     }  # fmt: skip
     for name, settings in models.items():
         Workspace(folder).save_llm(name, LLMEntry(backend="scripted", settings=settings))

@@ -241,12 +241,12 @@ def edit_of(watched: Watched) -> list[Any]:
 
 
 def on_tick(workbench: Workbench, lives: Lives, followed: str, seen: str, mark: bool) -> list[Any]:
-    """Draw the episode if anything has happened."""
+    """Draw the episode if anything has happened. Its end is drawn once: what is then typed in the edit box stays."""
     watched = lives.get(followed or "")
     if watched is None:
         return ["", views.note(views_agent.LOST), *[gr.skip()] * 2, gr.update(visible=False), gr.Timer(active=False), gr.skip()]
-    if watched.mark == seen and watched.going:
-        return [gr.skip()] * 7
+    if watched.mark == seen:
+        return [*[gr.skip()] * 5, gr.skip() if watched.going else gr.Timer(active=False), gr.skip()]
     return screen_of(workbench, lives, watched, mark)
 
 
@@ -313,11 +313,16 @@ def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> An
 
 
 def on_stop(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> list[Any]:
-    """Stop the episode at once; what it has done stays, and can be gone on from."""
+    """Stop the episode at once; what it has done stays, and can be gone on from.
+
+    The next tick draws its end. Drawn here as well, a tick that is on its way would draw it a second time, over what
+    is being typed in the edit box by then.
+    """
     lives.stop(followed or "")
     watched = lives.get(followed)
     assert watched is not None
-    return screen_of(workbench, lives, watched, mark)
+    panel = views_agent.shown(watched, workbench.prices(), mark)
+    return [gr.skip(), panel, *[gr.skip()] * 3, gr.Timer(active=True), gr.skip()]
 
 
 def on_action(lives: Lives, followed: str, at: int | str | None) -> Any:
