@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 import time
 from typing import Any
 
 PATIENCE = 60_000
 """Milliseconds after which something is not coming."""
-DRAWN = 3_000
-"""Milliseconds in which a busy browser draws what it has."""
 
 
 def expect(what: Any) -> Any:
@@ -58,17 +54,18 @@ def press(page: Any, control: str, shown: str, text: str) -> None:
 
 def choose(page: Any, control: str, text: str) -> None:
     """Choose what a drop-down offers, now or after the page's next look at the workspace."""
-    from playwright.sync_api import TimeoutError as NotYet
-
     box = page.locator(f"#{control} input")
-    exact, like = (page.get_by_role("option", name=text, exact=whole) for whole in (True, False))
     deadline = time.monotonic() + PATIENCE / 1000
     while True:
         box.fill(text)
-        with contextlib.suppress(AssertionError, NotYet):
-            expect(like.first).to_be_visible(timeout=DRAWN)
-            (exact if exact.count() else like).first.click(timeout=DRAWN)
-            expect(box).to_have_value(re.compile(re.escape(text)), timeout=DRAWN)
-            return
+        page.wait_for_timeout(200)
+        exact, like = (page.get_by_role("option", name=text, exact=whole) for whole in (True, False))
+        offered = exact if exact.count() else like
+        if offered.count():
+            offered.first.click()
+            page.wait_for_timeout(200)
+            if text in box.input_value():
+                return
         assert time.monotonic() < deadline, f"{text} is not offered by {control}"
         box.press("Escape")
+        page.wait_for_timeout(500)
