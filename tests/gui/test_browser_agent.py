@@ -88,6 +88,7 @@ def test_an_episode_is_watched_stopped_found_again_edited_and_gone_on_with(actin
     acting.reload()
     open_tab(acting)
     wait_for(acting, "edited by you")
+    assert "Stopped by you." not in acting.inner_text("#agent-episode")
 
 
 def test_a_search_shows_its_tree_and_what_was_unfolded_stays_unfolded(acting: Any) -> None:
@@ -100,6 +101,7 @@ def test_a_search_shows_its_tree_and_what_was_unfolded_stays_unfolded(acting: An
     acting.click("#agent-mark input")
     acting.wait_for_timeout(1500)
     there_are(acting, "#agent-episode .rb-tree details[open]", 3)
+    assert acting.locator("#agent-episode .rb-tree details[open]").count() == 3
 
 
 def test_programs_are_refused_with_how_to_allow_them(acting: Any) -> None:
@@ -109,6 +111,7 @@ def test_programs_are_refused_with_how_to_allow_them(acting: Any) -> None:
     acting.click("#agent-run")
     wait_for(acting, "allow it by opening this page with app.py --allow-python.")
     there_are(acting, "#agent-episode .rb-tree", 0)
+    assert acting.locator("#agent-episode .rb-tree").count() == 0
 
 
 def test_two_episodes_of_a_question_meet_in_compare(acting: Any) -> None:
@@ -134,3 +137,4 @@ def test_a_question_of_an_agents_benchmark_opens_in_agent(acting: Any) -> None:
     acting.wait_for_selector("#agent-episode:visible", timeout=PATIENCE)
     wait_for(acting, "I look for the seventh planet <b>now</b>.")
     there_are(acting, "#develop-question:visible", 0)
+    assert acting.locator("#develop-question:visible").count() == 0

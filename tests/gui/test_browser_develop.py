@@ -97,6 +97,7 @@ def test_an_edited_chain_is_there_after_the_page_was_loaded_anew(develop: Any) -
     says(develop, "develop-status", "before the page was loaded anew")
     develop.click("#develop-load-chain")
     holds(develop, "develop-template-1", "{question}")
+    assert develop.input_value("#develop-template-1 textarea") == "{question}"
 
 
 @pytest.mark.slow
@@ -109,6 +110,7 @@ def test_two_visitors_never_see_each_others_chain(
     other.goto(served[0])
     open_tab(other, "Develop")
     holds(other, "develop-template-1", "{question}")
+    assert other.input_value("#develop-template-1 textarea") == "{question}"
     context.close()
 
 

@@ -52,6 +52,7 @@ def unload(page: Any, name: str) -> None:
 def test_a_new_visitor_finds_the_built_in_pair_ticked(models: Any) -> None:
     says(models, "models-welcome", "Press Load first")
     there_are(models, "#models-retrievers input:checked, #models-llms input:checked", 2)
+    assert models.locator("#models-retrievers input:checked, #models-llms input:checked").count() == 2
     expect(row(models, "extractive-reader")).to_contain_text("extractive")
     models.click("#models-open-develop")
     models.locator("#develop-execute-chain").wait_for(state="visible", timeout=PATIENCE)
@@ -65,6 +66,7 @@ def test_a_second_window_sees_what_the_first_loads_and_unloads(models: Any, serv
     row(second, "starter-bm25").locator(".rb-badge.good").wait_for(timeout=PATIENCE)
     unload(models, "starter-bm25")
     says(models, "models-progress", "given back")
+    assert "given back" in models.inner_text("#models-progress")
     row(second, "starter-bm25").get_by_text("not loaded").wait_for(timeout=PATIENCE)
 
 
@@ -126,6 +128,7 @@ def test_a_run_is_found_read_and_opened_in_benchmark(runs: Any, run_name: str) -
     cell(runs, run_name).click()
     says(runs, "runs-details", "3 of 3 questions answered")
     says(runs, "runs-details", "<u>{question}</u>")
+    assert "<u>{question}</u>" in runs.inner_text("#runs-details")
     runs.click("#runs-open-benchmark")
     runs.locator("#benchmark-run").wait_for(state="visible", timeout=PATIENCE)
     says(runs, "benchmark-progress", run_name)
@@ -134,6 +137,7 @@ def test_a_run_is_found_read_and_opened_in_benchmark(runs: Any, run_name: str) -
 
 def test_a_damaged_run_is_shown_with_its_sentence_and_cannot_be_opened(runs: Any) -> None:
     says(runs, "runs-counted", "The run 'half-run' is damaged")
+    assert "The run 'half-run' is damaged" in runs.inner_text("#runs-counted")
     cell(runs, "damaged").click()
     says(runs, "runs-details", "is not valid JSON")
     expect(runs.locator("#runs-open-benchmark")).to_be_disabled()
@@ -151,3 +155,4 @@ def test_the_table_of_runs_cannot_be_edited(runs: Any, run_name: str) -> None:
 def test_the_command_for_mlflow_stands_on_the_page(runs: Any, served: tuple[str, Path]) -> None:
     says(runs, "runs-mlflow", "mlflow server --host 127.0.0.1")
     says(runs, "runs-mlflow", str(served[1].resolve()))
+    assert str(served[1].resolve()) in runs.inner_text("#runs-mlflow")
