@@ -32,6 +32,7 @@ TOOL = "python"
 
 MEANS = ("landlock", "seccomp")
 WITHOUT_SECCOMP = ("landlock", "namespace")
+HELD = ("memory", "network", "processes", "writing", "reading")
 
 _SESSIONS = Sessions()
 atexit.register(_SESSIONS.close)
@@ -67,8 +68,7 @@ def _probed(means: tuple[str, ...]) -> Protection:
         session.close()
     if not isinstance(held, dict):
         raise BackendError("A Python of its own for programs cannot be started here, so no program can be run.")
-    memory, network, processes, files = (bool(held.get(key)) for key in ("memory", "network", "processes", "files"))
-    return Protection(memory, network, processes, files, means)
+    return Protection(**{name: bool(held.get(name)) for name in HELD}, means=means)
 
 
 class PythonTool:
@@ -79,7 +79,7 @@ class PythonTool:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.about = " ".join(protection().sentences())
-        self.fingerprint = f"python/1/{self.limits}"
+        self.fingerprint = f"python/2/{self.limits}"
 
     def use(self, arguments: Mapping[str, str]) -> Reply:
         """Start a program (``begin``) or go on with one (``answer``).
@@ -100,8 +100,9 @@ class PythonTool:
                 return _GONE
             session, told = there, there.answer(arguments["observation"])
         if "call" in told:
-            made = ToolCall(f"{name}-{session.calls}", str(told["call"]), json.dumps(told.get("arguments"), ensure_ascii=False))
-            return Reply(str(told.get("output", "")), tool_calls=(made,), finish_reason="tool_calls")
+            arguments_text = json.dumps(told.get("arguments"), ensure_ascii=False).encode(errors="replace").decode()
+            call = ToolCall(f"{name}-{session.calls}", told["call"], arguments_text)
+            return Reply(told.get("output", ""), tool_calls=(call,), finish_reason="tool_calls")
         gone = _SESSIONS.get(name) is None
         _SESSIONS.leave(name)
         return _GONE if gone else _ended(told)
@@ -114,4 +115,4 @@ _GONE = Reply("", finish_reason="gone", note="The program was let go of before i
 
 
 def _ended(told: Mapping[str, Any]) -> Reply:
-    return Reply(str(told.get("output", "")), finish_reason=str(told.get("end", "error")), note=str(told.get("said", "")))
+    return Reply(told.get("output", ""), finish_reason=told.get("end", "error"), note=told.get("said", ""))

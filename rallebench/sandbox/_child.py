@@ -18,8 +18,7 @@ from typing import Any
 
 NETWORK = "The program tried to use the network, which programs here may not."
 PROCESS = "The program tried to start another process or thread, or to signal one, which programs here may not."
-LARGE = "The program wrote a larger file than it may and was stopped."
-FILES = "The program tried to open a file outside of its own empty folder, which programs here may not."
+FILES = "The program tried to write a file, or to read one that belongs to no library, which programs here may not."
 
 # Events of sys.addaudithook (PEP 578) that a program has no business with.
 REFUSED = {
@@ -27,24 +26,14 @@ REFUSED = {
     **dict.fromkeys(("os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.startfile"), PROCESS),
     **dict.fromkeys(("subprocess.Popen", "os.kill", "os.killpg", "pty.spawn", "_thread.start_new_thread"), PROCESS),
 }
-
-# System calls that are answered with EPERM: network; processes; signals, tracing, name spaces, limits, kernel interfaces.
-# Numbers: Linux's tables for x86_64 and aarch64. The low 17 bits of clone's flags do not matter here: threads go, too.
-DENIED = {
-    "x86_64": (
-        0xC000003E,
-        (41, 53, 42, 49, 50, 43, 288, 44, 46, 307),
-        (57, 58, 56, 435, 59, 322),
-        (62, 200, 234, 129, 297, 424, 101, 310, 311, 165, 272, 308, 321, 298, 425, 250, 302, 160),
-    ),
-    "aarch64": (
-        0xC00000B7,
-        (198, 199, 203, 200, 201, 202, 242, 206, 211, 269),
-        (220, 435, 221, 281),
-        (129, 130, 131, 138, 240, 424, 117, 270, 271, 40, 97, 268, 280, 241, 425, 219, 261, 164),
-    ),
-}
-EPERM = 1
+CHANGING = frozenset(
+    f"os.{name}"
+    for name in (
+        "chflags", "chmod", "chown", "link", "mkdir", "remove", "removexattr", "rename", "rmdir", "setxattr", "symlink",
+        "truncate", "utime",
+    )
+)  # fmt: skip
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class _Ended(BaseException):
@@ -56,15 +45,7 @@ class _Ended(BaseException):
 
 
 class _Filter(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint16), ("jt", ctypes.c_uint8), ("jf", ctypes.c_uint8), ("k", ctypes.c_uint32))
-
-
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_uint16), ("filters", ctypes.POINTER(_Filter)))
-
-
-class _Ruleset(ctypes.Structure):
-    _fields_ = (("files", ctypes.c_uint64), ("net", ctypes.c_uint64))
+    _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.c_char_p))
 
 
 class _Path(ctypes.Structure):
@@ -72,20 +53,20 @@ class _Path(ctypes.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
-def limit_resources(memory: int, seconds: int, written: int) -> bool:
-    """Bound address space, processor time and files by rlimits; whether that worked."""
+def limit_resources(memory: int, seconds: int) -> bool:
+    """Bound address space and processor time by rlimits, let no file grow; whether that worked for the memory."""
     try:
         import resource
     except ImportError:  # Windows
         return False
-    wanted = [
-        (resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, written),
+    limits = [
+        (resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_NOFILE, 64), (resource.RLIMIT_CORE, 0),
     ]  # fmt: skip
     if sys.platform != "win32" and hasattr(resource, "RLIMIT_NPROC"):
-        wanted.append((resource.RLIMIT_NPROC, 0))  # counts nothing for root
+        limits.append((resource.RLIMIT_NPROC, 0))  # counts nothing for root
     held = True
-    for kind, most in wanted:
+    for kind, most in limits:
         try:
             resource.setrlimit(kind, (most, most))
         except (ValueError, OSError):
@@ -93,22 +74,10 @@ def limit_resources(memory: int, seconds: int, written: int) -> bool:
     return held
 
 
-def filter_calls(libc: Any, machine: str) -> bool:
-    """Deny the system calls of DENIED by seccomp; whether that worked."""
-    if machine not in DENIED:
-        return False
-    arch, *groups = DENIED[machine]
-    numbers = [number for group in groups for number in group]
-    load, equal, least, back = 0x20, 0x15, 0x35, 0x06
-    deny, allow = 0x00050000 | EPERM, 0x7FFF0000
-    body = [_Filter(load, 0, 0, 4), _Filter(equal, 1, 0, arch), _Filter(back, 0, 0, deny), _Filter(load, 0, 0, 0)]
-    if machine == "x86_64":  # the x32 numbers of the same calls
-        body += [_Filter(least, 0, 1, 0x40000000), _Filter(back, 0, 0, deny)]
-    for number in numbers:
-        body += [_Filter(equal, 0, 1, number), _Filter(back, 0, 0, deny)]
-    body.append(_Filter(back, 0, 0, allow))
-    program = _Program(len(body), (_Filter * len(body))(*body))
-    return bool(libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0)
+def filter_calls(libc: Any, instructions: bytes) -> bool:
+    """Deny by seccomp every system call but those that the filter allows; whether that worked."""
+    program = _Filter(len(instructions) // 8, instructions)
+    return bool(instructions) and bool(libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0)
 
 
 def leave_network(libc: Any) -> bool:
@@ -116,43 +85,44 @@ def leave_network(libc: Any) -> bool:
     return bool(libc.unshare(0x10000000 | 0x40000000) == 0)
 
 
-def close_files(libc: Any, readable: list[str], own: str) -> bool:
-    """Leave by Landlock only ``readable`` to be read and ``own`` to be written; whether that worked."""
+def close_files(libc: Any, readable: list[str]) -> bool:
+    """Leave by Landlock only ``readable`` to be read and nothing to be written; whether that worked."""
     abi = libc.syscall(444, None, ctypes.c_size_t(0), 1)
     if abi < 1:
         return False
-    rights = (1 << 13) - 1 | ((1 << 13) if abi >= 2 else 0) | ((1 << 14) if abi >= 3 else 0)
-    ruleset = libc.syscall(444, ctypes.byref(_Ruleset(rights, 0)), ctypes.c_size_t(8), 0)
+    newer = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # moving between folders, truncating, device control
+    rights = (1 << 13) - 1 | sum(right for version, right in newer.items() if abi >= version)
+    ruleset = libc.syscall(444, ctypes.byref(ctypes.c_uint64(rights)), ctypes.c_size_t(8), 0)
     if ruleset < 0:
         return False
-    execute = 1
-    for path, allowed in [*((path, (1 << 2) | (1 << 3)) for path in readable), (own, rights & ~execute)]:
+    read_file, read_folder = 1 << 2, 1 << 3
+    for path in readable:
         try:
-            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             continue
-        rights_here = allowed if os.path.isdir(path) else allowed & ~(1 << 3)
-        libc.syscall(445, ruleset, 1, ctypes.byref(_Path(rights_here, folder)), 0)
-        os.close(folder)
+        allowed = read_file | read_folder if os.path.isdir(path) else read_file
+        libc.syscall(445, ruleset, 1, ctypes.byref(_Path(allowed, place)), 0)
+        os.close(place)
     held = bool(libc.syscall(446, ruleset, 0) == 0)
     os.close(ruleset)
     return held
 
 
-def protect(asked: dict[str, Any]) -> dict[str, bool]:
-    """Give up what ``asked`` says; returns what the operating system holds from now on."""
-    held = {"memory": False, "network": False, "processes": False, "files": False}
-    linux, means = sys.platform.startswith("linux"), asked["means"]
+def protect(message: dict[str, Any]) -> dict[str, bool]:
+    """Give up what ``message`` says; returns what the operating system holds from now on."""
+    linux, means = sys.platform.startswith("linux"), message["means"]
     libc: Any = ctypes.CDLL(None, use_errno=True) if linux else None
     # No new privileges: what an ordinary user has to give up before Landlock and seccomp let him.
     linux = linux and libc.prctl(38, 1, 0, 0, 0) == 0
-    held["network"] = linux and "namespace" in means and leave_network(libc)
-    held["files"] = linux and "landlock" in means and close_files(libc, readable(), os.getcwd())
-    held["memory"] = limit_resources(asked["memory"], asked["processor"], asked["written"])
-    filtered = linux and "seccomp" in means and filter_calls(libc, os.uname().machine)
-    held["network"] = held["network"] or filtered
-    held["processes"] = filtered or (os.name == "posix" and os.geteuid() != 0 and held["memory"])
-    return held
+    if linux:  # no core dump, whatever the system does with one
+        libc.prctl(4, 0, 0, 0, 0)
+    apart = linux and "namespace" in means and leave_network(libc)
+    reading = linux and "landlock" in means and close_files(libc, readable())
+    memory = limit_resources(message["memory"], message["processor"])
+    # Last: the filter lets no limit be set any more.
+    filtered = linux and "seccomp" in means and filter_calls(libc, bytes.fromhex(message["filter"]))
+    return {"memory": memory, "network": apart or filtered, "processes": filtered, "writing": filtered, "reading": reading}
 
 
 def readable() -> list[str]:
@@ -279,8 +249,8 @@ def run(program: str, functions: dict[str, list[str]], line: _Line, printed: _Pr
         thread = "start new thread" in str(error)
         how, said = ("refused", PROCESS) if thread else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
     except OSError as error:
-        large = error.errno == errno.EFBIG
-        how, said = ("refused", LARGE) if large else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
+        grown = error.errno == errno.EFBIG
+        how, said = ("refused", FILES) if grown else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
     except BaseException as error:
         how, said = "error", f"The program failed{_where(error.__traceback__)}: {_named(error)}"
     return {"end": how, "said": said, "output": printed.text()}
@@ -320,9 +290,12 @@ def _where(trace: TracebackType | None) -> str:
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    said = REFUSED.get(event)
-    if said is not None:
-        raise _Ended("refused", said)
+    """Python's own refusals: a clear sentence where the kernel refuses, too, and all there is where it does not."""
+    sentence = REFUSED.get(event)
+    if sentence is not None:
+        raise _Ended("refused", sentence)
+    if event in CHANGING or (event == "open" and (arguments[2] or 0) & WRITING):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(arguments[0]))
 
 
 def main() -> None:

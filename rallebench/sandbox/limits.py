@@ -8,12 +8,11 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Limits:
     """``seconds``: of its own running, waiting for answers not counted. ``memory``: MiB of address space, Python's own
-    (about 30) included. ``output``: characters printed. ``written``: MiB of a file. ``calls``: how often it may call."""
+    (about 30) included. ``output``: characters printed. ``calls``: how often it may call. No file may be written, so files need no limit."""
 
     seconds: float = 10.0
     memory: int = 256
     output: int = 20_000
-    written: int = 10
     calls: int = 100
 
 
@@ -24,23 +23,30 @@ class Protection:
     memory: bool
     network: bool
     processes: bool
-    files: bool
+    writing: bool
+    reading: bool
     means: tuple[str, ...] = ()
 
     def sentences(self) -> tuple[str, ...]:
         """For the page and the command line: what is protected here, and what is not."""
+        hooks = "(only Python's own hooks refuse {})"
         rows = (
-            (self.memory, "memory, processor time and file sizes are limited", "memory is NOT limited"),
-            (self.network, "no network", "the network is NOT closed (only Python's own hooks refuse it)"),
+            (self.memory, "memory and processor time are limited", "memory is NOT limited"),
+            (self.network, "no network", f"the network is NOT closed {hooks.format('it')}"),
             (
                 self.processes,
-                "no other processes",
-                "other processes are NOT prevented (only Python's own hooks refuse them)",
+                "no other processes or threads, and no signals to any",
+                f"other processes are NOT out of reach {hooks.format('to start and to signal them')}",
             ),
             (
-                self.files,
-                "no files but Python's own library and an empty folder",
-                "files that this user may read and write are NOT closed",
+                self.writing,
+                "no file is written, changed or removed",
+                f"the files of this user are NOT safe from changes {hooks.format('them')}",
+            ),
+            (
+                self.reading,
+                "no file is read but those in the library folders of Python and of the system",
+                "files that this user may read are NOT closed",
             ),
         )
         held = [good for holds, good, _ in rows if holds]
@@ -49,5 +55,5 @@ class Protection:
             "A program runs in a Python of its own, with limits of time and output only."
         )
         rest = f"On this machine {'; '.join(missing)}." if missing else ""
-        last = "This keeps accidents small; it is no security boundary against a program that is meant to do harm."
+        last = "A hole in the kernel would be a way out, so this is no security boundary against a program that is meant to do harm."
         return tuple(filter(None, (first, rest, last)))

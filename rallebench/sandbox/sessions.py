@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import platform
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rallebench.errors import BackendError
+from rallebench.sandbox.calls import call_filter, packed
 from rallebench.sandbox.limits import Limits
 
 CHILD = Path(__file__).with_name("_child.py")
@@ -31,6 +31,10 @@ IDLE = 600.0
 """Seconds after which nobody is expected to answer a paused program any more."""
 LINE = 4_000_000
 """Bytes of a message at most."""
+SENTENCE = 1000
+"""Characters of a sentence of the child at most."""
+ENDS = ("stop", "not_python", "error", "refused", "time_limit", "memory_limit", "output_limit")
+"""How a program's own Python may say that the program ended."""
 
 
 def new_name() -> str:
@@ -47,17 +51,12 @@ class Session:
         self.left, self.calls, self.touched = limits.seconds, 0, time.monotonic()
         self._timed_out = False
         try:
-            self.folder = tempfile.mkdtemp(prefix="program-")
-        except OSError as error:
-            raise BackendError(f"No folder for a program could be made ({error}); free space on the disk.") from None
-        try:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(CHILD)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                cwd=self.folder, env=_environment(), close_fds=True, start_new_session=os.name == "posix",
+                cwd=os.path.abspath(os.sep), env=_environment(), close_fds=True, start_new_session=os.name == "posix",
             )  # fmt: skip
         except OSError as error:
-            shutil.rmtree(self.folder, ignore_errors=True)
             raise BackendError(f"Python could not be started for a program ({error}).") from None
 
     def begin(self, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -74,9 +73,10 @@ class Session:
 
     def _asked(self) -> dict[str, Any]:
         limits = self.limits
+        instructions = call_filter(platform.machine(), self.process.pid)
         return {
             "seconds": limits.seconds, "processor": int(limits.seconds) + 2, "memory": limits.memory * 2**20,
-            "output": limits.output, "written": limits.written * 2**20, "means": self.means,
+            "output": limits.output, "means": self.means, "filter": packed(instructions).hex(),
         }  # fmt: skip
 
     def _told(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Session:
             watch.cancel()
         self.touched = time.monotonic()
         self.left = max(0.05, self.left - (self.touched - started))
-        value = _read(line)
+        value = _read(line, self.limits.output)
         if value is None:
             return self._died()
         if "call" in value:
@@ -122,8 +122,6 @@ class Session:
             return _end("time_limit", f"The program was stopped after {self.limits.seconds:g} seconds.")
         if code == -9:
             return _end("killed", "The program was killed.")
-        if code == -25:
-            return _end("refused", "The program wrote a larger file than it may and was stopped.")
         ended = f"signal {-code}" if code < 0 else f"code {code}"
         return _end("error", f"The program ended its Python without a result ({ended}).")
 
@@ -132,14 +130,13 @@ class Session:
             self.process.kill()
 
     def close(self) -> None:
-        """End the Python and remove its folder; may be called at any time, and twice."""
+        """End the Python; may be called at any time, and twice."""
         if self.process.poll() is None:
             self._kill()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         for pipe in (self.process.stdin, self.process.stdout):
             _closed(pipe)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _closed(pipe: IO[bytes] | None) -> None:
@@ -152,13 +149,23 @@ def _end(how: str, said: str) -> dict[str, Any]:
     return {"end": how, "said": said, "output": ""}
 
 
-def _read(line: bytes) -> dict[str, Any] | None:
-    """A message of the child; None for anything else: a program that meddles with the line ends itself."""
+def _read(line: bytes, output: int) -> dict[str, Any] | None:
+    """A message of the child, with at most ``output`` characters printed; None for anything else.
+
+    A program can write to the line itself: it forges its own result at most, and what is no message ends it.
+    """
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and (value.keys() & {"call", "end", "held"}) else None
+    if not isinstance(value, dict) or not value.keys() & {"call", "end", "held"}:
+        return None
+    if value.get("end", "stop") not in ENDS:
+        return None
+    for key, most in (("output", output), ("said", SENTENCE), ("call", SENTENCE)):
+        if key in value:  # half of a surrogate pair cannot be written to a file
+            value[key] = str(value[key])[:most].encode(errors="replace").decode()
+    return value
 
 
 def _environment() -> dict[str, str]:
