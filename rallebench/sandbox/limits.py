@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Limits:
     """``seconds``: of its own running, waiting for answers not counted. ``memory``: MiB of address space, Python's own
-    (about 30) included. ``output``: characters printed. ``calls``: how often it may call. No file may be written, so files need no limit."""
+    (about 30) included. ``output``: characters printed. ``calls``: how often it may call. All files together: no byte."""
 
     seconds: float = 10.0
     memory: int = 256

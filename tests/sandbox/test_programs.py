@@ -95,7 +95,7 @@ def test_a_program_that_fails_says_so_in_one_sentence(program: str, said: str) -
     ],
 )
 def test_a_program_is_stopped_at_its_limits(program: str, ended: tuple[str, str]) -> None:
-    assert end(program, limits=Limits(seconds=0.2)) == ended
+    assert end(program, limits=Limits(seconds=0.2 if ended[0] == "time_limit" else 5)) == ended
 
 
 @POSIX
@@ -247,7 +247,7 @@ def test_what_is_protected_here_is_said_and_what_is_not() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's own means")
-@pytest.mark.parametrize("means", [("landlock", "seccomp"), ("landlock", "namespace"), ()])
+@pytest.mark.parametrize("means", [("landlock", "seccomp"), ("landlock", "namespace"), ("seccomp",), ()])
 def test_each_means_is_tried_out_and_only_what_held_is_claimed(means: tuple[str, ...]) -> None:
     found = sandbox._probed(means)
     assert found.memory
