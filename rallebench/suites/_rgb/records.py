@@ -166,5 +166,5 @@ def find_file(data: str, wanted: str, names: tuple[str, ...]) -> Path:
             if (path / f"{name}{suffix}").is_file():
                 return path / f"{name}{suffix}"
     have = sorted({file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)})
-    missed = wanted or " or ".join(names)
-    raise NotFoundError(f"{data} holds no {missed}; choose with --set set=NAME. It holds: {', '.join(have) or 'no JSON lines'}.")
+    missed = wanted or f"{' or '.join(names)}, which this test is made for"
+    raise NotFoundError(f"{data} holds no {missed}; it holds {', '.join(have) or 'no JSON lines'}: name a set with --set set=NAME.")
