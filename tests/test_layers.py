@@ -23,7 +23,7 @@ LAYERS = [
     {"ralle_settings", "bench"},
     {"combining"},
     {"workspace"},
-    {"acting", "taken"},
+    {"acting", "taken", "coverage"},
     {"loading", "listing", "tracking", "background", "estimate", "budget"},
     {"turns", "agents"},
     {"benchmark", "loads"},
