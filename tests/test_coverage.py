@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import RECORDS, CommandLine, chain, generate, make_workspace, record, retrieve, write_lines
+from small_workspace import (
+    RECORDS,
+    CommandLine,
+    chain,
+    generate,
+    make_workspace,
+    record,
+    retrieve,
+    write_lines,
+)
 
 from rallebench import benchmark
 from rallebench.coverage import MOST_PASSAGES, coverage
