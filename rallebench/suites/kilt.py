@@ -24,7 +24,7 @@ from rallebench.suites._kilt.tables import Done, averages, plots_of, tables_of
 from rallebench.types import Chain, Episode, Example, Flow, Question
 
 OWN = {
-    "data": Setting(str, "", about="folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …"),
+    "data": Setting(str, "", about="folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set"),
     "file": Setting(str, "", about="a file in KILT's form, or a question set, instead"),
     "split": Setting(str, "dev", choices=("dev", "train")),
     "mode": Setting(str, "read", about="read, closed-book, retrieve, three-action; several with commas"),

@@ -24,7 +24,7 @@ from rallebench.suites._rgb.tables import KNOWS
 from rallebench.suites._rgb.testing import Request, Test, files_of, make_test, part_of, request_of
 
 SETTINGS = {
-    "data": Setting(str, "", about="folder of RGB's files, or one of them"),
+    "data": Setting(str, "", about="folder of RGB's files, one of them, or a question set in that form"),
     "language": Setting(str, "auto", choices=("auto", "en", "zh"), about="auto: as a file is named or reads; of a folder, en"),
     "set": Setting(str, "", about="a set of the folder, as en_fact; default: the set that the test is made for, and no other"),
     "passages": Setting(int, 5, 0, 1000, about="documents per question; 0 asks without any"),
