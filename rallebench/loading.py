@@ -144,15 +144,6 @@ def open_llm(name: str, entry: LLMEntry) -> Any:
     return list(opening_llm(name, entry))[-1]
 
 
-def check_pages(page_ids: frozenset[str], gold: Iterator[frozenset[str]]) -> str:
-    """One warning if gold provenance names pages that the corpus lacks, '' otherwise."""
-    wanted = set().union(*gold)
-    missing = wanted - page_ids
-    if not missing:
-        return ""
-    return f"{len(missing)} of {len(wanted)} gold pages are not in the corpus; their questions cannot be retrieved fully."
-
-
 def close(backend: Any) -> None:
     """Let a backend give back what it holds."""
     with contextlib.suppress(Exception):

@@ -34,7 +34,8 @@ class Opened:
 
 @dataclass
 class Job:
-    """A benchmark that this process works on. ``of``: the run that it is a reference line of, '' for any other."""
+    """A benchmark that this process works on. ``of``: the run that it is a reference line of, '' for any other.
+    ``warning``: what the user should know while it runs."""
 
     name: str
     phase: str = "loading"
@@ -44,6 +45,7 @@ class Job:
     folder: RunFolder | None = None
     stop: bool = False
     of: str = ""
+    warning: str = ""
 
 
 def _chain_of(made: Mapping[str, Any], run: str) -> Chain:
@@ -108,14 +110,16 @@ class Runs:
             running = self.jobs.get(plan.name)
             if running and not running.done:
                 raise UsageError(f"The run {plan.name!r} is running already.")
-            job = self.jobs[plan.name] = Job(plan.name)
+            job = self.jobs[plan.name] = Job(plan.name, warning=" ".join(plan.warnings))
         threading.Thread(target=self._work, args=(plan, job), name=f"run {plan.name}", daemon=True).start()
         return job
 
     def _work(self, plan: benchmark.Plan, job: Job) -> None:
         try:
             for stage in self.run(plan, job):
-                if isinstance(stage, benchmark.Phase):
+                if isinstance(stage, benchmark.Phase) and stage.name == "warning":
+                    job.warning = " ".join(filter(None, dict.fromkeys([job.warning, stage.message])))
+                elif isinstance(stage, benchmark.Phase):
                     job.phase, job.message = stage.name, stage.message
                 elif isinstance(stage, benchmark.Finished):
                     job.phase, job.message = stage.state, " ".join(stage.warnings)

@@ -98,6 +98,19 @@ class Workspace:
             )
         raise NotFoundError(unknown("question set", reference, list(known)))
 
+    def data(self, reference: str, what: str, setting: str = "data") -> Path:
+        """A question set by its name, else a file or folder by its path: what a suite's ``setting`` names. ``what`` it should be.
+
+        Raises UsageError where nothing is named, NotFoundError for what is neither.
+        """
+        known, give = self.dataset_paths(), f"give {what}, or the name of a question set, with --set {setting}=PATH"
+        if not reference.strip():
+            raise UsageError(f"No {setting} is named; {give}.")
+        path = known.get(reference.strip(), _path(reference.strip()))
+        if not path.exists():
+            raise NotFoundError(f"{reference} does not exist, neither as a path nor as a question set; {give}. Known: {', '.join(known)}.")
+        return path
+
     # corpora
 
     @property

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent / "rallebench"
 LAYERS = [
     {"types", "errors", "tokens", "__init__"},
     {"registry", "files", "memory", "parameters", "prompt_files", "folders"},
-    {"catalog", "sources", "endpoints", "checkpoints", "disk", "sandbox", "locks"},
+    {"catalog", "published", "sources", "endpoints", "checkpoints", "disk", "sandbox", "locks"},
     {"corpora", "encoders", "vector_index", "datasets"},
     {"metrics"},
     {"reader", "kilt_score", "embeddings", "foreign_indexes"},
@@ -23,7 +23,7 @@ LAYERS = [
     {"ralle_settings", "bench"},
     {"combining"},
     {"workspace"},
-    {"acting", "taken"},
+    {"acting", "taken", "coverage"},
     {"loading", "listing", "tracking", "background", "estimate", "budget"},
     {"turns", "agents"},
     {"benchmark", "loads"},

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rallebench.cli import main
+from rallebench.suites import settings_of
 from rallebench.verbs import VERBS
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,19 @@ def test_ci_runs_readmes_own_test_command() -> None:
 @pytest.mark.parametrize("verb", VERBS.names())
 def test_every_verb_is_explained(verb: str) -> None:
     assert re.search(rf"^\| `{verb}[ `]", README, re.MULTILINE)
+
+
+def test_every_command_of_a_suite_names_settings_that_it_has() -> None:
+    commands = [shlex.split(command) for command in re.findall(r"`(suite [\w-]+ --set [^`]*)`", README)]
+    assert len(commands) >= 8
+    for _, name, *words in commands:
+        pairs = [word.partition("=") for flag, word in zip(words, words[1:]) if flag == "--set"]
+        settings_of(name, {key: value for key, _, value in pairs})
+
+
+def test_the_curve_in_the_table_of_results_is_that_of_its_command() -> None:
+    (row,) = re.findall(r"^\| `barag-curve` \| XQuAD.*$", README, re.MULTILINE)
+    assert "--set draft_passages=1 --llm extractive-reader`" in row and "never retrieve" not in row
 
 
 @pytest.mark.parametrize("registry", EXTENSIONS)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.many import scores_of
@@ -16,13 +14,11 @@ from rallebench.analysis.waterfall import Waterfall, waterfall
 from rallebench.bench.heads import heads
 from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
-from rallebench.corpora.store import PassageStore
+from rallebench.coverage import MOST_PASSAGES, corpus_pages
 from rallebench.errors import RalleError, UsageError
 from rallebench.memory import uncollected
 from rallebench.types import Example, Retrieve
 from rallebench.workspace import Workspace
-
-MOST_PASSAGES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,35 +112,6 @@ def lost(run: RunFolder, workspace: Workspace) -> dict[str, float]:
     except RalleError:
         return {}
     return {**found.counts(), "corpus_known": float(found.corpus_known)}
-
-
-def corpus_pages(
-    workspace: Workspace, retrievers: Collection[str], *, at_most: int | None = None
-) -> frozenset[str] | None:
-    """All page ids of the indexes that the retrievers are made of.
-
-    None if one of these is no index of this workspace, or if there are more than ``at_most`` passages.
-    """
-    try:
-        indexes = {index for name in retrievers for index in workspace.indexes_of(name)}
-        known = workspace.manifests()
-    except RalleError:
-        return None
-    if not indexes or not indexes <= known.keys():
-        return None
-    if at_most is not None and sum(known[name].passages for name in indexes) > at_most:
-        return None
-    return frozenset[str]().union(*(_pages(workspace.indexes / name, known[name].fingerprint) for name in indexes))
-
-
-@lru_cache(maxsize=4)
-def _pages(folder: Path, fingerprint: str) -> frozenset[str]:
-    """The page ids of an index; ``fingerprint`` tells another index that has taken its place."""
-    store = PassageStore(folder)
-    try:
-        return store.page_ids()
-    finally:
-        store.close()
 
 
 def as_json(found: Paired, common: Shared, a: str, b: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from rallebench.bench.score import choose_metrics
 from rallebench.bench.store import RunFolder, checked_run_name
 from rallebench.benchmark.checking import check_chain
 from rallebench.catalog import chain_to_json
+from rallebench.coverage import MOST_PASSAGES, coverage
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import UsageError
 from rallebench.files import sha256_file
@@ -41,7 +43,7 @@ PACKAGES = (
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A checked benchmark: nothing in it needs to be looked up again. With an ``agent``, which then answers, ``chain``
-    only names what must be loaded."""
+    only names what must be loaded. ``warnings``: what the user should know before it runs."""
 
     chain: Chain
     dataset: str
@@ -57,6 +59,7 @@ class Plan:
     resume: bool = False
     track: bool = True
     agent: Agent | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def prepare(
@@ -104,6 +107,7 @@ def prepare(
         resume,
         track,
         agent,
+        missing_gold(workspace, chain, examples, at_most=MOST_PASSAGES),
     )
     exists = (workspace.runs / name).exists()
     if exists and not resume:
@@ -114,6 +118,18 @@ def prepare(
     if resume:
         RunFolder.open(workspace.runs, name).spec()
     return plan
+
+
+def missing_gold(
+    workspace: Workspace, chain: Chain, examples: Sequence[Example], *, at_most: int | None = None
+) -> tuple[str, ...]:
+    """One sentence per retriever of a chain that lacks gold pages of the questions."""
+    return tuple(filter(None, coverage(workspace, retrievers_of(chain), examples, at_most=at_most).values()))
+
+
+def retrievers_of(chain: Chain) -> list[str]:
+    """The retrievers that a chain asks, in order, each once."""
+    return list(dict.fromkeys(a.target for a in chain.actions if a.kind == "retrieve" and a.template))
 
 
 def fresh_name(workspace: Workspace, chain: str, dataset: str) -> str:

@@ -13,8 +13,8 @@ from rallebench.bench.ralle_files import write_ralle_files
 from rallebench.bench.runner import Progress, work
 from rallebench.bench.score import score_episode, score_run
 from rallebench.bench.store import RunFolder
-from rallebench.benchmark.planning import Plan, run_spec
-from rallebench.benchmark.warnings import judgements, unread, warnings_of
+from rallebench.benchmark.planning import Plan, missing_gold, run_spec
+from rallebench.benchmark.warnings import judgements, unknown_before, unread
 from rallebench.catalog import chain_from_json
 from rallebench.chain.chain import as_flow
 from rallebench.chain.ralle import experiment_to_json
@@ -28,7 +28,7 @@ HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A benchmark entered a phase: loading, running, scoring, tracking."""
+    """A benchmark entered a phase: loading, running, scoring, tracking; or has a warning to give before it loads anything."""
 
     name: str
     message: str = ""
@@ -61,6 +61,9 @@ def execute(
     ``memo`` is opened only when all is loaded: a request that is refused before writes nothing. ``took``: what the models
     and indexes of these names took in memory.
     """
+    warnings = missing_gold(workspace, plan.chain, plan.examples)
+    if warnings:
+        yield Phase("warning", " ".join(warnings))
     backends = Backends()
     for piece in load(plan.chain):
         if isinstance(piece, Backends):
@@ -82,9 +85,12 @@ def execute(
     try:
         folder.forget_stop()
         opened(folder)
-        warnings = warnings_of(plan, backends)
+        late = unknown_before(workspace, plan, backends)
+        if late:
+            yield Phase("warning", " ".join(late))
+        warnings += late
         judged = judgements(plan, backends)
-        yield Phase("running", " ".join(warnings))
+        yield Phase("running")
         yield from work(
             folder,
             plan.agent.flows(backends) if plan.agent else lambda question: as_flow(plan.chain, question),

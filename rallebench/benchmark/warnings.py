@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rallebench.bench.perform import Backends
-from rallebench.benchmark.planning import Plan
-from rallebench.loading import check_pages
+from rallebench.benchmark.planning import Plan, retrievers_of
+from rallebench.coverage import coverage, missing_pages
+from rallebench.workspace import Workspace
 
 
-def warnings_of(plan: Plan, backends: Backends) -> tuple[str, ...]:
-    """What a user should know before believing the run's numbers, one sentence each: gold pages that no index holds."""
-    found = []
-    for action in plan.chain.actions:
-        if (
-            action.kind == "retrieve"
-            and action.template
-            and hasattr(backends.retrievers[action.target], "page_ids")
-        ):
-            gold = (page for example in plan.examples for page in example.gold.provenance)
-            found.append(check_pages(backends.retrievers[action.target].page_ids(), gold))
-    return tuple(dict.fromkeys(filter(None, found)))
+def unknown_before(workspace: Workspace, plan: Plan, backends: Backends) -> tuple[str, ...]:
+    """One sentence per loaded retriever that lacks gold pages and whose pages could not be read before it was loaded."""
+    known = coverage(workspace, retrievers_of(plan.chain), plan.examples)
+    others = {name: backends.retrievers[name] for name in retrievers_of(plan.chain) if name not in known}
+    told = (missing_pages(n, r.page_ids(), plan.examples) for n, r in others.items() if hasattr(r, "page_ids"))
+    return tuple(filter(None, told))
 
 
 def judgements(plan: Plan, backends: Backends) -> dict[str, tuple[int, int]]:

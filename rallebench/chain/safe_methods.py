@@ -15,8 +15,8 @@ from rallebench.chain.safe_values import (
     UNORDERED,
     Value,
     check_key,
-    equal,
     kind,
+    same,
 )
 
 Method = Callable[..., Value]  # (budget, self, *args, **kwargs)
@@ -169,15 +169,15 @@ def elements(value: Value, budget: Budget, ordered: bool = True) -> Any:
 def _index(budget: Budget, values: Any, sought: Value, start: int = 0, stop: int | None = None, /) -> int:
     for position in range(*slice(start, stop).indices(len(values))):
         budget.spend(STEP // 2)
-        if equal(values[position], sought, budget):
+        if same(values[position], sought, budget):
             return position
     raise Refused(f"index did not find {clip(repr(sought)) if type(sought) is str else kind(sought)}")
 
 
 def count_equal(budget: Budget, values: Any, sought: Value, /) -> int:
-    """How many ``values`` equal ``sought``."""
+    """How many ``values`` are the same as ``sought``."""
     budget.spend(STEP // 2 * len(values))
-    return sum(equal(value, sought, budget) for value in values)
+    return sum(same(value, sought, budget) for value in values)
 
 
 def _get(budget: Budget, mapping: dict[Value, Value], key: Value, default: Value = None, /) -> Value:

@@ -73,11 +73,7 @@ def holds(operator: ast.cmpop, left: Value, right: Value, budget: Budget) -> boo
         return (left is None) is not negated
     if isinstance(operator, (ast.Gt, ast.GtE)):
         left, right = right, left
-    if isinstance(operator, (ast.Lt, ast.Gt)):
-        return less(left, right, budget)
-    if type(left) in NUMBERS and type(right) in NUMBERS:
-        return bool(left <= right)  # unlike "not right < left", also right for nan
-    return not less(right, left, budget)
+    return less(left, right, budget, or_equal=isinstance(operator, (ast.LtE, ast.GtE)))
 
 
 def _contains(container: Value, value: Value, budget: Budget) -> bool:

@@ -133,24 +133,32 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
         return all(check_key(key, budget) in right for key in _paid(left, budget))
     if type(left) is dict:
         return all(
-            check_key(key, budget) in right and equal(left[key], right[key], budget)
+            check_key(key, budget) in right and same(left[key], right[key], budget)
             for key in _paid(left, budget)
         )
-    return all(equal(one, other, budget) for one, other in zip(_paid(left, budget), right, strict=True))
+    return all(same(one, other, budget) for one, other in zip(_paid(left, budget), right, strict=True))
 
 
-def less(left: Value, right: Value, budget: Budget) -> bool:
-    """``left < right`` for two numbers, two texts, or two lists or tuples of them."""
+def same(left: Value, right: Value, budget: Budget) -> bool:
+    """Whether Python takes two elements for the same: one object, such as the nan of a variable, or equal."""
+    return left is right or equal(left, right, budget)
+
+
+def less(left: Value, right: Value, budget: Budget, *, or_equal: bool = False) -> bool:
+    """``left < right``, or ``<=``, for two numbers, two texts, or two lists or tuples of them.
+
+    Lists are compared by their first two elements that are not ``same``. With nan, ``<=`` is not the opposite of ``>``.
+    """
     if type(left) in NUMBERS and type(right) in NUMBERS:
-        return bool(left < right)
+        return bool(left <= right if or_equal else left < right)
     if type(left) is str and type(right) is str:
         budget.spend(4 * min(len(left), len(right)))
-        return left < right
+        return left <= right if or_equal else left < right
     if type(left) is type(right) and type(left) in (list, tuple):
         for one, other in zip(_paid(left, budget), right, strict=False):
-            if not equal(one, other, budget):
-                return less(one, other, budget)
-        return len(left) < len(right)
+            if not same(one, other, budget):
+                return less(one, other, budget, or_equal=or_equal)
+        return len(left) <= len(right) if or_equal else len(left) < len(right)
     raise Refused(f"{kind(left)} and {kind(right)} have no order")
 
 

@@ -14,7 +14,7 @@ from rallebench.gui.views import badge, empty, error, note
 from rallebench.gui.views_csv import csv_link
 from rallebench.gui.wording import on_page
 from rallebench.suites.kept import Kept, changed
-from rallebench.suites.running import Ended, Finished, Working
+from rallebench.suites.running import Ended, Finished, Warned, Working
 from rallebench.suites.shown import bounds, cell, duration, figure, is_mean, parts_tables, plan_rows
 
 Table = Mapping[str, Any]
@@ -68,7 +68,8 @@ def going_on(name: str, said: Sequence[Any], state: Mapping[str, Any], stopping:
     """The parts that have ended, and the one that runs now, with its bar."""
     ended = [piece for piece in said if isinstance(piece, Ended)]
     now = next((piece for piece in reversed(said) if isinstance(piece, Working)), None)
-    lines = "".join(part_ended(piece) for piece in ended)
+    lines = "".join(note(piece.sentence) for piece in said if isinstance(piece, Warned))
+    lines += "".join(part_ended(piece) for piece in ended)
     phase = "stopping" if stopping else "running" if now and now.total else "loading"
     head = f'<div class="rb-label"><b>{escape(name)}</b> {badge(phase, "bad" if stopping else "page")}<span>part {len(ended) + 1}</span></div>'
     if now is None or (said and isinstance(said[-1], Ended)):

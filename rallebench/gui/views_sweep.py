@@ -14,7 +14,7 @@ from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 from rallebench.prepared import Costs
 from rallebench.sweeps import Cell, remarks
 from rallebench.sweeps.results import Swept
-from rallebench.sweeps.running import Counted, Ended, Working
+from rallebench.sweeps.running import Counted, Ended, Warned, Working
 
 
 def plan(found: Sequence[Cell], costs: Any) -> str:
@@ -34,6 +34,7 @@ def going_on(name: str, said: Sequence[Any], stopping: bool) -> str:
     ended = [piece for piece in said if isinstance(piece, Ended)]
     now = next((piece for piece in reversed(said) if isinstance(piece, Working)), None)
     counted = "".join(note(piece.costs.sentence) for piece in said if isinstance(piece, Counted))
+    counted += "".join(note(sentence) for piece in said if isinstance(piece, Warned) for sentence in piece.sentences)
     lines = counted + "".join(_ended(piece) for piece in ended)
     if now is None:
         return f'<div class="rb-label"><b>{escape(name)}</b> {badge("starting", "page")}</div>{lines}'

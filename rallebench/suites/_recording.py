@@ -19,12 +19,14 @@ from rallebench.bench.store import REPORT, SCORES, RunFolder
 from rallebench.benchmark import PACKAGES
 from rallebench.catalog import chain_from_json
 from rallebench.chain.ralle import experiment_to_json
+from rallebench.coverage import coverage
 from rallebench.files import write_json, write_text
 from rallebench.indexing.manifests import versions
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._rehearsing import fixed
 from rallebench.types import Episode, RunSpec
 from rallebench.workbench import Workbench
+from rallebench.workspace import Workspace
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
 """Beside the suite's own metrics, every run is scored by these."""
@@ -35,6 +37,12 @@ def complete(folder: RunFolder, part: Part) -> bool:
     lines = folder.lines()
     qids = (example.question.qid for example in part.examples)
     return folder.state()["state"] == "done" and all(q in lines and not lines[q].get("error") for q in qids)
+
+
+def missing_gold(workspace: Workspace, part: Part) -> tuple[str, ...]:
+    """One sentence per retriever of a part that lacks gold pages of its questions."""
+    found = coverage(workspace, part.retrievers, part.examples).values()
+    return tuple(f"{part.dataset}: {sentence}" for sentence in found if sentence)
 
 
 def spec_of(part: Part, asked: Asked, backends: Backends, workbench: Workbench, batch_size: int) -> dict[str, Any]:
@@ -87,10 +95,11 @@ def scored(
     config = experiment_to_json(chain, part.dataset, folder.spec()["spec"]["limit"]) if chain else None
     write_ralle_files(folder.path, folder.records(), episodes, report, chain, config)
     warning = workbench.track_run(folder) if track else ""
+    said = " ".join(filter(None, (*missing_gold(workbench.workspace, part), warning)))
     named = {*part.llms, *part.retrievers}
     memory = {line.name: line.ram + line.vram for line in workbench.status() if line.name in named}
     folder.set_state(
-        "done", done=report["n_done"], total=report["n"], errors=report["n_errors"], seconds=report["seconds"], message=warning
+        "done", done=report["n_done"], total=report["n"], errors=report["n_errors"], seconds=report["seconds"], message=said
     )  # fmt: skip
     return Answered(
         part, folder.name, good, values, found, report["n"], report["n_errors"], report["seconds"], warning, memory

@@ -27,7 +27,7 @@ Pairs = list[tuple[float, "float | None"]]
     "barag-agreement", named_by=("runs", "only"),
     settings={
         "runs": Setting(str, "", about="folder of scored run files (JSON lines), or one of them"),
-        "articles": Setting(str, "", about=f"folder of {PREFIX}*.jsonl, or one file; default: beside the runs, or above them"),
+        "articles": Setting(str, "", about=f"folder of {PREFIX}*.jsonl, one file, or a question set; default: beside the runs, or above them"),
         "only": Setting(str, "", about="names of runs, as in A_d_20240123_100407,…; default: all"),
         "compat": Setting(str, "corrected", choices=("corrected", "original"), about="original: the judge's system prompt is not sent"),
         "prompts": Setting(str, "", about="folder with prompts of your own, named as in prompts/judges"),
@@ -79,7 +79,7 @@ def _article_files(asked: Asked) -> list[Path]:
     """Raises UsageError."""
     given, runs = asked.settings["articles"], Path(asked.settings["runs"]).expanduser()
     if given:
-        path = Path(given).expanduser()
+        path = asked.workspace.data(given, "the file of the articles, or their folder", "articles")
         files = [path] if path.is_file() else sorted(path.glob(f"{PREFIX}*.jsonl*"))
     else:
         folder = runs if runs.is_dir() else runs.parent

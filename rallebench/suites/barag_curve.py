@@ -32,6 +32,8 @@ from rallebench.workflows.barag_uncertain import (
 
 QUALITIES = ("auto", "both", "truthfulness", "relevance", "f1", "em", "grounded")
 JUDGED = ("both", "truthfulness", "relevance")
+READ_ALL = "Read all passages"
+"""The heading of the share of questions that read on where drafts have read some passages already."""
 WHAT = {
     "both": "mean of the judge's truthfulness and relevance, 1 to 5",
     "truthfulness": "the judge's truthfulness, 1 to 5",
@@ -83,7 +85,7 @@ def boolean_curve(asked: Asked) -> Parts:
         notes.append(f"{len(found) - len(cases)} of {len(found)} questions lack a score or a token count and are in no point.")
     if not cases:
         return Made(report, (*notes, "No question has both branches with scores and counted tokens, so there is no curve."))
-    return _made(report, notes, cases, thresholds, s["ask"], f"{study.name}, {asked.llm}")
+    return _made(report, notes, cases, thresholds, s["ask"], rule.draft_passages, f"{study.name}, {asked.llm}")
 
 
 def _part(study: Study, rule: Rule, ask: bool, quality: str) -> Part:
@@ -166,8 +168,13 @@ def _case(qid: str, branches: Branches, worth: tuple[float | None, float | None]
     return Case(qid, worth[0], worth[1], tokens[0], tokens[1], tokens[2], tokens[3], signals, wants)
 
 
-def _made(report: dict[str, Any], notes: list[str], cases: list[Case], thresholds: tuple[float, ...], ask: bool, about: str) -> Made:
-    ends = [curve.never(cases), curve.always(cases)]
+def _made(
+    report: dict[str, Any], notes: list[str], cases: list[Case], thresholds: tuple[float, ...], ask: bool, seen: int, about: str
+) -> Made:
+    """``seen``: passages that every draft has read."""
+    ends = [curve.never(cases, seen), curve.always(cases)]
+    if seen:
+        notes.append(f"Every draft has read {seen} passage{'s' * (seen != 1)}, so no point is without retrieval; {READ_ALL} counts the second answers.")
     known = [signal for signal in SIGNALS if any(case.value(signal) not in (None, 0.0) for case in cases)]
     curves = {signal: curve.curve(cases, signal, thresholds) for signal in known}
     beside = [curve.oracle(cases), *([curve.asked(cases)] if ask else [])]
@@ -197,13 +204,14 @@ def _made(report: dict[str, Any], notes: list[str], cases: list[Case], threshold
         "points": {point.name: point.as_json() for point in (*ends, *beside)},
         "curves": {signal: [point.as_json() for point in points] for signal, points in curves.items()},
     }
-    tables = tuple(_table(f"{signal}: {about}", points, len(cases), report["measure"]) for signal, points in curves.items())
-    first = _table(f"Without a threshold: {about}", [*ends, *beside], len(cases), report["measure"])
+    head = READ_ALL if seen else "Retrieved"
+    tables = tuple(_table(f"{signal}: {about}", head, points, len(cases), report["measure"]) for signal, points in curves.items())
+    first = _table(f"Without a threshold: {about}", head, [*ends, *beside], len(cases), report["measure"])
     return Made(report, tuple(notes), tables=(first, *tables), plots=(_plot(about, ends, curves, beside, len(cases), report["measure"]),))
 
 
-def _table(title: str, points: Any, n: int, measure: str) -> Table:
-    head = ("Agent", "Threshold", "Retrieved", "Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
+def _table(title: str, read: str, points: Any, n: int, measure: str) -> Table:
+    head = ("Agent", "Threshold", read, "Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
     rows = tuple(
         (p.name, None if p.threshold is None else f"{p.threshold:.4g}", f"{p.share:.0%}", p.n_in, p.n_out, round(p.tokens / n, 1), p.quality, p.coin)
         for p in points
@@ -212,7 +220,7 @@ def _table(title: str, points: Any, n: int, measure: str) -> Table:
 
 
 def _plot(about: str, ends: list[Point], curves: Mapping[str, tuple[Point, ...]], beside: list[Point], n: int, measure: str) -> Plot:
-    series: dict[str, tuple[tuple[float, Any], ...]] = {"coin (never … always)": tuple((p.tokens / n, p.quality) for p in ends)}
+    series: dict[str, tuple[tuple[float, Any], ...]] = {f"coin ({ends[0].name} … always)": tuple((p.tokens / n, p.quality) for p in ends)}
     series |= {signal: tuple((p.tokens / n, p.quality) for p in sorted(points, key=lambda p: p.tokens)) for signal, points in curves.items()}
     series |= {p.name: ((p.tokens / n, p.quality),) for p in beside}
     return Plot(f"Quality against tokens: {about}", "tokens a question", measure, series)

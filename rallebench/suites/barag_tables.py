@@ -12,7 +12,7 @@ from typing import Any
 from rallebench.parameters import Setting
 from rallebench.suites import SUITES, Asked, Made, Parts, Plot, Table
 from rallebench.suites._barag.choices import choice_table
-from rallebench.suites._barag.published import TABLES, disagreements, exact, printed_table
+from rallebench.suites._barag.published import RUNS, disagreements, exact, printed_rows, printed_table
 from rallebench.suites._barag.runs import Run, read_runs
 from rallebench.suites._barag.summary import Summary, histogram_plot, runs_table, summary_of
 
@@ -27,7 +27,7 @@ COSTS = (("n_in", "input"), ("n_out", "output"))
 def tables(asked: Asked) -> Parts:
     """BARAG, Tables I to III from run files: means, tokens, retrievals, beside the whole runs' and the printed figures."""
     found = {run.name: (run, summary_of(run.rows[: asked.limit])) for run in read_runs(asked.settings["runs"])}
-    shown = [printed_table(name, found) for name, rows in TABLES.items() if any(row.run in found for row in rows)]
+    shown = [printed_table(name, found) for name, runs in RUNS.items() if found.keys() & set(runs.values())]
     summaries = {name: summary for name, (_, summary) in found.items()}
     whole = [_whole_table(found)] if any(run.whole for run, _ in found.values()) else []
     report: dict[str, Any] = {
@@ -53,7 +53,8 @@ def _whole_table(found: Runs) -> Table:
 def _notes(found: Runs) -> list[str]:
     part = [name for name, (run, summary) in found.items() if run.whole and run.whole["n"] != summary.n]
     notes = [f"{len(part)} of {len(found)} files hold a part of their run; its whole figures are the manifest's."] * bool(part)
-    for table, rows in TABLES.items():
+    for table in RUNS:
+        rows = printed_rows(table)
         for row in rows:
             notes += [f"{table}, {row.label}: {said}." for said in disagreements(row, found)]
             if not row.run and any(other.run in found for other in rows):
@@ -71,7 +72,7 @@ def _costs(found: Runs) -> list[str]:
     """What the agent saves or costs against retrieving always, by the whole runs where they are known."""
     said = []
     for table, label in (("Table II", "A_r"), ("Table III", "A_f")):
-        naive, agent = (next(row.run for row in TABLES[table] if row.label == one) for one in ("NRAG", "BARAG"))
+        naive, agent = (RUNS[table][one] for one in ("NRAG", "BARAG"))
         if naive not in found or agent not in found:
             continue
         sides = [found[name][0].whole or found[name][1].as_json() for name in (naive, agent)]
@@ -88,7 +89,7 @@ def _choices(found: Runs) -> list[Table]:
     """The published agents against a coin and against the better answer each time."""
     made = []
     for table in ("Table II", "Table III"):
-        names = [row.run for row in TABLES[table]]
+        names = list(RUNS[table].values())
         if all(name in found for name in names):
             made.append(choice_table(f"What the decision is worth, {table}", *(found[name][0] for name in names)))
     return [one for one in made if one is not None]

@@ -9,12 +9,12 @@ from rallebench.parameters import Setting
 from rallebench.suites import SUITES, Asked, Made, Parts
 from rallebench.suites._crud.cells import Cell, check_prompts, perform_cell, plan_cell
 from rallebench.suites._crud.files import results_of, results_path
-from rallebench.suites._crud.records import read_tasks
+from rallebench.suites._crud.records import DATA_IS, read_tasks
 from rallebench.suites._crud.tables import notes_of, plot_of, table_of
 from rallebench.suites._crud.tasks import TASKS, Task, tasks_of
 
 SETTINGS = {
-    "data": Setting(str, "", about="CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, or a folder of these"),
+    "data": Setting(str, "", about="CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set"),
     "index": Setting(str, "", about="the retriever: an index, or a combination as rrf:words,vectors"),
     "k": Setting(int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)),
     "join": Setting(str, "auto", choices=("auto", "line", "blank"), about="what parts two documents; auto: a line end behind BM25, else a blank line"),
@@ -34,7 +34,7 @@ SETTINGS = {
 
 def crud_tasks(asked: Asked, tasks: tuple[Task, ...]) -> Parts:
     """These tasks, one cell each."""
-    records = read_tasks(asked.settings["data"], tasks)
+    records = read_tasks(asked.workspace.data(asked.settings["data"], DATA_IS), tasks)
     check_prompts(asked, tasks)
     plans = [plan_cell(asked, task, records[task.name]) for task in tasks]
     cells: list[Cell] = []

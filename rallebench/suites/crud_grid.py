@@ -17,7 +17,7 @@ from rallebench.suites._crud import grid_tables, recommending, tables
 from rallebench.suites._crud.cells import check_prompts
 from rallebench.suites._crud.grid import FACTORS, grid_of
 from rallebench.suites._crud.grid_cells import RETRIEVAL, perform_grid
-from rallebench.suites._crud.records import RecordSet, read_tasks
+from rallebench.suites._crud.records import DATA_IS, RecordSet, read_tasks
 from rallebench.suites._crud.tasks import tasks_of
 from rallebench.suites.crud import SETTINGS as CRUD
 
@@ -65,7 +65,7 @@ def crud_grid(asked: Asked) -> Generator[Part | Index | Release, Any, Made]:
     if not tasks:
         raise UsageError("Without a language model only what is retrieved is scored, and these tasks have no gold documents; name --llm.")
     check_prompts(asked, tasks if asked.llm else ())
-    records = read_tasks(s["data"], tasks)
+    records = read_tasks(asked.workspace.data(s["data"], DATA_IS), tasks)
     if not asked.llm:
         _with_gold(records)
     found = yield from perform_grid(asked, grid, tasks, records)

@@ -108,7 +108,7 @@ def _references(guess: Path, rows: list[Any], info: Mapping[str, Any], gold: Pat
     task = str(info.get("task", ""))
     if not task:
         raise BadFileError(f"{guess} does not say its task (info.task), so {gold} cannot be read; leave --gold out.")
-    ((_, records),) = read_tasks(str(gold), tasks_of(task)).items()
+    ((_, records),) = read_tasks(gold, tasks_of(task)).items()
     known = {record.id: record.reference for record in records.records}
     strange = [one for one in ids if one not in known]
     if strange:

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rallebench.analysis.runs import MOST_PASSAGES, corpus_pages
 from rallebench.bench.score import DEFAULT_METRICS, has_gold, score_episode
 from rallebench.catalog import chain_to_json
 from rallebench.chain.chain import as_flow
 from rallebench.errors import UsageError
-from rallebench.loading import check_pages
 from rallebench.metrics import metric, read_card
 from rallebench.parameters import Setting
 from rallebench.suites import SUITES, Asked, Made, Part, Parts, Suite, Values
@@ -26,7 +24,7 @@ from rallebench.suites._kilt.tables import Done, averages, plots_of, tables_of
 from rallebench.types import Chain, Episode, Example, Flow, Question
 
 OWN = {
-    "data": Setting(str, "", about="folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …"),
+    "data": Setting(str, "", about="folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a question set"),
     "file": Setting(str, "", about="a file in KILT's form, or a question set, instead"),
     "split": Setting(str, "dev", choices=("dev", "train")),
     "mode": Setting(str, "read", about="read, closed-book, retrieve, three-action; several with commas"),
@@ -84,7 +82,7 @@ def _answered(asked: Asked, sets: Sequence[KiltSet]) -> Parts:
     bracket = "has_answer" if s["compat"] == "original" else "has_answer_all"
     found = {name: read(SETS[name], *file, s["split"], asked.limit) for name, file in files.items()}
     parts = {place: _part(found[place[0]], place[1], chain, asked.llm, bracket) for place, chain in chains.items()}
-    notes = [*(questions.differs for questions in found.values()), *without, *_pages(asked, list(parts.values()))]
+    notes = [*(questions.differs for questions in found.values()), *without, *_without_pages(list(parts.values()))]
     parts = {place: part for place, part in parts.items() if part.metrics}
     if not parts:
         raise UsageError(f"--set mode={s['mode']}: nothing could be scored. {' '.join(filter(None, notes))}")
@@ -147,17 +145,13 @@ def _of_answers(name: str) -> bool:
     return "answers" in metric(name).traits.get("needs", "") and not name.startswith("answer_in")
 
 
-def _pages(asked: Asked, parts: Sequence[Part]) -> list[str]:
-    """One sentence per set whose gold names pages that the index lacks, or no pages at all."""
-    notes = []
-    for part in {part.dataset_file: part for part in parts if part.retrievers}.values():
-        gold = [pages for example in part.examples for pages in example.gold.provenance]
-        known = corpus_pages(asked.workspace, part.retrievers, at_most=MOST_PASSAGES) if gold else None
-        if not gold:
-            notes.append(f"{part.dataset}: its gold names no pages, so retrieval and KILT's variants are not scored.")
-        elif known is not None and (warning := check_pages(known, iter(gold))):
-            notes.append(f"{part.dataset}: {warning}")
-    return notes
+def _without_pages(parts: Sequence[Part]) -> list[str]:
+    """One sentence per set whose gold names no pages."""
+    return [
+        f"{part.dataset}: its gold names no pages, so retrieval and KILT's variants are not scored."
+        for part in {part.dataset_file: part for part in parts if part.retrievers}.values()
+        if not any(example.gold.pages for example in part.examples)
+    ]
 
 
 def _about(questions: Questions) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from rallebench.bench.store import checked_run_name
 from rallebench.errors import UsageError
 from rallebench.prepared import Described
 from rallebench.suites import SUITES, Asked
+from rallebench.suites._recording import missing_gold
 from rallebench.suites._rehearsing import PLAYS, Searched, Seen, Span, walk
 from rallebench.taken import refuse_taken
 
@@ -39,7 +40,8 @@ class Planned:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All parts that can be foreseen. ``open_end``: why there may be more, in one sentence, or ''. ``indexes``: how many
-    of a certain making its parts search; ``builds``: those of them that are not there."""
+    of a certain making its parts search; ``builds``: those of them that are not there. ``warnings``: gold pages that an index
+    lacks."""
 
     suite: str
     name: str
@@ -47,6 +49,7 @@ class Plan:
     open_end: str = ""
     indexes: int = 0
     builds: tuple[Described, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -56,7 +59,7 @@ class Plan:
         some = [part.label for part in self.parts if part.depends]
         said = [f"{listed(some)}: made of the answers of earlier parts, so their questions and calls are a guess."] * bool(some)
         built = f"The parts search {self.indexes} index{'es' * (self.indexes != 1)} of a certain making, {len(self.builds)} of them to be built first."
-        return (*[built] * bool(self.indexes), *said, *filter(None, [self.open_end]))
+        return (*self.warnings, *[built] * bool(self.indexes), *said, *filter(None, [self.open_end]))
 
 
 def checked(suite: str, asked: Asked, name: str) -> str:
@@ -82,7 +85,8 @@ def plan(suite: str, asked: Asked, name: str) -> Plan:
     else:
         end = f"How many parts there are depends on the answers; at least {least}." if least < most else ""
     builds = tuple(searched.missing.values())
-    return Plan(suite, name, parts, end, len(searched.names) + len(builds), builds)
+    warnings = dict.fromkeys(one for seen, _ in walks for each in seen for one in missing_gold(asked.workspace, each.part))
+    return Plan(suite, name, parts, end, len(searched.names) + len(builds), builds, tuple(warnings))
 
 
 def _merged(plays: Sequence[Seen | None]) -> Planned:

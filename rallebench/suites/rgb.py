@@ -24,9 +24,9 @@ from rallebench.suites._rgb.tables import KNOWS
 from rallebench.suites._rgb.testing import Request, Test, files_of, make_test, part_of, request_of
 
 SETTINGS = {
-    "data": Setting(str, "", about="folder of RGB's files, or one of them"),
+    "data": Setting(str, "", about="folder of RGB's files, one of them, or a question set in that form"),
     "language": Setting(str, "auto", choices=("auto", "en", "zh"), about="auto: as a file is named or reads; of a folder, en"),
-    "set": Setting(str, "", about="a set of the folder, as en_fact; default: the one that the test is made for"),
+    "set": Setting(str, "", about="a set of the folder, as en_fact; default: the set that the test is made for, and no other"),
     "passages": Setting(int, 5, 0, 1000, about="documents per question; 0 asks without any"),
     "temperature": Setting(float, 0.7, 0, 2),
     "top_p": Setting(float, 0.0, 0, 1, about="default: 0.8, behind an API 1"),
@@ -38,7 +38,7 @@ SETTINGS = {
 }
 JUDGE = {"judge": Setting(str, "", about="a language model that judges the answers as well")}
 LABELS = {"labels": Setting(str, "", about="errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part")}
-BASE = ("{language}_refine", "{language}", "{language}_fact")
+BASE = ("{language}_refine", "{language}")
 FACT = ("{language}_fact",)
 
 

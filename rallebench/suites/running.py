@@ -28,7 +28,7 @@ from rallebench.suites import (
     tracked,
 )
 from rallebench.suites._names import named_backends, run_name
-from rallebench.suites._recording import complete, scored, spec_of
+from rallebench.suites._recording import complete, missing_gold, scored, spec_of
 from rallebench.suites.planning import checked
 from rallebench.workbench import Workbench
 
@@ -41,6 +41,13 @@ class Working:
     done: int = 0
     total: int = 0
     said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """What the user should know before a part runs, one sentence."""
+
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ def run_suite(
     batch_size: int = 20,
     max_errors: int | None = None,
     track: bool = True,
-) -> Iterator[Working | Ended | Finished]:
+) -> Iterator[Working | Warned | Ended | Finished]:
     """Perform all parts, one after another; Finished is last.
 
     Parts that a run of the same name and settings has completed are not asked again. Raises RalleError;
@@ -88,6 +95,7 @@ def run_suite(
     kept.refuse_another(workbench.workspace, suite, name)
     parts = SUITES[suite](asked)
     ended: list[Answered] = []
+    warnings: dict[str, None] = {}
     begun = False
     before = {line.name for line in workbench.status()}
     try:
@@ -103,6 +111,10 @@ def run_suite(
                         begun = True
                         kept.note(workbench.workspace, suite, name, asked)
                 else:
+                    for sentence in missing_gold(workbench.workspace, part):
+                        if sentence not in warnings:
+                            warnings[sentence] = None
+                            yield Warned(sentence)
                     for stage in _perform(workbench, part, asked, name, batch_size, max_errors, track):
                         if not begun and (isinstance(stage, Ended) or stage.total):
                             begun = True
@@ -122,6 +134,7 @@ def run_suite(
             part = parts.send(reply)
     except StopIteration as end:
         made: Made = end.value
+        made = replace(made, notes=(*made.notes, *warnings))
     finally:
         parts.close()
     folder = workbench.workspace.path / "suites" / name

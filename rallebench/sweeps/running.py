@@ -28,6 +28,13 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
+class Warned:
+    """What the user should know before the first variant runs, one sentence each."""
+
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Working:
     """Variant ``number`` of ``total`` (from 1) is at ``done`` of ``questions``; ``said``: what it does else."""
 
@@ -63,7 +70,7 @@ def sweep(
     seed: int = 0,
     max_errors: int | None = None,
     track: bool = True,
-) -> Iterator[Counted | Working | Ended | Swept]:
+) -> Iterator[Counted | Warned | Working | Ended | Swept]:
     """Run all variants, one after another; Swept is last. A sweep of that name with the same content goes on
     where it stopped. A variant that fails is told and the others go on. Raises RalleError for what is wrong
     before the first runs, and if a sweep of that name is being run; StoppedError when a run was stopped, and then the
@@ -93,7 +100,7 @@ def _sweep(
     seed: int,
     max_errors: int | None,
     track: bool,
-) -> Iterator[Counted | Working | Ended | Swept]:
+) -> Iterator[Counted | Warned | Working | Ended | Swept]:
     content: dict[str, Any] = {
         "chain": chain_to_json(chain),
         "variants": [dict(cell.changes) for cell in variants],
@@ -112,6 +119,8 @@ def _sweep(
         )  # fmt: skip
 
     plans = [planned(cell, run) for cell, run in zip(variants, made)]
+    if warnings := tuple(dict.fromkeys(sentence for plan in plans for sentence in plan.warnings)):
+        yield Warned(warnings)
     wanted = indexing.indexes(workspace, variants)
     for piece in indexing.counting(workspace, variants):
         yield Counted(piece) if isinstance(piece, Costs) else Working(1, len(variants), variants[0], said=_far(piece))

@@ -184,9 +184,9 @@ def _plan(
 def run_plan(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
     """Run a plan to its end, telling how far it is: what ``run`` prints of it. Raises StoppedError if it was stopped."""
     with Stoppable(workbench, plan.name) as stoppable, contextlib.closing(workbench.run(plan)) as stages:
-        finished = _follow(stages, stoppable)
+        finished, before = _follow(stages, stoppable)
     report = finished.report
-    for warning in finished.warnings:
+    for warning in (one for one in finished.warnings if one not in before):
         say(f"Warning: {warning}")
     for message, count in report["errors"].items():
         say(f"{count} failed: {message}")
@@ -209,16 +209,18 @@ def _ralle_keys(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("@", "_at_"): value for name, value in metrics.items() if "@" in name}
 
 
-def _follow(stages: Iterator[Any], stoppable: Stoppable) -> Any:
-    """Show the stages on stderr; return the last."""
-    stage, told = None, Paced()
+def _follow(stages: Iterator[Any], stoppable: Stoppable) -> tuple[Any, str]:
+    """Show the stages on stderr; return the last, and the warnings that came before the first question."""
+    stage, told, warnings = None, Paced(), ""
     for stage in stages:
         if isinstance(stage, benchmark.Phase):
             stoppable.running = stage.name == "running"
-            say(stage.message or stage.name) if stage.name == "loading" else say(
-                f"{stage.name} {stage.message}".strip()
-            )
+            if stage.name == "warning":
+                warnings += stage.message
+                say(f"Warning: {stage.message}")
+            else:
+                say(stage.message or stage.name) if stage.name == "loading" else say(f"{stage.name} {stage.message}".strip())
         elif isinstance(stage, Progress):
             errors = f", {stage.errors} failed" if stage.errors else ""
             told.say(f"{stage.done}/{stage.total}{errors} ({stage.seconds:.0f} s)", always=stage.done == stage.total)
-    return stage
+    return stage, warnings

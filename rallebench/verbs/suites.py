@@ -10,7 +10,7 @@ from rallebench.errors import UsageError
 from rallebench.prepared import Described, planned
 from rallebench.suites import SUITES, Asked, estimating, planning, probing, settings_of
 from rallebench.suites._names import name_of, run_name
-from rallebench.suites.running import Ended, Finished, Working, as_json, run_suite
+from rallebench.suites.running import Ended, Finished, Warned, Working, as_json, run_suite
 from rallebench.suites.shown import plan_text, table_text
 from rallebench.verbs import (
     VERBS,
@@ -130,6 +130,8 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
             stoppable.name = run_name(name, piece.label)
         if isinstance(piece, Finished):
             found = piece
+        elif isinstance(piece, Warned):
+            say(f"Warning: {piece.sentence}")
         elif isinstance(piece, Ended):
             say(f"{piece.answered.part.label}: {'had ended before' if piece.before else 'done'}")
             if piece.answered.warning:

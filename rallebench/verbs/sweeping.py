@@ -13,7 +13,7 @@ from rallebench.prepared import Costs
 from rallebench.sweeps import WAYS, Cell, cells, factor, indexing, remarks, run_name
 from rallebench.sweeps.kept import opened
 from rallebench.sweeps.results import Swept, as_json, headline
-from rallebench.sweeps.running import Counted, Ended, sweep
+from rallebench.sweeps.running import Counted, Ended, Warned, sweep
 from rallebench.verbs import VERBS, Paced, loop_flags, mlflow_flags, say, workbench_of
 from rallebench.verbs.chains import overridden, override_flags
 from rallebench.verbs.partly import tell_failed
@@ -92,6 +92,8 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
                 found = piece
             elif isinstance(piece, Counted):
                 say(piece.costs.sentence)
+            elif isinstance(piece, Warned):
+                say(f"Warning: {' '.join(piece.sentences)}")
             elif isinstance(piece, Ended):
                 stoppable.running = False
                 how = f"failed: {piece.error}" if piece.error else "had ended before" if piece.before else "done"

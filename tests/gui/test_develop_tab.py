@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from dataclasses import replace
@@ -11,8 +12,10 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from rallebench import benchmark
 from rallebench.catalog import MAX_ACTIONS
 from rallebench.gui import executed, form, pulse
+from rallebench.gui.app import build_app
 from rallebench.gui.tabs import develop
 from rallebench.types import Action, Chain, Episode
 from rallebench.workbench import Workbench
@@ -142,6 +145,53 @@ def test_a_chain_that_cannot_be_read_yet_leaves_the_last_that_could() -> None:
     values = values_of(CHAIN)
     values[len(form.HEAD) + form.FIELDS.index("k")] = 0
     assert develop.on_keep(*values) == gr.skip() and develop.on_let_go() == ""
+
+
+# a question of a run, opened from another tab
+
+
+@pytest.fixture
+def answered(bench: Listening) -> dict[str, Any]:
+    """A question of a run of another chain, as another tab asks for it."""
+    if "r" not in [run.name for run in bench.runs()]:
+        alone = Chain("passed on", (Action("identity", "{question}"),))
+        list(bench.run(benchmark.prepare(bench.workspace, alone, "starter-qa", limit=1, name="r", track=False)))
+    return {"run": "r", "position": 1, "at": 1.0}
+
+
+def test_a_question_of_a_run_never_replaces_an_edited_chain_without_asking(bench: Listening, answered: dict[str, Any]) -> None:
+    kept, mine = develop.on_keep(*values_of(CHAIN)), values_of(CHAIN)
+    tabs, *screen, asking, said = develop.on_asked_to_open(bench, answered, True, kept, *mine)
+    assert tabs.selected == "develop" and asking["visible"] and "which would replace the one that you edited" in said
+    assert screen == [gr.skip()] * len(screen), "nothing of the edited chain is replaced"
+    assert develop.on_keep_mine() == [gr.update(visible=False), ""]
+    *opened, asking, said = develop.on_replace(bench, answered, True)
+    assert opened[5 : 5 + len(form.HEAD)] == form.write_chain(Chain("passed on", (Action("identity", "{question}"),)))[: len(form.HEAD)]
+    assert not asking["visible"] and said == ""
+
+
+def test_a_chain_that_was_not_edited_or_is_saved_is_replaced_at_once(bench: Listening, answered: dict[str, Any]) -> None:
+    shipped = values_of(bench.workspace.chain("starter"))
+    kept = develop.on_keep(*values_of(CHAIN))
+    for text, values in (("", shipped), (None, shipped), (kept, shipped), (develop.on_keep(*shipped), shipped)):
+        *screen, asking, said = develop.on_asked_to_open(bench, answered, True, text, *values)
+        assert screen[1] == "starter-qa" and not asking["visible"] and said == ""
+    saved = replace(CHAIN, name="saved")
+    bench.save_chain(saved, saved.name)
+    *screen, asking, said = develop.on_asked_to_open(bench, answered, True, develop.on_keep(*values_of(saved)), *values_of(saved))
+    assert screen[1] == "starter-qa" and not asking["visible"], "a saved chain can be loaded again"
+
+
+def test_nothing_is_asked_where_nothing_is_opened(bench: Listening) -> None:
+    kept = develop.on_keep(*values_of(CHAIN))
+    *screen, asking, said = develop.on_asked_to_open(bench, None, True, kept, *values_of(CHAIN))
+    assert screen == [gr.skip()] * len(screen) and not asking["visible"] and said == ""
+
+
+def test_the_page_asks_before_it_opens(bench: Listening) -> None:
+    page = build_app(bench)
+    changes = [fn.fn for fn in page.fns.values() if isinstance(fn.fn, functools.partial) and develop.on_open in fn.fn.args]
+    assert not changes, "no event opens a question without on_asked_to_open or on_replace"
 
 
 # the form

@@ -197,6 +197,15 @@ def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: Comm
     assert {point["threshold"] for point in again["curves"]["retrieval"]} <= {1.0, 2.0}
 
 
+def test_a_draft_that_has_read_a_passage_is_not_called_never(rallebench: CommandLine) -> None:
+    data = f"data={rallebench.workspace / 'gold.jsonl'}"
+    found = rallebench.json("suite", *asked(rallebench, "curve", data, "index=tiny", "draft_passages=1", "quality=f1"))
+    assert set(found["points"]) == {"draft with 1 passage", "always", "oracle"}
+    assert all("Read all passages" in table["columns"] and "Retrieved" not in table["columns"] for table in found["tables"])
+    assert "never" not in json.dumps([found["tables"], found["plots"]])
+    assert any(note.startswith("Every draft has read 1 passage, so no point is without retrieval") for note in found["notes"])
+
+
 def test_a_judged_curve_leaves_out_what_has_no_score(rallebench: CommandLine) -> None:
     data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
     found = rallebench.json("suite", *asked(rallebench, "curve", data, "index=tiny", "judge=judge"))

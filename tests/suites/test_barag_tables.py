@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, write_lines
 
-from rallebench.suites._barag.published import TABLES, agrees, rounded
+from rallebench.suites._barag.published import RUNS, agrees, rounded
 from rallebench.suites._barag.runs import read_runs
 from rallebench.suites._barag.summary import BINS, bin_of, summary_of
 
@@ -83,7 +83,7 @@ def test_tables_show_present_whole_and_printed_and_name_what_disagrees(rallebenc
 
 def test_the_printed_tables_name_runs_of_the_manifest(shared_data: Path) -> None:
     known = {one["run"] for one in json.loads((shared_data / "barag" / "runs_manifest.json").read_text())}
-    assert {row.run for rows in TABLES.values() for row in rows if row.run} <= known
+    assert {run for runs in RUNS.values() for run in runs.values() if run} <= known
 
 
 @pytest.mark.parametrize(

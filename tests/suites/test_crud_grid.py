@@ -16,7 +16,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.embeddings import passage_text
 from rallebench.suites import Asked, settings_of
 from rallebench.suites._crud.grid import FACTORS, Config, Grid, grid_of, indexes_of, said_of
-from rallebench.suites._crud.recommending import NONE_SHOWN, PAPERS, SCENARIOS, Versus, recommended
+from rallebench.suites._crud.recommending import NONE_SHOWN, SCENARIOS, Versus, papers_row, recommended
 from rallebench.suites._names import run_name
 from rallebench.suites.planning import as_json, plan
 from rallebench.suites.running import Finished, run_suite
@@ -196,9 +196,9 @@ def test_a_recommendation_needs_a_difference_that_is_shown(gaps: dict[int, tuple
 
 
 def test_the_papers_recommendations_are_quoted_with_their_contradiction(rallebench: CommandLine) -> None:
-    assert set(PAPERS) == set(SCENARIOS) and all(set(row) == {"topk", "chunk", "overlap", "retriever", "llm"} for row in PAPERS.values())
+    assert all(set(papers_row(name)) == {"topk", "chunk", "overlap", "retriever", "llm"} for name in SCENARIOS)
     found = grid(rallebench, "factors=topk", "ks=1", llm="quiet")
-    assert "its own measurements and text say that smaller ones are better" in table(found, "Recommendations")["note"]
+    assert "smaller ones are better (BLEU 34.20 with chunks of 64, 30.35 with 512)" in table(found, "Recommendations")["note"]
 
 
 def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(rallebench: CommandLine) -> None:

@@ -17,10 +17,10 @@ QA = {"ID": "a", "questions": "谁夺冠？", "answers": "巩立姣", "news1": "
 HALLU = {"ID": "h", "newsBeginning": "水厂通水。", "hallucinatedContinuation": "投资4亿元。", "hallucinatedMod": "投资2亿元。"}
 
 
-def written(path: Path, content: Any, lines: bool = False) -> str:
+def written(path: Path, content: Any, lines: bool = False) -> Path:
     text = "".join(json.dumps(row) + "\n" for row in content) if lines else json.dumps(content)
     path.write_text(text, encoding="utf-8")
-    return str(path)
+    return path
 
 
 def test_the_six_lists_of_cruds_file_are_read(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_the_six_lists_of_cruds_file_are_read(tmp_path: Path) -> None:
         **{f"questanswer_{n}doc{'s' * (n > 1)}": [QA] for n in (1, 2, 3)},
     }
     data = written(tmp_path / "split_merged.json", rows)
-    for place in (data, str(tmp_path)):
+    for place in (data, tmp_path):
         found = read_tasks(place, tasks_of("all"))
         assert {name: (one.total, len(one.records)) for name, one in found.items()} == dict.fromkeys(TASKS, (1, 1))
         assert found["summary"].records[0].id == "1" and found["summary"].records[0].reference == "水厂通水。"

@@ -12,8 +12,9 @@ from small_workspace import RECORDS, CommandLine, everything, make_workspace, re
 from rallebench.metrics import metric
 from rallebench.suites._kilt.chains import MODES
 from rallebench.suites._kilt.data import read
-from rallebench.suites._kilt.published import HAS_ANSWER, HEADLINE
+from rallebench.suites._kilt.published import answers, retrieval
 from rallebench.suites._kilt.sets import SETS, sets_of
+from rallebench.suites._kilt.tables import _printed
 from rallebench.workspace import Workspace
 
 LINKS = [
@@ -63,7 +64,8 @@ def test_every_set_has_its_chains_its_metrics_and_its_printed_figure(name: str, 
     for chain in one.chains.values():
         assert workspace.chain(chain).actions
     assert metric(one.headline).name == one.headline and metric(one.variant).name == one.variant
-    assert 0 < HEADLINE[name] < 1 and HAS_ANSWER.get(name, 1) > HEADLINE[name]
+    printed, brackets = answers("downstream"), answers("downstream", has_answer=True)
+    assert 0 < printed[one.label] < 1 and brackets.get(one.label, 1) > printed[one.label]
     assert one.file_name("dev").endswith("-dev-kilt.jsonl")
 
 
@@ -102,6 +104,27 @@ def test_several_sets_have_their_macro_average_beside_the_printed_one(rallebench
     ours, _, printed, _ = table["rows"]
     assert ours[0] == "checker, read" and ours[1]["value"] == fev and ours[3] == pytest.approx((fev + nq) / 2)
     assert printed[1:] == [0.499, 0.364, pytest.approx((0.499 + 0.364) / 2)]
+    assert found["tables"][1]["rows"][-1][1:3] == [0.402, 0.277], "KILT's variant"
+
+
+def test_an_average_over_eleven_sets_never_stands_in_a_column_with_ours_over_fewer(rallebench: CommandLine) -> None:
+    retrieval, recall = (suite(rallebench, "kilt-nq", "alone", "mode=retrieve", llm="")["tables"][i] for i in (0, 1))
+    assert retrieval["columns"] == recall["columns"] == ["", "NQ"], "of one set there is no average"
+    assert {row[0]: row[1:] for row in retrieval["rows"][1:]}["RaLLe: e5 (Flat)"] == [0.652]
+    assert {row[0]: row[1:] for row in recall["rows"][1:]}["RaLLe: e5 (Flat)"] == [0.716]
+    assert not any("REWRITE-EL" in row[0] for row in retrieval["rows"])
+    found = suite(rallebench, "kilt", "two", "mode=retrieve", "datasets=nq,ay2", llm="")["tables"][0]
+    printed = {row[0]: row[1:] for row in found["rows"]}
+    assert printed["RaLLe: e5 (Flat)"] == [0.516, 0.652, pytest.approx((0.516 + 0.652) / 2)]
+    assert printed["RaLLe: e5 (Flat), without REWRITE-EL"][0] == 0.034
+
+
+def test_a_printed_average_is_over_the_sets_that_ours_is_over_or_absent() -> None:
+    ours = ("ours", *[0.5] * 11, 0.5)
+    sets, cells = list(SETS.values()), dict(retrieval("Rprec", True))["e5 (DiskANN), without REWRITE-EL"]
+    assert _printed("x", sets, cells, [ours])[-1] == 0.394, "of all eleven the one that is printed"
+    assert _printed("x", sets, cells, [("ours", None, *ours[2:])])[-1] == pytest.approx(sum(cells[one.label] for one in sets[1:]) / 10)
+    assert _printed("x", sets, cells, [ours, ("other", None, *ours[2:])])[-1] is None
 
 
 def test_without_datasets_all_whose_files_are_there_are_run_and_retrieval_needs_no_model(rallebench: CommandLine, made: Path) -> None:
@@ -135,14 +158,15 @@ def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(rallebench: C
     speed = found["tables"][-1]
     rows = {row[0]: row for row in speed["rows"]}
     assert rows["FEV, closed-book"][2] is None and rows["T-REx, three-action"][2] > 0
-    assert rows["RaLLe: e5 flat"][2] == 0.169 and rows["RaLLe: e5 flat"][5] == 84.8
+    assert rows["RaLLe: e5 (Flat), FEV"][2] == 0.177 and rows["RaLLe: e5 (Flat), T-REx"][2] == 0.201, "each of its own set"
+    assert rows["RaLLe: e5 (Flat), FEV"][5] == 84.8
     assert [plot["title"] for plot in found["plots"]] == ["Headline metric", "R-precision"]
 
 
 def test_gold_pages_that_the_index_lacks_and_failures_are_said(rallebench: CommandLine, made: Path) -> None:
     file = write_lines(made / "lost.jsonl", [record("x", "Who?", "Titan", "p9"), *RECORDS])
     found = suite(rallebench, "kilt-nq", "lost", f"file={file}", llm="picky")
-    assert any("lost: 1 of 7 gold pages are not in the corpus" in note for note in found["notes"])
+    assert any(note.startswith("lost: 6 of 7 gold pages are in this index (tiny);") for note in found["notes"])
     part = found["parts"][0]
     assert part["n_errors"] > 0 and part["metrics"]["em"]["n"] == part["n"] - part["n_errors"]
     assert any(f"nq read: {part['n_errors']} of 9 questions failed" in note for note in found["notes"])
@@ -166,8 +190,9 @@ def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, 
         ("kilt", ("datasets=squad",), "KILT has no set 'squad'"),
         ("kilt", ("datasets=nq,fev", "file=FILE"), "file=nq=FILE,hopo=FILE"),
         ("kilt", ("datasets=nq", "file=fev=FILE"), "'fev' is none of the sets"),
-        ("kilt-nq", ("data=nowhere",), "no such folder"),
-        ("kilt-nq", ("data=DATA/nq-dev-kilt.jsonl",), "is a file; give the folder"),
+        ("kilt-nq", ("data=nowhere",), "nowhere does not exist, neither as a path nor as a question set; give the folder of KILT's files"),
+        ("kilt", ("datasets=nq,fev", "data=tiny-qa"), "say whose it is: --set file=nq=tiny-qa"),
+        ("kilt-nq", ("data=tiny-qa", "file=FILE"), "tiny-qa is one question set"),
         ("kilt-tqa", ("data=DATA",), "holds no triviaqa-dev-kilt.jsonl"),
         ("kilt-nq", ("data=DATA", "split=train"), "holds no nq-train-kilt.jsonl"),
         ("kilt-nq", ("file=FILE", "mode=guess"), "'guess' is no way to answer"),

@@ -184,7 +184,7 @@ def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
         ({"env": "wikpedia"}, "Did you mean 'wikipedia'"),
         ({"more": "stepps=3"}, "Did you mean 'steps'"),
         ({"more": "steps"}, "is not key=value"),
-        ({"data": "nowhere"}, "there is no such folder"),
+        ({"data": "nowhere"}, "nowhere does not exist, neither as a path nor as a question set"),
         ({"tokenizer": "WORKSPACE"}, "holds no tokenizer; give one that holds its tokenizer.json"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rallebench.errors import BadFileError, NotFoundError, UsageError
+from rallebench.errors import BadFileError, NotFoundError
 from rallebench.suites._rgb import documents
 from rallebench.suites._rgb.records import Record, find_file, read_records, required_of
 
@@ -214,8 +214,8 @@ def test_what_is_no_record_is_refused_with_its_line(tmp_path: Path, change: Mapp
 
 def test_a_folder_offers_the_set_that_a_test_is_made_for(tmp_path: Path) -> None:
     write(tmp_path / "en_fact.jsonl", ROW)
-    assert find_file(str(tmp_path), "", ("en_refine", "en", "en_fact")).name == "en_fact.jsonl"
-    with pytest.raises(NotFoundError, match=r"holds no en_int; .* It holds: en_fact"):
-        find_file(str(tmp_path), "", ("en_int",))
-    with pytest.raises(UsageError, match="--set data=PATH"):
-        find_file("", "", ("en",))
+    assert find_file(tmp_path, "", ("en_refine", "en", "en_fact")).name == "en_fact.jsonl"
+    with pytest.raises(NotFoundError, match=r"holds no en_int, .*; it holds en_fact: name a set"):
+        find_file(tmp_path, "", ("en_int",))
+    with pytest.raises(NotFoundError, match=r"holds no zh_int; it holds en_fact"):
+        find_file(tmp_path, "zh_int", ("en_int",))

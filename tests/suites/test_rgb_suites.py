@@ -64,6 +64,7 @@ def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLin
 
 def suite(rallebench: CommandLine, name: str, *more: str, llm: str = "reads", run: str = "r") -> Any:
     data = f"data={rallebench.workspace / 'rgb'}"
+    more = (*more, "--set", "set=en_fact") if name in ("noise", "rejection") else more
     return rallebench.json("suite", f"rgb-{name}", "--llm", llm, "--name", run, "--no-mlflow", "--set", data, *more)
 
 
@@ -119,7 +120,7 @@ def test_one_more_share_asks_only_that_one(rallebench: CommandLine, workspace: P
 
 def test_other_settings_under_a_taken_name_are_refused_naming_both(rallebench: CommandLine, workspace: Path) -> None:
     suite(rallebench, "noise", "--set", "noise=0")
-    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--name", "r", "--set", f"data={workspace / 'rgb'}", "--set", "noise=0", "--set", "temperature=0")
+    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--name", "r", "--set", f"data={workspace / 'rgb' / 'en_fact.jsonl'}", "--set", "noise=0", "--set", "temperature=0")
     assert ran.code == 2 and "temperature = 0.7, you asked for 0" in ran.last
 
 
@@ -233,9 +234,10 @@ def test_records_with_too_few_positives_are_said_to_have_more_noise_than_asked_f
     assert not any(note.startswith("noise=0.8:") for note in found["notes"])
 
 
-def test_chinese_has_no_printed_row_and_integration_its_own(rallebench: CommandLine) -> None:
-    found = suite(rallebench, "noise", "--set", "noise=0", "--set", "language=zh", "--set", "set=en_fact")
-    assert len(found["tables"][0]["rows"]) == 2
+def test_chinese_has_its_own_printed_row_and_so_has_integration(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0,0.1", "--set", "language=zh")
+    assert found["tables"][0]["rows"][2] == ["RGB's paper: ChatGPT", 0.9567, None]
+    assert found["tables"][0]["note"].startswith("The paper's row is of zh,")
     assert suite(rallebench, "integration", run="i")["tables"][0]["rows"][-1][1:] == [0.55, 0.51, 0.34]
 
 
@@ -271,6 +273,7 @@ def test_errors_are_named_by_hand_in_a_file_that_nobody_overwrites(rallebench: C
     filled = path.read_bytes()
     table = suite(rallebench, "integration", "--set", f"labels={path}")["tables"][1]
     assert path.read_bytes() == filled and table["columns"][:2] == ["", "noise=0"] and "4 of 5 wrong answers" in table["note"]
+    assert table["columns"][-1] == "RGB's paper: ChatGLM2-6B", "whose errors the printed shares are of"
     counts = {row[0]: (row[-3], row[-2], row[-1]) for row in table["rows"]}
     assert counts == {
         "merging": (2, "50%", "28%"), "ignoring": (1, "25%", "28%"), "misalignment": (0, "0%", "6%"), "typo": (1, "25%", None),
@@ -301,7 +304,7 @@ def test_a_file_of_labels_that_is_none_is_refused_before_anything_is_run(
     if text is not None:
         path.write_text(text)
     before = everything(workspace)
-    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--set", f"data={workspace / 'rgb'}", "--set", f"labels={path}")
+    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--set", f"data={workspace / 'rgb' / 'en_fact.jsonl'}", "--set", f"labels={path}")
     assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
 
 
@@ -312,23 +315,39 @@ def test_under_another_name_a_share_that_was_run_comes_from_memory(rallebench: C
     assert [calls(workspace, f"second noise={ratio}") for ratio in (0, 0.4)] == [0, 4]
 
 
+@pytest.mark.parametrize("name", ["rgb-noise", "rgb-rejection"])
+def test_a_folder_without_the_base_set_is_refused_and_no_other_set_is_taken(rallebench: CommandLine, workspace: Path, name: str) -> None:
+    before = everything(workspace)
+    ran = rallebench("suite", name, "--llm", "reads", "--set", f"data={workspace / 'rgb'}")
+    assert ran.code == 2 and everything(workspace) == before
+    assert "holds no en_refine or en, which this test is made for; it holds en_fact, en_int: name a set with --set set=NAME." in ran.last
+    write_lines(workspace / "rgb" / "en.json", [record(n) for n in range(2)])
+    assert rallebench.json("suite", name, "--llm", "reads", "--set", f"data={workspace / 'rgb'}", "--no-mlflow")["dataset"] == "en"
+
+
+@pytest.mark.shared_data
+def test_the_published_folder_at_hand_lacks_the_english_base_set(rallebench: CommandLine, shared_data: Path) -> None:
+    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--set", f"data={shared_data / 'rgb'}")
+    assert ran.code == 2 and "it holds en_fact, zh_fact, zh_int, zh_refine" in ran.last
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("rgb-noise",), "needs a language model"),
         (("rgb-noise", "--llm", "reads"), "--set data=PATH"),
-        (("rgb-noise", "--llm", "nobody", "--set", "data=DATA"), "no language model 'nobody'"),
-        (("rgb-noise", "--llm", "reads", "--set", "data=DATA", "--set", "noise=2"), "numbers from 0 to 1"),
+        (("rgb-noise", "--llm", "nobody", "--set", "data=DATA/en_fact.jsonl"), "no language model 'nobody'"),
+        (("rgb-noise", "--llm", "reads", "--set", "data=DATA/en_fact.jsonl", "--set", "noise=2"), "numbers from 0 to 1"),
         (("rgb-noise", "--llm", "reads", "--set", "data=DATA", "--set", "set=en_int"), "rgb-integration takes it"),
         (("rgb-integration", "--llm", "reads", "--set", "data=DATA", "--set", "set=en_fact"), "rgb-noise takes it"),
         (("rgb-counterfactual", "--llm", "reads", "--set", "data=DATA", "--set", "noise=0.6", "--set", "correct=0.6"), "together at most 1"),
-        (("rgb-rejection", "--llm", "reads", "--set", "data=DATA", "--set", "judge=nobody"), "no language model 'nobody'"),
+        (("rgb-rejection", "--llm", "reads", "--set", "data=DATA/en_fact.jsonl", "--set", "judge=nobody"), "no language model 'nobody'"),
         (("rgb-noise", "--llm", "reads", "--set", "pasages=3"), "no setting 'pasages'"),
         (("rgb-noise", "--llm", "reads", "--limit", "0"), "at least 1"),
         (("rgb-nose", "--llm", "reads"), "Did you mean 'rgb-noise'"),
         (("rgb-testbed",), "needs a question set and an index"),
         (("rgb-testbed", "--set", "data=tiny-qa", "--set", "index=tiny", "--set", "prompts=/"), "--set prompts goes with --set articles=CORPUS"),
-        (("rgb-noise", "--llm", "reads", "--set", "data=DATA", "--set", "prompts=/"), "/ holds none of the prompts that are read (system-en.txt, user-en.txt)"),
+        (("rgb-noise", "--llm", "reads", "--set", "data=DATA/en_fact.jsonl", "--set", "prompts=/"), "/ holds none of the prompts that are read (system-en.txt, user-en.txt)"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
@@ -346,7 +365,7 @@ def test_without_a_name_all_suites_and_their_settings_are_told(rallebench: Comma
 
 
 def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace: Path) -> None:
-    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--no-mlflow", "--set", f"data={workspace / 'rgb'}", "--set", "noise=0,1", "--limit", "2")
+    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--no-mlflow", "--set", f"data={workspace / 'rgb' / 'en_fact.jsonl'}", "--set", "noise=0,1", "--limit", "2")
     assert ran.code == 0, ran.err
     lines = ran.out.split("\n")
     assert lines[1].split() == ["all_rate", "rejection_rate", "failed"]
@@ -357,7 +376,7 @@ def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace
 @pytest.mark.shared_data
 def test_the_embedded_reader_answers_published_records(rallebench: CommandLine, shared_data: Path) -> None:
     data = ("--set", f"data={shared_data / 'rgb'}", "--no-mlflow", "--llm", "extractive-reader", "--limit", "12")
-    found = rallebench.json("suite", "rgb-noise", *data, "--set", "noise=0,0.8")
+    found = rallebench.json("suite", "rgb-noise", *data, "--set", "set=en_fact", "--set", "noise=0,0.8")
     rates = [numbers(part)["all_rate"] for part in found["parts"]]
     assert found["dataset"] == "en_fact" and rates[0] > 0.5 and [part["n_errors"] for part in found["parts"]] == [0, 0]
     facts = rallebench.json("suite", "rgb-counterfactual", *data)

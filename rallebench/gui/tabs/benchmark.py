@@ -11,15 +11,16 @@ import gradio as gr
 
 from rallebench import benchmark
 from rallebench.analysis.references import Beside, beside
-from rallebench.analysis.runs import MOST_PASSAGES, waterfall_of
+from rallebench.analysis.runs import waterfall_of
 from rallebench.bench.store import RunFolder
+from rallebench.coverage import MOST_PASSAGES
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import form, views, views_fall, views_questions, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.live.opened import is_agents
 from rallebench.metrics import METRICS
-from rallebench.run_verbs import where_read
+from rallebench.run_verbs import Job, where_read
 from rallebench.workbench import Workbench
 from rallebench.workspace import DEFAULT_DATASET
 
@@ -164,7 +165,7 @@ def on_run(
         name=name.strip(), metrics=tuple(metrics) or None, track=track,
     )  # fmt: skip
     job = workbench.start_run(plan)
-    return [job.name, "", views_runs.live(job.name, {}, "loading"), "", "", [], ""]
+    return [job.name, "", warned(job) + views_runs.live(job.name, {}, "loading"), "", "", [], ""]
 
 
 def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list[Any]:
@@ -207,6 +208,7 @@ def lines_going(workbench: Workbench, name: str) -> list[str]:
 def now(workbench: Workbench, name: str) -> tuple[str, str]:
     """(HTML of where the run and its reference lines stand, its version once it has ended or '')."""
     progress, version = run_now(workbench, name)
+    progress = warned(workbench.jobs.get(name)) + progress
     jobs = [job for job in list(workbench.jobs.values()) if job.of == name]
     if not version or not jobs:
         return progress, version
@@ -215,6 +217,11 @@ def now(workbench: Workbench, name: str) -> tuple[str, str]:
         (job.name, job.folder.state() if job.folder else {}, phase, job.error) for job, phase in zip(jobs, phases)
     ]
     return progress + views_runs.lines_live(lines), f"{version} {sum(job.done for job in jobs)}"
+
+
+def warned(job: Job | None) -> str:
+    """What the user should know of a run that goes on; once it has ended its own message says it."""
+    return views.note(job.warning) if job is not None and job.warning and not job.done else ""
 
 
 def run_now(workbench: Workbench, name: str) -> tuple[str, str]:

@@ -59,12 +59,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     drawn = page.load(partial(guard, on_names, workbench), names, names, show_progress="hidden")
     wire_keeping(session, [tools["name"], *(row[field] for row in rows for field in form.FIELDS)], changed, tools["load"])
     drawn.then(partial(on_return, workbench), [session.edited_chain], edited, show_progress="hidden")
-    session.open_question.change(
-        partial(guard, on_open, workbench),
-        [session.open_question, tools["mark"]],
-        [session.tabs, picked["dataset"], picked["question"], picked["gold"], record, *edited],
-        show_progress="hidden",
-    ).then(None, None, None, js="() => window.scrollTo({ top: 0 })")  # the clicked row was far down in another tab
+    wire_opening(workbench, session, tools, [session.tabs, picked["dataset"], picked["question"], picked["gold"], record, *edited])
 
 
 # what is drawn
@@ -127,10 +122,15 @@ def draw_tools(workbench: Workbench, chain: Chain) -> Widgets:
             size="md",
         )
         stop = gr.Button("Stop", elem_id="develop-stop", scale=0, min_width=90, size="md")
+    with gr.Row(elem_classes="rb-tools", visible=False) as replacing:
+        replaced = gr.HTML(elem_id="develop-replaced", elem_classes="rb-flush")
+        replace = gr.Button("Open it and drop my edits", elem_id="develop-replace", scale=0, min_width=220, size="md")
+        keep = gr.Button("Keep my chain", elem_id="develop-keep", variant="primary", scale=0, min_width=150, size="md")
     status = gr.HTML(elem_id="develop-status", elem_classes="rb-flush")
     return {
         "saved": saved, "load": load, "name": name, "save": save,
         "mark": mark, "execute": execute, "stop": stop, "status": status,
+        "replacing": replacing, "replaced": replaced, "replace": replace, "keep": keep,
     }  # fmt: skip
 
 
@@ -198,6 +198,17 @@ def wire_keeping(session: Session, fields: list[Any], changed: list[Any], load: 
     for done in changed:
         done.then(on_keep, session.form, kept, show_progress="hidden")
     load.click(on_let_go, None, kept, show_progress="hidden")
+
+
+def wire_opening(workbench: Workbench, session: Session, tools: Widgets, screen: list[Any]) -> None:
+    """A question that is chosen in another tab is shown here; an edited chain is replaced only when its user says so."""
+    wanted, shown = [session.open_question, tools["mark"]], [*screen, tools["replacing"], tools["replaced"]]
+    top = "() => window.scrollTo({ top: 0 })"  # the clicked row was far down in another tab
+    session.open_question.change(
+        partial(guard, on_asked_to_open, workbench), [*wanted, session.edited_chain, *session.form], shown, show_progress="hidden"
+    ).then(None, None, None, js=top)
+    tools["replace"].click(partial(guard, on_replace, workbench), wanted, shown, show_progress="hidden")
+    tools["keep"].click(on_keep_mine, None, shown[-2:], show_progress="hidden")
 
 
 def wire_action(
@@ -370,6 +381,33 @@ def on_names(workbench: Workbench, *values: Any) -> list[Any]:
     targets = [list(space.retrievers()), list(space.llms())] * MAX_ACTIONS
     offers = [list(space.dataset_paths()), list(space.chain_paths()), *targets]
     return [gr.update(choices=offer) for offer in offers]
+
+
+def is_edited(workbench: Workbench, kept: str | None, values: Any) -> bool:
+    """Whether the form shows the chain that its user edited last, and no saved chain is the same."""
+    if not kept or on_keep(*values) != kept:
+        return False
+    chain = form.read_chain(values)
+    return chain.name not in workbench.workspace.chain_paths() or workbench.workspace.chain(chain.name) != chain
+
+
+def on_asked_to_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool, kept: str | None, *values: Any) -> list[Any]:
+    """Open a question of a run; over an edited chain that would be lost, ask first."""
+    opened = on_open(workbench, wanted, mark)
+    if not wanted or opened[0] == gr.skip() or not is_edited(workbench, kept, values):
+        return [*opened, *on_keep_mine()]
+    said = f"The question of the run {wanted['run']} comes with its own chain, which would replace the one that you edited. Save yours first to keep it."
+    return [opened[0], *[gr.skip()] * (len(opened) - 1), gr.update(visible=True), views.note(said)]
+
+
+def on_replace(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> list[Any]:
+    """Open the question that was asked about."""
+    return [*on_open(workbench, wanted, mark), *on_keep_mine()]
+
+
+def on_keep_mine() -> list[Any]:
+    """Hide the question whether an edited chain is replaced."""
+    return [gr.update(visible=False), ""]
 
 
 def on_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> list[Any]:

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import gradio as gr
 
 from rallebench.analysis.references import beside
-from rallebench.analysis.runs import MOST_PASSAGES, waterfall_of
+from rallebench.analysis.runs import waterfall_of
 from rallebench.bench.store import RunFolder
 from rallebench.benchmark import lines_of
 from rallebench.catalog import chain_from_json
+from rallebench.coverage import MOST_PASSAGES
 from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_fall, views_runs, views_suites
 from rallebench.gui.form import KINDS

@@ -45,20 +45,15 @@ class ArticleSet:
         return tuple(f"{n} rows of {self.path.name} have no {what} and were left out." for what, n in self.without.items())
 
 
-def find_file(data: str, wanted: str) -> Path:
-    """The file that ``data`` names, or the file of the set ``wanted`` in that folder. Raises UsageError."""
-    if not data.strip():
-        raise UsageError("No data is named; give a file of articles with questions, or a folder of such, with --set data=PATH.")
-    path = Path(data).expanduser()
+def find_file(path: Path, wanted: str) -> Path:
+    """The file itself, or the file of the set ``wanted`` in a folder. Raises NotFoundError."""
     if path.is_file():
         return path
-    if not path.is_dir():
-        raise NotFoundError(f"{data} does not exist; give a file of articles with questions with --set data=PATH.")
     sets = {file.name.split(".json")[0].removeprefix(PREFIX): file for file in sorted(path.glob(f"{PREFIX}*.jsonl*"))}
     known = ", ".join(sets) or "none"
     if wanted.removeprefix(PREFIX) in sets:
         return sets[wanted.removeprefix(PREFIX)]
-    raise NotFoundError(f"{data} holds no set {wanted!r} of articles; choose with --set set=NAME. It holds: {known}.")
+    raise NotFoundError(f"{path} holds no set {wanted!r} of articles; choose with --set set=NAME. It holds: {known}.")
 
 
 def read_set(path: Path, limit: int | None = None) -> ArticleSet:

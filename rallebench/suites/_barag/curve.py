@@ -69,9 +69,10 @@ class Point:
         }  # fmt: skip
 
 
-def never(cases: Sequence[Case]) -> Point:
-    """Drafts only."""
-    return _point("never", None, cases, [False] * len(cases), [case.draft_tokens for case in cases])
+def never(cases: Sequence[Case], seen: int = 0) -> Point:
+    """Drafts only. ``seen``: passages that a draft has read; then this is no answering without retrieval, and not called so."""
+    name = f"draft with {seen} passage{'s' * (seen != 1)}" if seen else "never"
+    return _point(name, None, cases, [False] * len(cases), [case.draft_tokens for case in cases])
 
 
 def always(cases: Sequence[Case]) -> Point:

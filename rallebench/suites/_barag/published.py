@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from functools import cache
 from typing import Any
 
+from rallebench.published import published_table
 from rallebench.suites import Table
 from rallebench.suites._barag.runs import Run
 from rallebench.suites._barag.summary import Summary
@@ -28,28 +30,33 @@ class Printed:
     cells: Mapping[str, str]
 
 
-def _row(label: str, run: str, *cells: str) -> Printed:
-    return Printed(label, run, dict(zip(FIELDS, cells)))
+RUNS: Mapping[str, Mapping[str, str]] = {
+    "Table I": {"A_r": "A_r_first300_20240123_100214", "A_d": "A_d_20240123_100407", "A_f": "A_f_20240123_100424", "A_f_GT": ""},
+    "Table II": {
+        "Baseline": "A_r_first300_20240123_100214", "NRAG": "A_r_first300_20240123_150039", "BARAG": "A_r_first300_20240125_111901",
+    },
+    "Table III": {"Baseline": "A_f_20240123_100424", "NRAG": "A_f_20240123_100551", "BARAG": "A_f_20240125_112730"},
+}  # fmt: skip
+"""Table → label of a row → the released run that it is made from, '' if its answers were not released."""
 
 
-TABLES: Mapping[str, tuple[Printed, ...]] = {
-    "Table I": (
-        _row("A_r", "A_r_first300_20240123_100214", "3.59", "3.9"),
-        _row("A_d", "A_d_20240123_100407", "2.62", "2.80"),
-        _row("A_f", "A_f_20240123_100424", "2.48", "2.42"),
-        _row("A_f GT", "", "4.96", "4.96"),
-    ),
-    "Table II": (
-        _row("Baseline", "A_r_first300_20240123_100214", "3.59", "3.9", "14k", "61k", "0"),
-        _row("NRAG", "A_r_first300_20240123_150039", "4.80", "4.80", "262k", "34k", "300"),
-        _row("BARAG", "A_r_first300_20240125_111901", "4.49", "4.67", "224k", "78k", "138"),
-    ),
-    "Table III": (
-        _row("Baseline", "A_f_20240123_100424", "2.49", "2.42", "12k", "33k", "0"),
-        _row("NRAG", "A_f_20240123_100551", "4.71", "4.66", "224k", "24k", "256"),
-        _row("BARAG", "A_f_20240125_112730", "4.56", "4.59", "260k", "57k", "214"),
-    ),
-}
+@cache
+def printed_rows(name: str) -> tuple[Printed, ...]:
+    """The rows of Table I, II or III."""
+    if name == "Table I":  # printed with a column for every set of articles
+        first = published_table("barag_table1")
+        scores = {row.settings["metric"]: row for row in first.rows}
+        return tuple(
+            Printed(label.replace("_GT", " GT"), run, {metric: first.printed(row, label) for metric, row in scores.items()})
+            for label, run in RUNS[name].items()
+        )
+    table = published_table("barag_table2" if name == "Table II" else "barag_table3")
+    return tuple(
+        Printed(row.system, RUNS[name][row.system], dict(zip(FIELDS, (table.printed(row, column) for column in table.columns))))
+        for row in table.rows
+    )
+
+
 ABOUT = {
     "Table I": "BARAG, Table I: answers without retrieval",
     "Table II": "BARAG, Table II: 300 articles of A_r",
@@ -62,8 +69,9 @@ ALWAYS = "retrieval is by definition, the file's own flag is 0"
 def printed_table(name: str, runs: Mapping[str, tuple[Run, Summary]]) -> Table:
     """One printed table, three lines a row: over the rows present, of the whole run, as printed; and whether the last two agree."""
     rows: list[tuple[Any, ...]] = []
-    fields = tuple(TABLES[name][0].cells)
-    for printed in TABLES[name]:
+    printed_all = printed_rows(name)
+    fields = tuple(printed_all[0].cells)
+    for printed in printed_all:
         if printed.run in runs:
             run, found = runs[printed.run]
             rows.append((printed.label, f"present, {found.n} rows", *_present(found, fields), ""))

@@ -23,8 +23,9 @@ from rallebench.types import Episode, Example, Generate, Hit, Note, Passage, Ste
 from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, Agent, context_of
 from rallebench.workflows.barag_uncertain import declines
 
+DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
-    "data": Setting(str, "", about="file of articles with a question each, a folder of such, or questions in KILT's form"),
+    "data": Setting(str, "", about="a question set, a file of articles with a question each, a folder of such, or questions in KILT's form"),
     "set": Setting(str, "", about="a set of the folder, as A_f"),
     "index": Setting(str, "", about="the retriever whose passages are read"),
     "reference": Setting(str, "", about="run file whose answers that were scored 5 and 5 are gold answers"),
@@ -77,7 +78,7 @@ class Study:
 def study_of(asked: Asked, *, retrieves: bool = True, **more: Any) -> Study:
     """Read the questions and check what is asked for. ``more``: further settings of the agent. Raises UsageError."""
     s = asked.settings
-    found = read_set(find_file(s["data"], s["set"]), asked.limit)
+    found = read_set(find_file(asked.workspace.data(s["data"], DATA_IS), s["set"]), asked.limit)
     found = with_references(found, s["reference"]) if s["reference"] else found
     if not found.examples:
         raise UsageError(f"{found.path} holds no question.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.analysis.paired import Paired, compare, holm
+from rallebench.published import published_table
 from rallebench.suites import Table
 from rallebench.suites._crud.grid import FACTORS, Factor, Grid
 from rallebench.suites._crud.grid_cells import Outcomes
@@ -23,24 +24,13 @@ SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "Update": ("hallucination",),
 }
 """What users do, as the paper has it → the tasks that stand for it."""
-PAPERS: Mapping[str, Mapping[str, str]] = {
-    "Create": {"topk": "larger", "chunk": "larger", "overlap": "larger", "retriever": "dense", "llm": "Qwen-14B"},
-    "Delete": {
-        "topk": "moderate", "chunk": "smaller for recall, larger for precision", "overlap": "larger",
-        "retriever": "BM25 for precision, dense for recall", "llm": "Qwen-14B",
-    },
-    "Read, 1 document": {
-        "topk": "larger", "chunk": "moderate", "overlap": "larger", "retriever": "hybrid + rerank", "llm": "Baichuan2-13B",
-    },
-    "Read, several documents": {
-        "topk": "larger", "chunk": "larger", "overlap": "larger", "retriever": "hybrid + rerank", "llm": "Baichuan2-13B",
-    },
-    "Update": {"topk": "smaller", "chunk": "larger (but see below)", "overlap": "smaller", "retriever": "BM25", "llm": "GPT-4"},
+PRINTED: Mapping[str, str] = {
+    "Create": "creative generation", "Delete": "summarization", "Read, 1 document": "single-document QA",
+    "Read, several documents": "multi-document QA", "Update": "error correction",
 }  # fmt: skip
-QUIRK = (
-    "For Update the paper's table recommends larger chunks, while its own measurements and text say that smaller ones are better "
-    "(BLEU 34.20 with chunks of 64, 30.35 with 512)."
-)
+"""Scenario → what the paper's table calls its task."""
+HEADS: Mapping[str, str] = {"topk": "top-k", "chunk": "chunk_size", "overlap": "chunk_overlap", "retriever": "retriever", "llm": "llm"}
+"""Factor → its column in the paper's table."""
 COLUMNS = ("topk", "chunk", "overlap", "retriever", "llm", "embedding")
 GROWING = ("mrr", "gold_found")
 """These cannot fall with a larger top-k."""
@@ -133,15 +123,33 @@ def table_of(found: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
     rows: list[tuple[Any, ...]] = []
     for group in groups:
         rows.append((group, *(_cell(grid, group, name, metric, all_of) for name in COLUMNS)))
-        rows.append((f"{group} · paper", *(PAPERS[group].get(name) for name in COLUMNS)))
+        printed = papers_row(group)
+        rows.append((f"{group} · paper", *(printed.get(name) for name in COLUMNS)))
     tried = len([one for row in all_of[metric].values() for one in row])
     note = (
         f"By {heading}, each value against the base on the questions that both answered: paired permutation test, p < {LEVEL} "
         f"after Holm's correction for {tried} comparisons; differences in points of 100 with their 95 % interval (paired bootstrap). "
         "The paper tested nothing. "
     )
-    note += f"Of top-k a larger one can only find more, so nothing is recommended for it by {heading}. " * (metric in GROWING) + QUIRK
+    note += f"Of top-k a larger one can only find more, so nothing is recommended for it by {heading}. " * (metric in GROWING) + _doubts()
     return Table("Recommendations (CRUD-RAG's Table 9)", ("scenario", *(FACTORS[name].heading for name in COLUMNS)), tuple(rows), note=note)
+
+
+def papers_row(scenario: str) -> dict[str, str]:
+    """Factor → what the paper recommends in a scenario, in its words."""
+    values = published_table("crud_table9").row(task=PRINTED[scenario]).values
+    return {name: values[column] for name, column in HEADS.items()}
+
+
+def _doubts() -> str:
+    """Where the paper's recommendations and its measurements differ."""
+    sizes = published_table("crud_table3")
+    small, large = (sizes.row(f"chunk_size={size}", task=TASKS["hallucination"].printed).values["bleu"] for size in (64, 512))
+    return (
+        "For Update the paper's table recommends larger chunks, while its own measurements and text say that smaller ones are "
+        f"better (BLEU {small:.2f} with chunks of 64, {large:.2f} with 512); for Delete its measurements show the reverse of what the "
+        "table says of recall and precision."
+    )
 
 
 def _cell(grid: Grid, group: str, name: str, metric: str, all_of: Mapping[str, Mapping[tuple[str, str], Sequence[Versus]]]) -> str | None:

@@ -53,17 +53,15 @@ class RecordSet:
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def read_tasks(data: str, tasks: tuple[Task, ...]) -> dict[str, RecordSet]:
+DATA_IS = "CRUD-RAG's split_merged.json, or a file of one task"
+
+
+def read_tasks(path: Path, tasks: tuple[Task, ...]) -> dict[str, RecordSet]:
     """Task → its records, those that can be asked and scored. Raises UsageError.
 
-    ``data``: a folder with ``split_merged.json``, ``merged.json`` or a file per task (``qa1.jsonl``,
+    ``path``: a folder with ``split_merged.json``, ``merged.json`` or a file per task (``qa1.jsonl``,
     ``questanswer_1doc.json`` …), or one such file.
     """
-    if not data.strip():
-        raise UsageError("No data is named; give CRUD-RAG's split_merged.json, or a file of one task, with --set data=PATH.")
-    path = Path(data).expanduser()
-    if not path.exists():
-        raise NotFoundError(f"{data} does not exist; give CRUD-RAG's split_merged.json, or a file of one task, with --set data=PATH.")
     whole: dict[Path, Any] = {}
     found = {}
     for task in tasks:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rallebench.bench.statistics import Mean
+from rallebench.published import published_table
 from rallebench.suites import Plot, Table
 from rallebench.suites._crud.cells import Cell
+from rallebench.suites._crud.tasks import Task
 from rallebench.workspace import READER
 
 COLUMNS = {
@@ -25,12 +27,17 @@ def table_of(cells: Sequence[Cell]) -> Table:
         rows.append((said_of(cell), *(shown(cell.means.get(name), name) for name in COLUMNS.values()), len(cell.answered.episodes)))
         task = cell.plan.task
         if all(other.plan.task != task for other in cells[number + 1 :]):
-            rows.append((f"{task.name} · {PAPERS}", *task.base, None, None))
+            rows.append((f"{task.name} · {PAPERS}", *papers_base(task).values(), None, None))
     note = (
         "All but length (characters) in %. The paper's rows were measured on its own records and model: a yardstick. "
         "Empty: not measured."
     )
     return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
+
+
+def papers_base(task: Task) -> dict[str, float]:
+    """Column → what the paper's base system reached: BLEU, ROUGE-L, similarity, precision and recall in %, length in characters."""
+    return dict(published_table("crud_table3").row(task=task.printed, base=True).values)
 
 
 def said_of(cell: Cell) -> str:

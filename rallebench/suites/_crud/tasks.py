@@ -1,4 +1,4 @@
-"""CRUD-RAG's six tasks: what their records are called, what is asked, what the paper's base system reached."""
+"""CRUD-RAG's six tasks: what their records are called, what is asked, and what the paper calls them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ class Task:
 
     ``fields``: what stands in braces in ``prompt`` → the record's field. ``query``: the prompt's fields that are
     sent to the retriever, ``original_query`` those that CRUD's code sends. ``news``: the fields with the gold
-    documents' text, () where the reciprocal rank is not reported. ``base``: the paper's base row: BLEU, ROUGE-L,
-    similarity, precision and recall in %, length in characters.
+    documents' text, () where the reciprocal rank is not reported. ``printed``: what the paper's tables call it.
     """
 
     name: str
@@ -27,38 +26,38 @@ class Task:
     fields: Mapping[str, str]
     query: tuple[str, ...]
     reference: str
-    base: tuple[float, ...]
+    printed: str
     news: tuple[str, ...] = ()
     original_query: tuple[str, ...] = ()
     ranked: bool = False
 
 
-def _qa(number: int, base: tuple[float, ...]) -> Task:
+def _qa(number: int) -> Task:
     several = "s" * (number > 1)
     return Task(
         f"qa{number}", f"questanswer_{number}doc{several}", f"QuestAnswer{number}Doc{several}",
         f"questions answered from {number} document{several}", "qa.txt", {"question": "questions"}, ("question",),
-        "answers", base, tuple(f"news{n}" for n in range(1, number + 1)), ranked=True,
+        "answers", f"question answering {number}-document", tuple(f"news{n}" for n in range(1, number + 1)), ranked=True,
     )  # fmt: skip
 
 
 _ALL = (
     Task(
         "summary", "event_summary", "Summary", "an event summarised from reports on it", "summary.txt",
-        {"event": "event"}, ("event",), "summary", (23.69, 33.53, 88.49, 68.06, 46.18, 205.9),
+        {"event": "event"}, ("event",), "summary", "summarization",
     ),
     Task(
         "continuation", "continuing_writing", "ContinueWriting", "the second half of an article", "continuation.txt",
-        {"beginning": "beginning"}, ("beginning",), "continuing", (3.66, 17.78, 83.99, 26.96, 24.68, 367.6),
+        {"beginning": "beginning"}, ("beginning",), "continuing", "text continuation",
     ),
     Task(
         "hallucination", "hallu_modified", "HalluModified", "errors in a continuation put right", "hallucination.txt",
         {"beginning": "newsBeginning", "hallucination": "hallucinatedContinuation"}, ("beginning", "hallucination"),
-        "hallucinatedMod", (32.35, 53.04, 80.49, 65.07, 80.85, 64.8), original_query=("beginning",), ranked=True,
+        "hallucinatedMod", "hallucination modification", original_query=("beginning",), ranked=True,
     ),
-    _qa(1, (39.76, 57.24, 83.81, 52.67, 70.82, 73.3)),
-    _qa(2, (22.75, 37.25, 87.16, 42.93, 56.73, 149.8)),
-    _qa(3, (21.05, 35.04, 87.81, 40.32, 51.37, 156.6)),
+    _qa(1),
+    _qa(2),
+    _qa(3),
 )  # fmt: skip
 
 TASKS: Mapping[str, Task] = {task.name: task for task in _ALL}

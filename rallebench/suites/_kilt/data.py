@@ -35,15 +35,16 @@ class Questions:
 def files_of(workspace: Workspace, sets: Sequence[KiltSet], data: str, file: str, split: str) -> dict[str, tuple[str, Path]]:
     """Set name → (name, file) of its questions: those of ``file``, the rest from the folder ``data``.
 
-    Without ``sets``: all that are there. ``file``: a file or a question set, with several sets ``nq=FILE,hopo=FILE``.
+    Without ``sets``: all that are there. ``file``: a file or a question set, with several sets ``nq=FILE,hopo=FILE``; of one set
+    ``data`` may be that, too.
     Raises UsageError, NotFoundError.
     """
-    given = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
-    folder = Path(data).expanduser() if data.strip() else None
+    folder = workspace.data(data, "the folder of KILT's files, as nq-dev-kilt.jsonl") if data.strip() else None
     if folder is not None and folder.is_file():
-        raise NotFoundError(f"--set data={data} is a file; give the folder of KILT's files, or this file with --set file={data}.")
-    if folder is not None and not folder.is_dir():
-        raise NotFoundError(f"--set data={data}: there is no such folder; it should hold KILT's files, as nq-dev-kilt.jsonl.")
+        if len(sets) != 1 or file.strip():
+            raise UsageError(f"--set data={data} is one question set; give the folder of KILT's files, or say whose it is: --set file=nq={data}.")
+        folder, file = None, data.strip()
+    given = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
     found = {}
     for one in sets or SETS.values():
         if one.name in given:

@@ -1,34 +1,38 @@
-"""What RaLLe's paper prints (Hoshi et al. 2023, arXiv:2308.10633), as shares: KILT's dev files over all of Wikipedia."""
+"""What stands beside our rows from RaLLe's tables (Hoshi et al. 2023, arXiv:2308.10633), as shares: KILT's dev files over
+all of Wikipedia."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from rallebench.published import Row, published_table
 
 READER = "RaLLe: Llama2-70B, e5 flat, top 5"
-HEADLINE: Mapping[str, float] = {
-    "fev": 0.499, "ay2": 0.512, "wnwi": 0.486, "wncw": 0.456, "trex": 0.289, "zsre": 0.350,
-    "nq": 0.364, "hopo": 0.281, "tqa": 0.711, "eli5": 0.215, "wow": 0.132,
-}  # fmt: skip
-"""Set → headline metric of the retrieve-read chain."""
+SYSTEM = "e5 + Llama2-70B"
+AVERAGE = "Avg"
+"""The column of a mean over all eleven sets, in the tables that print one."""
+TABLES: Mapping[str, str] = {"Rprec": "ralle_table3", "recall@5": "ralle_table8"}
+"""Metric of retrieval → the table that prints it."""
 
-HAS_ANSWER: Mapping[str, float] = {
-    "fev": 0.886, "ay2": 0.579, "trex": 0.492, "zsre": 0.432, "nq": 0.488, "hopo": 0.358, "tqa": 0.839,
-}  # fmt: skip
-"""The same in brackets, where it is printed."""
 
-R_PRECISION: Mapping[str, tuple[float, float]] = {
-    "BM25": (0.302, 0.259),
-    "m-e5": (0.529, 0.418),
-    "e5 flat": (0.552, 0.419),
-    "e5 HNSW": (0.433, 0.326),
-    "e5 DiskANN": (0.516, 0.394),
-}
-"""Retriever → R-precision averaged over the eleven sets, with and without REWRITE-EL."""
+def answers(block: str, *, has_answer: bool = False) -> dict[str, float]:
+    """Label of a set → score of RaLLe's chain, or its ``has_answer``. ``block``: ``downstream``, or ``KILT`` for KILT's variant."""
+    table = published_table("ralle_table2")
+    return table.shares(table.row(SYSTEM, block=block), brackets=has_answer)
 
-SPEED: Mapping[str, tuple[float, float | None]] = {
-    "BM25": (0.121, None),
-    "e5 flat": (0.169, 84.8),
-    "e5 HNSW": (0.008, 90.4),
-    "e5 DiskANN": (0.022, 10.9),
-}
-"""Retriever → (seconds a query, GB of memory; None: not printed), 22.2 million passages."""
+
+def retrieval(metric: str, linking: bool) -> Iterator[tuple[str, dict[str, float]]]:
+    """(retriever, label of a set → share) of RaLLe's own retrievers; ``linking``: also without REWRITE-EL, which changes the
+    entity-linking sets only."""
+    table = published_table(TABLES[metric])
+    for row in table.rows:
+        if "retriever" in row.settings and (linking or row.settings["rewrite_el"]):
+            yield row.system, table.shares(row)
+
+
+def speeds() -> Iterator[tuple[str, Row, float | None]]:
+    """(retriever, its row of seconds a question per set, GB of memory or None where none is printed), 22.2 million passages."""
+    seconds = published_table("ralle_table9")
+    for row in published_table("ralle_table4").rows:
+        if row.settings["block"] == "retrieval":
+            yield row.system, seconds.row(row.system, block="retrieval"), row.values["Memory"]

@@ -1,4 +1,7 @@
-"""RaLLe's tables: headline metrics, KILT's variants, retrieval, speed and memory, the printed figures below ours."""
+"""RaLLe's tables: headline metrics, KILT's variants, retrieval, speed and memory, the printed figures below ours.
+
+A printed figure stands in the column of its own set. A printed average stands below ours only where both are over the same sets.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from typing import Any
 from rallebench.bench.statistics import Mean
 from rallebench.suites import Answered, Plot, Table
 from rallebench.suites._kilt import published
-from rallebench.suites._kilt.sets import KiltSet
+from rallebench.suites._kilt.sets import SETS, KiltSet
 from rallebench.types import Episode, Generate, Retrieve
 
 AVERAGE = "average"
 GB = 1e9
-_OVER = "The average counts every set the same, over those that have a value."
+_OVER = "The average counts every set the same, over those that have a value; RaLLe's is over the same sets as ours."
 LABELS = {"accuracy": "accuracy", "em": "EM", "rougel": "ROUGE-L", "f1": "F1"}
 
 
@@ -72,14 +75,15 @@ def _headline(done: Sequence[Done], llm: str, bracket: str) -> Table:
         rows.append(_row(name, sets, _cells(done, mode, lambda one: one.kilt.headline)))
         rows.append(_row(f"{name}: {bracket}", sets, _cells(done, mode, lambda one: bracket if one.kilt.short else "")))
     if rows:
-        rows.append(_row(published.READER, sets, published.HEADLINE))
-        rows.append(_row(f"{published.READER}: has_answer", sets, published.HAS_ANSWER))
+        rows.append(_printed(published.READER, sets, published.answers("downstream"), rows[::2]))
+        brackets = published.answers("downstream", has_answer=True)
+        rows.append(_printed(f"{published.READER}: has_answer", sets, brackets, rows[1:-1:2]))
     metrics = "; ".join(
         f"{', '.join(one.label for one in sets if one.headline == metric)}: {label}"
         for metric, label in LABELS.items()
         if any(one.headline == metric for one in sets)
     )
-    return Table(f"Headline metric ({metrics})", _columns(sets), tuple(rows), True, _note(sets))
+    return Table(f"Headline metric ({metrics})", _columns(sets), tuple(rows), True, _note())
 
 
 def _variants(done: Sequence[Done], llm: str) -> Table:
@@ -88,6 +92,8 @@ def _variants(done: Sequence[Done], llm: str) -> Table:
         _row(f"{llm or 'no model'}, {mode}", sets, _cells(done, mode, lambda one: one.kilt.variant))
         for mode in _modes(done, lambda one: one.kilt.variant)
     ]
+    if rows:
+        rows.append(_printed(published.READER, sets, published.answers("KILT"), rows))
     note = f"The headline metric, counted only where R-precision is 1: right, and for the gold's reasons. {_OVER}"
     return Table("KILT's variant of the headline metric", _columns(sets), tuple(rows), True, note)
 
@@ -98,12 +104,10 @@ def _retrieval(done: Sequence[Done], retriever: str) -> Iterable[Table]:
         rows = [
             _row(f"{retriever}, {mode}", sets, _cells(done, mode, _always(metric))) for mode in _modes(done, _always(metric))
         ]
-        if rows and metric == "Rprec":
-            for name, (rewritten, plain) in published.R_PRECISION.items():
-                blank = (None,) * len(sets)
-                rows += [(f"RaLLe: {name}", *blank, rewritten), (f"RaLLe: {name}, without REWRITE-EL", *blank, plain)]
-        note = f"{_OVER} RaLLe's averages are over all eleven." if metric == "Rprec" else _OVER
-        yield Table(title, _columns(sets), tuple(rows), True, note)
+        if rows:
+            linking = any(one.task == "linking" for one in sets)
+            rows += [_printed(f"RaLLe: {name}", sets, cells, list(rows)) for name, cells in published.retrieval(metric, linking)]
+        yield Table(title, _columns(sets), tuple(rows), True, _note())
 
 
 def _speed(done: Sequence[Done], retriever: str) -> Table:
@@ -121,7 +125,8 @@ def _speed(done: Sequence[Done], retriever: str) -> Table:
             _memory(one.answered, part.retrievers), _memory(one.answered, part.llms),
         ))  # fmt: skip
     if any(part.answered.part.retrievers for part in done):
-        rows += [(f"RaLLe: {name}", None, seconds, None, None, memory, None) for name, (seconds, memory) in published.SPEED.items()]
+        for name, seconds, memory in published.speeds():
+            rows += [(f"RaLLe: {name}, {one.label}", None, seconds.values[one.label], None, None, memory, None) for one in _sets(done)]
     note = (
         "Seconds are what asking took when it was asked, also where the answer came from memory this time; memory is what the "
         "process grew by while loading. RaLLe's are over 22.2 million passages."
@@ -154,7 +159,7 @@ def _sets(done: Sequence[Done]) -> list[KiltSet]:
 
 
 def _columns(sets: Sequence[KiltSet]) -> tuple[str, ...]:
-    return ("", *(one.label for one in sets), AVERAGE)
+    return ("", *(one.label for one in sets), *([AVERAGE] if len(sets) > 1 else ()))
 
 
 def _modes(done: Sequence[Done], metric: Callable[[Done], str]) -> list[str]:
@@ -171,10 +176,26 @@ def _cells(done: Sequence[Done], mode: str, metric: Callable[[Done], str]) -> di
 
 
 def _row(name: str, sets: Sequence[KiltSet], cells: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Cells in the order of ``sets``, then their average, every set counting the same."""
+    """Cells in the order of ``sets``; of several sets also their average, every set counting the same."""
     found = [cells.get(one.name) for one in sets]
-    known = (cell.value if isinstance(cell, Mean) else cell for cell in found)
-    return (name, *found, _average(known))
+    return (name, *found, *([_average(map(_value, found))] if len(sets) > 1 else ()))
+
+
+def _printed(name: str, sets: Sequence[KiltSet], cells: Mapping[str, float], ours: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """RaLLe's row, by the labels of sets. Its average is over the sets that ours are over, None where ours differ in that; the
+    printed average stands only for all eleven."""
+    row = [cells.get(one.label) for one in sets]
+    if len(sets) == 1:
+        return (name, *row)
+    scored = {tuple(one.label for one, cell in zip(sets, mine[1:]) if _value(cell) is not None) for mine in ours}
+    labels = scored.pop() if len(scored) == 1 else ()
+    if len(labels) == len(SETS) and published.AVERAGE in cells:
+        return (name, *row, cells[published.AVERAGE])
+    return (name, *row, fmean(cells[label] for label in labels) if labels and cells.keys() >= set(labels) else None)
+
+
+def _value(cell: Any) -> float | None:
+    return cell.value if isinstance(cell, Mean) else cell
 
 
 def _average(values: Iterable[float | None]) -> float | None:
@@ -182,6 +203,5 @@ def _average(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _note(sets: Sequence[KiltSet]) -> str:
-    few = "" if len(sets) == 11 else " RaLLe's averages here are over the same sets only."
-    return f"{_OVER}{few} RaLLe's figures are of KILT's dev files over all of Wikipedia."
+def _note() -> str:
+    return f"{_OVER} RaLLe's figures are of KILT's dev files over all of Wikipedia."

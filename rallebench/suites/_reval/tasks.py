@@ -45,11 +45,9 @@ def tasks_of(
 
 def _files(workspace: Workspace, named: Sequence[str], data: str, domain: str) -> dict[str, Path]:
     """Question set → file, in R-Eval's order or as named."""
-    folder = Path(data).expanduser() if data else None
+    folder = workspace.data(data, f"the folder of R-Eval's files, as in {TASKS[0].file}") if data else None
     if folder is not None and folder.is_file():
         raise UsageError(f"--set data={data} is a file; give the folder that holds it, or name the file as a task: --set tasks={data}.")
-    if folder is not None and not folder.is_dir():
-        raise NotFoundError(f"--set data={data}: there is no such folder; it should hold R-Eval's files, as in {TASKS[0].file}.")
     theirs = _in_folder(folder) if folder is not None else {}
     known = workspace.dataset_paths()
     here = found(known)

@@ -100,12 +100,14 @@ def counted(test: str, labels: Labels, wrong: Sequence[Wrong]) -> tuple[Table, s
     counts = Counter((part, category) for (part, _), category in named.items())
     totals = Counter(category for category in named.values())
     labelled = sum(n for category, n in totals.items() if category != NO_LABEL)
+    whose, printed = published.errors() if test == "integration" else ("", {})
     rows = []
     for category in known:
         share = f"{totals[category] / labelled:.0%}" if labelled and category != NO_LABEL else None
-        paper = f"{published.ERRORS[category]:.0%}" if test == "integration" and category in published.ERRORS else None
-        rows.append((category, *(counts[part, category] for part in parts), totals[category], share, paper))
+        paper = [f"{printed[category]:.0%}" if category in printed else None] if whose else []
+        rows.append((category, *(counts[part, category] for part in parts), totals[category], share, *paper))
     note = f"{labelled} of {len(wrong)} wrong answers have a label; the share is of these. Labels are a person's."
-    table = Table("Errors by category", ("", *parts, "all", "share", published.MODEL), tuple(rows), False, note)
+    columns = ("", *parts, "all", "share", *([f"RGB's paper: {whose}"] if whose else []))
+    table = Table("Errors by category", columns, tuple(rows), False, note)
     strange = [qid for part, qid in labels if not any(qid == one.qid and part in ("", one.part) for one in wrong)]
     return table, f"{len(strange)} labels are of answers that are not wrong here: {', '.join(strange[:5])}." if strange else ""

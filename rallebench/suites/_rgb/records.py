@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from rallebench.errors import BadFileError, NotFoundError, UsageError
+from rallebench.errors import BadFileError, NotFoundError
 from rallebench.sources import Source
 
 Language = Literal["en", "zh"]
@@ -152,19 +152,14 @@ def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def find_file(data: str, wanted: str, names: tuple[str, ...]) -> Path:
-    """The file that ``data`` names, or the first of ``wanted`` and ``names`` in that folder. Raises UsageError."""
-    if not data.strip():
-        raise UsageError("No data is named; give the folder or file of RGB's records with --set data=PATH.")
-    path = Path(data).expanduser()
+def find_file(path: Path, wanted: str, names: tuple[str, ...]) -> Path:
+    """The file itself, or ``wanted``, else the first of ``names``, in a folder. Raises NotFoundError."""
     if path.is_file():
         return path
-    if not path.is_dir():
-        raise NotFoundError(f"{data} does not exist; give the folder or file of RGB's records with --set data=PATH.")
     for name in (wanted,) if wanted else names:
         for suffix in SUFFIXES:
             if (path / f"{name}{suffix}").is_file():
                 return path / f"{name}{suffix}"
     have = sorted({file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)})
-    missed = wanted or " or ".join(names)
-    raise NotFoundError(f"{data} holds no {missed}; choose with --set set=NAME. It holds: {', '.join(have) or 'no JSON lines'}.")
+    missed = wanted or f"{' or '.join(names)}, which this test is made for"
+    raise NotFoundError(f"{path} holds no {missed}; it holds {', '.join(have) or 'no JSON lines'}: name a set with --set set=NAME.")

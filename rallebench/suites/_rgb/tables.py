@@ -13,23 +13,23 @@ from rallebench.suites._rgb.testing import Request, Test
 Done = Mapping[str, "tuple[Test, Answered]"]
 KNOWS = 0.7
 """Error detection is reported for models that know more than this share of the answers without documents."""
-SETS: Mapping[str, tuple[str, ...]] = {"noise": ("en", "en_refine"), "integration": ("en_int",), "facts": ("en_fact",)}
-"""Test → the sets that the printed figures are of, or corrections of them."""
+SETS: Mapping[str, tuple[str, ...]] = {"noise": ("", "_refine"), "integration": ("_int",), "facts": ("_fact",)}
+"""Test → the ends of the names of the sets that the printed figures are of, or corrections of them."""
 
 
 def over_noise(done: Done, test: str) -> tuple[Table, Plot]:
     """Accuracy and rejections at every share of noise. ``test``: ``noise`` or ``integration``."""
     request = _request(done)
-    printed = _printed(request, published.NOISE if test == "noise" else published.INTEGRATION)
     ratios = [one.noise for one, _ in done.values()]
+    printed = published.accuracy(test, request.records.language, ratios)
     right = [answered.means.get("all_rate") for _, answered in done.values()]
     declined = [answered.means.get("rejection_rate") for _, answered in done.values()]
     rows: list[tuple[Any, ...]] = [(f"{request.asked.llm}: right", *right), (f"{request.asked.llm}: declined", *declined)]
     series: dict[str, tuple[tuple[Any, Any], ...]] = {"right": _points(ratios, right)}
     series["declined"] = _points(ratios, declined)
-    if any(ratio in printed for ratio in ratios):
+    if printed:
         rows.append((published.MODEL, *(printed.get(ratio) for ratio in ratios)))
-        series[published.MODEL] = tuple((ratio, printed[ratio]) for ratio in ratios if ratio in printed)
+        series[published.MODEL] = tuple(printed.items())
     if any(one.other_noise for one, _ in done.values()):
         rows.insert(2, ("noise among the documents", *(one.noisy for one, _ in done.values())))
     title = "Accuracy over shares of noise" + (", information integration" if test == "integration" else "")
@@ -42,11 +42,10 @@ def rejection(test: Test, answered: Answered, judged: Answered | None) -> tuple[
     request = test.request
     names = {"rejection_rate": "Rej", "rejection_rate_judge": "Rej*", "lucky_rate": "lucky", "all_rate": "RGB's all_rate"}
     means = {**answered.means, **(judged.means if judged else {})}
-    printed = _printed(request, published.REJECTION)
+    printed = published.rejection(request.records.language)
     rows: list[tuple[Any, ...]] = [(request.asked.llm, *(means.get(name) for name in names))]
-    if printed:
-        rows.append((published.MODEL, *(printed.get(name) for name in names)))
-    table = Table("Negative rejection, nothing but noise", ("", *names.values()), tuple(rows), True, _note(request, bool(printed), "noise"))
+    rows.append((published.MODEL, *(printed.get(name) for name in names)))
+    table = Table("Negative rejection, nothing but noise", ("", *names.values()), tuple(rows), True, _note(request, True, "noise"))
     return table, _bars("Negative rejection", names, means, printed)
 
 
@@ -63,11 +62,10 @@ def counterfactual(alone: Answered, test: Test, shown: Answered, judged: Answere
     }  # fmt: skip
     known = alone.mean("all_rate")
     rows: list[tuple[Any, ...]] = [(request.asked.llm, *(means.get(name) for name in names), _rule(known))]
-    printed = _printed(request, published.COUNTERFACTUAL)
-    if printed:
-        rows.append((published.MODEL, *(printed.get(name) for name in names), _rule(printed["acc"])))
+    printed = published.counterfactual(request.records.language)
+    rows.append((published.MODEL, *(printed.get(name) for name in names), _rule(printed["acc"])))
     columns = ("", *names.values(), f"Acc above {KNOWS:.0%}")
-    note = f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(request, bool(printed), 'facts')}".strip()
+    note = f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(request, True, 'facts')}"
     table = Table("Counterfactual robustness, false documents", columns, tuple(rows), True, note)
     return table, _bars("Counterfactual robustness", names, means, printed)
 
@@ -80,16 +78,12 @@ def _request(done: Done) -> Request:
     return next(iter(done.values()))[0].request
 
 
-def _printed(request: Request, figures: Mapping[Any, float]) -> Mapping[Any, float]:
-    """The paper's figures, which are known here for English."""
-    return figures if request.records.language == "en" else {}
-
-
 def _note(request: Request, printed: bool, test: str) -> str:
     if not printed:
         return ""
-    ours = "" if request.records.name in SETS[test] else f"; ours are of {request.records.name}"
-    return f"The paper's row is of {SETS[test][0]}, five documents, temperature 0.7{ours}."
+    sets = [f"{request.records.language}{end}" for end in SETS[test]]
+    ours = "" if request.records.name in sets else f"; ours are of {request.records.name}"
+    return f"The paper's row is of {sets[0]}, five documents, temperature 0.7{ours}."
 
 
 def _points(ratios: list[float], values: list[Mean | None]) -> tuple[tuple[float, Mean], ...]:
@@ -100,6 +94,5 @@ def _bars(title: str, names: Mapping[str, str], means: Mapping[str, Mean | None]
     found = ((names[name], means.get(name)) for name in names)
     ours = tuple((label, mean) for label, mean in found if mean is not None and mean.value is not None)
     series: dict[str, tuple[tuple[Any, Any], ...]] = {"ours": ours}
-    if printed:
-        series[published.MODEL] = tuple((names[name], value) for name, value in printed.items())
+    series[published.MODEL] = tuple((names[name], value) for name, value in printed.items())
     return Plot(title, "rate", "share", series, "bar")

@@ -82,7 +82,8 @@ def request_of(asked: Asked, names: tuple[str, ...], build: Build, **more: Any) 
     """Read data and prompts. ``names``: the sets that the test is made for, best first. Raises UsageError."""
     s = asked.settings
     language = "" if s["language"] == "auto" else s["language"]
-    path = find_file(s["data"], s["set"], tuple(name.format(language=language or "en") for name in names))
+    data = asked.workspace.data(s["data"], "the folder or file of RGB's records")
+    path = find_file(data, s["set"], tuple(name.format(language=language or "en") for name in names))
     records = read_records(path, language)
     original = s["compat"] == "original"
     top_p = s["top_p"] or (1.0 if asked.workspace.llm(asked.llm).backend == "openai_compatible" else 0.8)
