@@ -15,6 +15,7 @@ from starlette.middleware import Middleware
 
 from rallebench import __version__
 from rallebench.errors import UsageError
+from rallebench.gui.content_policy import HEADERS, WithoutBase
 from rallebench.gui.session import Session
 from rallebench.gui.tabs import TABS
 from rallebench.hosts import HostGuard, access_of, is_loopback
@@ -22,14 +23,6 @@ from rallebench.workbench import Workbench
 
 STYLE = Path(__file__).with_name("style.css")
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
-CONTENT_POLICY = (
-    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; "
-    "object-src 'none'; frame-src 'none'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'"
-)
-"""What the page may load: its own server's files alone. Gradio writes scripts and styles into the page and compiles
-code from text; plots and downloads are data: and blob: addresses."""
-HEADERS = {"Content-Security-Policy": CONTENT_POLICY}
 REMEMBERS = "the name of an episode and a chain, which are no secrets"
 """The browser keeps them, readable also after the program was started anew."""
 
@@ -160,7 +153,7 @@ def serve(args: argparse.Namespace) -> None:
             theme=theme(),
             css_paths=STYLE,
             show_error=True,
-            app_kwargs={"middleware": [Middleware(HostGuard, access=access, headers=HEADERS)]},
+            app_kwargs={"middleware": [Middleware(HostGuard, access=access, headers=HEADERS), Middleware(WithoutBase)]},
         )
     except (OSError, ValueError) as error:
         raise UsageError(
