@@ -13,17 +13,22 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import closing
+from typing import Any, TypeVar
 
 from rallebench.bench.single import Delta
-from rallebench.endpoints.addresses import is_loopback
 from rallebench.errors import UsageError
+from rallebench.hosts import LOOPBACK, Access, HostGuard, Refusal, is_loopback
 from rallebench.types import Chain, Episode, Message
 from rallebench.workbench import Workbench
 
 KEY_VARIABLE = "RALLEBENCH_API_KEY"
 MAX_BODY_BYTES = 4 * 2**20
+CLIENT_CLOSED = 499
+"""The status, in no log but a proxy's, of a request whose client went away before the answer."""
+
+Piece = TypeVar("Piece")
 ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
 
 
@@ -48,6 +53,9 @@ def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message]
         raise Refused(404, f"There is no chain {name!r} here; served: {', '.join(names)}.", "not_found_error")
     if body.get("n") not in (None, 1):
         raise Refused(400, "n must be 1: a chain gives one answer.")
+    stream = body.get("stream")
+    if not isinstance(stream, (bool, type(None))):
+        raise Refused(400, "'stream' must be true or false, without quotes.")
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refused(400, "'messages' must be a list with at least one user message.")
@@ -55,7 +63,7 @@ def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message]
     told = [turn for turn in turns if turn.role in ("user", "assistant")]
     if not told or told[-1].role != "user" or not told[-1].content.strip():
         raise Refused(400, "The last message must be a user's question.")
-    return name, told[:-1], told[-1].content, bool(body.get("stream"))
+    return name, told[:-1], told[-1].content, bool(stream)
 
 
 def _message(message: Any, number: int) -> Message:
@@ -77,14 +85,15 @@ def answer(workbench: Workbench, chain: Chain, history: list[Message], question:
     """Pieces of the answer as they are written, then the Episode. The pieces join to its answer."""
     last = _last(chain)
     said = ""
-    for event in workbench.chat(chain, history, question):
-        if isinstance(event, Delta) and event.index == last:
-            said += event.text
-            yield event.text
-        elif isinstance(event, Episode):
-            if not event.error and event.answer.startswith(said) and event.answer != said:
-                yield event.answer[len(said) :]
-            yield event
+    with closing(workbench.chat(chain, history, question)) as events:  # type: ignore[type-var]
+        for event in events:
+            if isinstance(event, Delta) and event.index == last:
+                said += event.text
+                yield event.text
+            elif isinstance(event, Episode):
+                if not event.error and event.answer.startswith(said) and event.answer != said:
+                    yield event.answer[len(said) :]
+                yield event
 
 
 def _last(chain: Chain) -> int:
@@ -131,14 +140,15 @@ def streamed(name: str, pieces: Iterator[str | Episode]) -> Iterator[str]:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         return f"data: {_json_text({**head, 'choices': [choice], **more})}\n\n"
 
-    yield event({"role": "assistant", "content": ""})
-    for piece in pieces:
-        if isinstance(piece, str):
-            yield event({"content": piece})
-        elif piece.error:
-            yield f"data: {_json_text(Refused(500, piece.error, 'server_error').body())}\n\n"
-        else:
-            yield event({}, "stop", usage=usage(piece), rallebench=sources(piece))
+    with closing(pieces):  # type: ignore[type-var]
+        yield event({"role": "assistant", "content": ""})
+        for piece in pieces:
+            if isinstance(piece, str):
+                yield event({"content": piece})
+            elif piece.error:
+                yield f"data: {_json_text(Refused(500, piece.error, 'server_error').body())}\n\n"
+            else:
+                yield event({}, "stop", usage=usage(piece), rallebench=sources(piece))
     yield "data: [DONE]\n\n"
 
 
@@ -151,12 +161,15 @@ def _head(name: str, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": name}
 
 
-def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "") -> Any:
-    """The ASGI application. ``key``: what the Authorization header must bear, '' = anyone may ask."""
+def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK) -> Any:
+    """The ASGI application. ``key``: what the Authorization header must bear, '' = anyone may ask.
+
+    A client that goes away ends its answer: no further piece of it is generated.
+    """
     from starlette.applications import Starlette
-    from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
     from starlette.exceptions import HTTPException
-    from starlette.requests import Request
+    from starlette.middleware import Middleware
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import Response, StreamingResponse
     from starlette.routing import Route
 
@@ -181,14 +194,22 @@ def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "")
         name, history, question, stream = read_turn(await _json(request), names)
         pieces = answer(workbench, names[name], history, question)
         if stream:
-            return StreamingResponse(iterate_in_threadpool(streamed(name, pieces)), media_type="text/event-stream")
-        episode = await run_in_threadpool(_episode, pieces)
+            return StreamingResponse(_while_connected(request, streamed(name, pieces)), media_type="text/event-stream")
+        episode = None
+        async for piece in _while_connected(request, pieces):
+            episode = piece if isinstance(piece, Episode) else None
+        if episode is None:
+            raise ClientDisconnect
         if episode.error:
             raise Refused(500, episode.error, "server_error")
         return sent(whole(name, episode))
 
     async def refused(request: Request, error: Any) -> Response:
         return sent(error.body(), error.status)
+
+    async def gone(request: Request, error: Any) -> Response:
+        """The client went away while it sent its request or waited: no client reads this."""
+        return Response(status_code=CLIENT_CLOSED)
 
     async def elsewhere(request: Request, error: Any) -> Response:
         """A path or a method that is not served; a client of OpenAI's reads JSON here, too."""
@@ -200,19 +221,37 @@ def application(workbench: Workbench, names: Mapping[str, Chain], key: str = "")
         Route("/v1/models", models),
         Route("/v1/chat/completions", completions, methods=["POST"]),
     ]
-    return Starlette(routes=routes, exception_handlers={Refused: refused, HTTPException: elsewhere})
+    return Starlette(
+        routes=routes,
+        exception_handlers={Refused: refused, HTTPException: elsewhere, ClientDisconnect: gone},
+        middleware=[Middleware(HostGuard, access=access, refused=_refused_host)],
+    )
 
 
-def _episode(pieces: Iterator[str | Episode]) -> Episode:
-    for piece in pieces:
-        if isinstance(piece, Episode):
-            return piece
-    raise AssertionError("an answer ends with its episode")
+def _refused_host(refusal: Refusal) -> tuple[str, bytes]:
+    """A refusal of the Host or Origin, as OpenAI's clients read it."""
+    return "application/json", _json_text(Refused(refusal.status, refusal.message).body()).encode()
+
+
+async def _while_connected(request: Any, pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
+    """The pieces, each made in a thread, until the client goes away; the iterator is closed in any case."""
+    import anyio
+    from starlette.concurrency import run_in_threadpool
+
+    try:
+        while not await request.is_disconnected():
+            piece = await run_in_threadpool(next, pieces, None)
+            if piece is None:
+                break
+            yield piece
+    finally:
+        with anyio.CancelScope(shield=True):
+            await run_in_threadpool(pieces.close)  # type: ignore[attr-defined]
 
 
 async def _json(request: Any) -> Any:
     # A page of another site may send text/plain without asking the browser's leave, JSON it may not.
-    if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise Refused(415, "Send JSON with the header Content-Type: application/json.")
     body = b""
     async for piece in request.stream():
@@ -228,8 +267,7 @@ async def _json(request: Any) -> Any:
 def key_for(host: str) -> str:
     """The key of the environment. Raises UsageError where others could ask without one."""
     key = os.environ.get(KEY_VARIABLE, "")
-    name = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    if not key and not is_loopback(f"http://{name}"):
+    if not key and not is_loopback(host):
         raise UsageError(f"Binding {host} lets others ask: set {KEY_VARIABLE} to a key that they must send, or bind 127.0.0.1.")
     return key
 
@@ -246,11 +284,13 @@ def listening_on(host: str, port: int) -> socket.socket:
         raise UsageError(f"{host}:{port} cannot be listened on ({reason}); choose another --port or --host.") from None
 
 
-def serve(workbench: Workbench, names: Mapping[str, Chain], host: str, listening: socket.socket) -> None:
+def serve(
+    workbench: Workbench, names: Mapping[str, Chain], host: str, listening: socket.socket, access: Access = LOOPBACK
+) -> None:
     """Answer at a socket until interrupted; it is closed then. Raises UsageError where ``host`` needs a key."""
     import uvicorn
 
     key = key_for(host)
     with listening:
-        app = application(workbench, names, key)
+        app = application(workbench, names, key, access)
         uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])

@@ -50,11 +50,15 @@ class Workbench:
         base_settings: Path | None = None,
         tracking_uri: str | None = None,
         allow_python: bool = False,
+        allowed_hosts: Sequence[str] = (),
     ) -> None:
-        """``allow_python``: whether agents may run programs that a model wrote."""
+        """``allow_python``: whether agents may run programs that a model wrote.
+
+        ``allowed_hosts``: further host names, of a proxy say, that MLflow's page answers to.
+        """
         self.workspace = Workspace(workspace, base_settings)
         self.tracking_uri = tracking_uri
-        self.allow_python = allow_python
+        self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self._memo: Memo | None = None
         self.builds = Works("build", Manifest)
         self.imports = Works("import", Corpus)
@@ -166,7 +170,7 @@ class Workbench:
         """Start MLflow's own page on loopback, yielding what goes on, its address last. Raises BackendError."""
         from rallebench.tracking.server import start_ui
 
-        server = start_ui(self.workspace.path, tracking_uri=self.tracking_uri)
+        server = start_ui(self.workspace.path, tracking_uri=self.tracking_uri, allowed_hosts=self.allowed_hosts)
         while not server.ready():
             yield f"MLflow is starting ({server.waited:.0f} s; the first time takes longest) …"
             time.sleep(1.0)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent / "rallebench"
 # Lowest first; names on one line are siblings and do not import each other.
 LAYERS = [
     {"types", "errors", "tokens", "__init__"},
-    {"registry", "files", "memory", "parameters", "prompt_files", "folders"},
+    {"registry", "files", "memory", "parameters", "prompt_files", "folders", "hosts"},
     {"catalog", "published", "sources", "endpoints", "checkpoints", "disk", "sandbox", "locks"},
     {"corpora", "encoders", "vector_index", "datasets"},
     {"metrics"},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ import pytest
 from small_workspace import CommandLine, make_workspace
 from starlette.testclient import TestClient
 
+from rallebench.bench.single import Delta
 from rallebench.errors import UsageError
+from rallebench.hosts import access_of
 from rallebench.llms import LLMS
 from rallebench.serving import application, key_for
 from rallebench.types import Action, Chain, Generate, Message, Question
@@ -35,7 +39,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
 
 @pytest.fixture(scope="module")
 def client(bench: Workbench) -> Iterator[TestClient]:
-    with TestClient(application(bench, CHAINS)) as client:
+    with TestClient(application(bench, CHAINS), base_url="http://localhost:8001") as client:
         yield client
 
 
@@ -116,6 +120,8 @@ def test_a_chain_that_fails_is_an_error_with_its_sentence_whole_and_streamed(cli
         ({"messages": [{"role": "robot", "content": "x"}]}, 400, "Message 1 has no known role"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "other than text"),
         ({"messages": user("x"), "n": 2}, 400, "n must be 1"),
+        ({"messages": user("x"), "stream": "false"}, 400, "'stream' must be true or false, without quotes."),
+        ({"messages": user("x"), "stream": 1}, 400, "'stream' must be true or false, without quotes."),
         ([1], 400, "must be a JSON object"),
     ],
 )
@@ -141,6 +147,24 @@ def test_a_taken_port_is_refused_before_anything_is_loaded(capfd: pytest.Capture
 def test_a_page_of_another_site_cannot_ask(client: TestClient) -> None:
     ran = client.post("/v1/chat/completions", content=json.dumps({"messages": user("x")}), headers={"content-type": "text/plain"})
     assert ran.status_code == 415
+    foreign = {"origin": "https://evil.example"}
+    ran = client.post("/v1/chat/completions", json={"messages": user("x")}, headers=foreign)
+    assert ran.status_code == 403 and "A page of another site" in ran.json()["error"]["message"]
+    ran = client.get("/v1/models", headers={"host": "evil.example"})
+    assert ran.status_code == 421 and "--allowed-host evil.example" in ran.json()["error"]["message"]
+
+
+def test_another_name_is_answered_where_it_is_allowed(bench: Workbench) -> None:
+    access = access_of("127.0.0.1", ["bench.example"])
+    with TestClient(application(bench, CHAINS, access=access), base_url="http://bench.example") as client:
+        assert client.get("/v1/models").status_code == 200
+
+
+def test_the_media_type_may_be_in_any_case_and_have_parameters(client: TestClient) -> None:
+    body = json.dumps({"model": "echo", "messages": user("x")})
+    for media_type in ("APPLICATION/JSON", "Application/Json; charset=utf-8"):
+        ran = client.post("/v1/chat/completions", content=body, headers={"content-type": media_type})
+        assert ran.status_code == 200
 
 
 def test_a_body_without_end_is_refused(client: TestClient) -> None:
@@ -148,7 +172,7 @@ def test_a_body_without_end_is_refused(client: TestClient) -> None:
 
 
 def test_with_a_key_only_who_sends_it_is_answered(bench: Workbench) -> None:
-    with TestClient(application(bench, CHAINS, key="secret")) as client:
+    with TestClient(application(bench, CHAINS, key="secret"), base_url="http://localhost:8001") as client:
         assert client.get("/v1/models").status_code == 401
         assert client.get("/v1/models", headers={"authorization": "Bearer wrong"}).status_code == 401
         assert client.get("/v1/models", headers={"authorization": "Bearer secret"}).status_code == 200
@@ -164,23 +188,79 @@ def test_another_address_than_this_machines_needs_a_key(monkeypatch: pytest.Monk
     assert key_for("0.0.0.0") == "k"
 
 
-def test_our_own_backend_talks_to_a_served_chain_as_to_any_model(bench: Workbench) -> None:
+@contextlib.contextmanager
+def listening(bench: Any) -> Iterator[int]:
+    """The port of a real server of the chains."""
     import uvicorn
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(application(bench, CHAINS), log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    with socket.create_server(("127.0.0.1", 0)) as address:
+        server = uvicorn.Server(uvicorn.Config(application(bench, CHAINS), log_level="warning"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
         thread.start()
         deadline = time.monotonic() + 20
         while not server.started and time.monotonic() < deadline:
             time.sleep(0.02)
-        port = listening.getsockname()[1]
+        yield address.getsockname()[1]
+        server.should_exit = True
+        thread.join(10)
+
+
+class Endless:
+    """A workbench whose chains answer until their answer is closed."""
+
+    def __init__(self) -> None:
+        self.started, self.closed = threading.Event(), threading.Event()
+
+    def chat(self, chain: Chain, history: list[Message], question: str) -> Iterator[Delta]:
+        self.started.set()
+        try:
+            while True:
+                time.sleep(0.005)
+                yield Delta(0, "word ")
+        finally:
+            self.closed.set()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_goes_away_ends_its_answer_without_a_traceback(stream: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    bench = Endless()
+    with listening(bench) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(raw(json.dumps({"model": "echo", "messages": user("x"), "stream": stream}).encode()))
+            assert bench.started.wait(20)
+            if stream:
+                assert client.recv(10)
+            # An abrupt end: what is being sent meets a reset.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert bench.closed.wait(20), "the answer goes on although no client reads it"
+    assert capfd.readouterr().err == ""
+
+
+def test_a_client_that_goes_away_while_it_sends_its_request_leaves_no_traceback(
+    bench: Workbench, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with listening(bench) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(raw(b"{" + b" " * 100_000)[:50_000])
+            time.sleep(0.2)
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert b"200 OK" in client.recv(100)
+    assert capfd.readouterr().err == ""
+
+
+def raw(body: bytes) -> bytes:
+    """A request as it is sent."""
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return head.encode() + b"\r\n\r\n" + body
+
+
+def test_our_own_backend_talks_to_a_served_chain_as_to_any_model(bench: Workbench) -> None:
+    with listening(bench) as port:
         llm = LLMS["openai_compatible"]("served", model="echo", base_url=f"http://127.0.0.1:{port}/v1")
         request = Generate("served", (Message("user", "Hello there"),))
         (reply,) = llm.generate([request])
         *pieces, last = llm.stream(request)
         llm.close()
-        server.should_exit = True
-        thread.join(10)
     assert reply.text == "[] Hello there" == "".join(pieces) == last.text
     assert reply.prompt_tokens > 0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import ipaddress
 import re
 from urllib.parse import urlsplit
 
+from rallebench import hosts
 from rallebench.errors import UsageError
 
 OPENAI = "https://api.openai.com/v1"
@@ -52,6 +51,4 @@ def is_loopback(base_url: str) -> bool:
     [True, True, True, False]
     """
     host = urlsplit(base_url).hostname or ""
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost" or host.endswith(".localhost")
+    return hosts.is_loopback(host) or host.endswith(".localhost")

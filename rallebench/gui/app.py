@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import json
 import os
 import socket
@@ -12,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from rallebench import __version__
 from rallebench.errors import UsageError
+from rallebench.gui.content_policy import HEADERS, WithoutBase
 from rallebench.gui.session import Session
 from rallebench.gui.tabs import TABS
+from rallebench.hosts import HostGuard, access_of, is_loopback
 from rallebench.workbench import Workbench
 
 STYLE = Path(__file__).with_name("style.css")
@@ -108,20 +110,6 @@ def login(args: argparse.Namespace) -> tuple[str, str] | None:
     return (user, password) if text else None
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def check_address(host: str, port: int) -> None:
     """Raise UsageError with the system's own reason if nobody can listen there."""
     try:
@@ -143,9 +131,11 @@ def check_address(host: str, port: int) -> None:
 def serve(args: argparse.Namespace) -> None:
     """Open the page and serve until interrupted. Raises UsageError for a bad address or a busy port."""
     auth = login(args)
+    access = access_of(args.host, args.allowed_host)
     check_address(args.host, args.port)
     workbench = Workbench(
-        args.workspace, base_settings=args.base_settings, allow_python=getattr(args, "allow_python", False)
+        args.workspace, base_settings=args.base_settings, allow_python=getattr(args, "allow_python", False),
+        allowed_hosts=args.allowed_host,
     )
     page = build_app(workbench)
     page.queue(default_concurrency_limit=16)
@@ -163,6 +153,7 @@ def serve(args: argparse.Namespace) -> None:
             theme=theme(),
             css_paths=STYLE,
             show_error=True,
+            app_kwargs={"middleware": [Middleware(HostGuard, access=access, headers=HEADERS), Middleware(WithoutBase)]},
         )
     except (OSError, ValueError) as error:
         raise UsageError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import gradio as gr
@@ -45,7 +46,7 @@ def guard(handler: Callable[..., Any], *args: Any) -> Any:
     try:
         return handler(*args)
     except RalleError as error:
-        raise gr.Error(on_page(str(error)), duration=20, print_exception=False) from None
+        raise gr.Error(escape(on_page(str(error)), quote=False), duration=20, print_exception=False) from None
 
 
 def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[Any]:
@@ -53,4 +54,4 @@ def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[
     try:
         yield from handler(*args)
     except RalleError as error:
-        raise gr.Error(on_page(str(error)), duration=20, print_exception=False) from None
+        raise gr.Error(escape(on_page(str(error)), quote=False), duration=20, print_exception=False) from None

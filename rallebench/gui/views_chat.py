@@ -19,6 +19,7 @@ from rallebench.chain.chain import evidence, prompt_of
 from rallebench.chain.template import check, names_used
 from rallebench.errors import TemplateError
 from rallebench.gui import views, views_cost
+from rallebench.gui.markdown import one_line, safe_markdown
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
 from rallebench.types import Action, Chain, Episode, Generate, Gold, Hit, Question, Request, Retrieve, Step
 
@@ -132,14 +133,14 @@ def answer(turn: Turn) -> str:
     text = _last_reply(turn)
     if turn.state == "running":
         waited = f" {views.duration(turn.waited)}" if turn.waited > 1 else ""
-        return text or _html(f'<span class="rb-chat-activity">{escape(turn.activity)}{waited}</span>')
+        return text or one_line(f'<span class="rb-chat-activity">{escape(turn.activity)}{waited}</span>')
     remarks = [views.error(turn.error)] if turn.error else []
     if turn.state == "stopped":
         remarks.append(views.note("Stopped by you."))
     remarks.append(views.note(turn.note))
     if not text and turn.state == "done":
         text = '<span class="rb-chat-activity">The answer is empty.</span>'
-    return "\n\n".join(part for part in (text, _html("".join(remarks))) if part)
+    return "\n\n".join(part for part in (text, one_line("".join(remarks))) if part)
 
 
 def _last_reply(turn: Turn) -> str:
@@ -163,39 +164,17 @@ def _line(text: str) -> str:
     return re.sub(r"([\\`*_\[\]#~|$])", r"\\\1", escape(" ".join(text.split()), quote=False))
 
 
-def safe_markdown(text: str) -> str:
-    """Markdown without HTML and without images; what stands in code is left alone.
-
-    An image would make the page fetch an address of the model's choosing.
-
-    >>> safe_markdown("a < b, `x<y` and ![i](http://x/)")
-    'a &lt; b, `x<y` and !\\\\[i](http://x/)'
-    """
-    parts = re.split(r"(```.*?```|`[^`\\n]+`)", text, flags=re.DOTALL)
-    return "".join(part if index % 2 else _without_html(part) for index, part in enumerate(parts))
-
-
-def _without_html(text: str) -> str:
-    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
-    return text.replace("<", "&lt;").replace("![", "!\\[")
-
-
-def _html(html: str) -> str:
-    """HTML as one line, so that no blank line in a passage ends it and lets Markdown in."""
-    return html.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "&#10;")
-
-
 def _cost(turn: Turn) -> list[dict[str, Any]]:
     if turn.state == "running" or not turn.steps:
         return []
     title = f"Cost: {views_cost.question_line(turn.steps, turn.prices)}"
-    table = _html(views_cost.steps_table(turn.steps, turn.prices))
+    table = one_line(views_cost.steps_table(turn.steps, turn.prices))
     return [_message("assistant", table, title, views_cost.question_remark(turn.steps))]
 
 
 def _step(number: int, step: Step, prices: Prices) -> dict[str, Any]:
     html = views.step_prompt(step, Gold(), False) + views.response(step, Gold(), False, prices=prices)
-    return _message("assistant", _html(html), step_title(number, step), step_cost(step, prices))
+    return _message("assistant", one_line(html), step_title(number, step), step_cost(step, prices))
 
 
 def step_title(number: int, step: Step) -> str:
@@ -248,7 +227,7 @@ def _sources(turn: Turn) -> list[dict[str, Any]]:
     return [
         _message(
             "assistant",
-            _html(f'<div class="rb-hits">{html}</div>'),
+            one_line(f'<div class="rb-hits">{html}</div>'),
             title,
             "as they stood in the last prompt",
         )

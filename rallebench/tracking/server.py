@@ -17,11 +17,13 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rallebench.errors import BackendError, BadFileError, RalleError, UsageError
 from rallebench.files import read_json, write_json
+from rallebench.hosts import mlflow_options
 from rallebench.tracking.connection import (
     artifact_root,
     hold_setup,
@@ -32,6 +34,9 @@ from rallebench.tracking.connection import (
 
 START_PATIENCE = 90.0
 """Seconds for the server to answer; it took up to 50 on a loaded machine with two cores."""
+
+MLFLOW_PORT = 5000
+"""Where ``mlflow server`` listens unless it is told."""
 
 _NOTE, _LOCK, _LOG = ".mlflow-ui.json", ".mlflow-ui.lock", ".mlflow-ui.log"
 
@@ -111,11 +116,14 @@ class UIServer:
         return telling[-1][:200] if telling else "it said nothing"
 
 
-def start_ui(workspace: Path, port: int = 0, *, tracking_uri: str | None = None) -> UIServer:
+def start_ui(
+    workspace: Path, port: int = 0, *, tracking_uri: str | None = None, allowed_hosts: Sequence[str] = ()
+) -> UIServer:
     """MLflow's page over the workspace's runs, starting now if it does not run yet; does not wait for it.
 
     ``port`` 0 takes a free one. Where the tracking URI names a server, that server's page is the
-    page. Raises BackendError if it cannot be started.
+    page. ``allowed_hosts``: host names that it answers to beside those of loopback; a page that
+    runs already keeps its own. Raises BackendError if it cannot be started.
     """
     workspace = Path(workspace).resolve()
     uri = tracking_uri_of(workspace, tracking_uri)
@@ -125,7 +133,7 @@ def start_ui(workspace: Path, port: int = 0, *, tracking_uri: str | None = None)
         own = _servers.get(uri)
         if own is not None and own.process is not None and own.process.poll() is None:
             return own
-        server = _other(workspace) or _start(workspace, port, uri)
+        server = _other(workspace) or _start(workspace, port, uri, allowed_hosts)
         if server.process is not None:
             _servers[uri] = server
         return server
@@ -138,6 +146,7 @@ def open_command(workspace: Path, tracking_uri: str | None = None) -> str:
         return f"open {uri} in a browser"
     words = ["mlflow", "server", "--host", "127.0.0.1", "--backend-store-uri", uri]
     words += ["--default-artifact-root", artifact_root(workspace), "--workers", "1"]
+    words += mlflow_options(MLFLOW_PORT)
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
@@ -187,11 +196,11 @@ def _noted(workspace: Path) -> str:
         return ""
 
 
-def _start(workspace: Path, port: int, uri: str) -> UIServer:
+def _start(workspace: Path, port: int, uri: str, allowed_hosts: Sequence[str]) -> UIServer:
     port = _free_port(port)
     options = ["server", "--host", "127.0.0.1", "--workers", "1", "--port"]
     command = [sys.executable, "-m", "mlflow", *options, str(port)]
-    command += ["--default-artifact-root", artifact_root(workspace)]
+    command += ["--default-artifact-root", artifact_root(workspace), *mlflow_options(port, allowed_hosts)]
     database = Path(uri[len("sqlite:///") :]) if uri.startswith("sqlite:///") else None
     setup = hold_setup(database) if database else contextlib.nullcontext()
     try:

@@ -37,6 +37,14 @@ def workbench_of(args: argparse.Namespace) -> Workbench:
     return workbench
 
 
+def allowed_host_flag(parser: argparse.ArgumentParser) -> None:
+    """``--allowed-host``, of every verb that opens a server."""
+    parser.add_argument(
+        "--allowed-host", action="append", default=[], metavar="HOST[:PORT]",
+        help="another name of this server, such as that of a proxy before it; may be given several times",
+    )  # fmt: skip
+
+
 def say(message: str) -> None:
     """Tell the user something on stderr: stdout belongs to the result."""
     print(message, file=sys.stderr, flush=True)

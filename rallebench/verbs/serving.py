@@ -7,8 +7,9 @@ from typing import Any
 
 from rallebench.bench.perform import Backends
 from rallebench.errors import UsageError
+from rallebench.hosts import access_of
 from rallebench.serving import KEY_VARIABLE, listening_on, serve
-from rallebench.verbs import VERBS, say, workbench_of
+from rallebench.verbs import VERBS, allowed_host_flag, say, workbench_of
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +18,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1", help=f"another than this machine's needs {KEY_VARIABLE}")
     parser.add_argument("--port", type=int, default=8001)
+    allowed_host_flag(parser)
 
 
 @VERBS.register(
@@ -33,11 +35,12 @@ def serve_(args: argparse.Namespace) -> dict[str, Any] | None:
     names = {chain.name: chain for chain in chains}
     if len(names) < len(chains):
         raise UsageError(f"Two chains have one name ({', '.join(chain.name for chain in chains)}); clients tell them apart by it.")
+    access = access_of(args.host, args.allowed_host)
     with listening_on(args.host, args.port) as listening:
         for chain in chains:
             for piece in workbench.load_for(chain):
                 if not isinstance(piece, Backends):
                     say(piece)
         say(f"Answering as {', '.join(names)} on http://{args.host}:{listening.getsockname()[1]}/v1 (stop with Ctrl-C)")
-        serve(workbench, names, args.host, listening)
+        serve(workbench, names, args.host, listening, access)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import socket
@@ -28,10 +29,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """(address, workspace) of a running page, started as a user starts it."""
-    workspace = tmp_path_factory.mktemp("workspace")
+@contextlib.contextmanager
+def serving(workspace: Path, *flags: str) -> Iterator[str]:
+    """The address of a running page, started as a user starts it."""
     (workspace / "llms.json").write_text(json.dumps(SCRIPTED))
     port = free_port()
     log = open(workspace / "app.log", "w")  # noqa: SIM115 - closed by its owner
@@ -44,6 +44,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
             "--port",
             str(port),
             "--no-browser",
+            *flags,
         ],
         stdout=log,
         stderr=subprocess.STDOUT,
@@ -58,11 +59,19 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
             except OSError:
                 assert app.poll() is None, (workspace / "app.log").read_text()
                 time.sleep(0.2)
-        yield url, workspace
+        yield url
     finally:
         app.terminate()
         app.wait(timeout=20)
         log.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """(address, workspace) of a running page."""
+    workspace = tmp_path_factory.mktemp("workspace")
+    with serving(workspace) as url:
+        yield url, workspace
 
 
 @pytest.fixture(scope="session")
@@ -83,10 +92,29 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any, served: tuple[str, Path]) -> Iterator[Any]:
-    """A fresh visitor on the page, 1280 pixels wide."""
+    """A fresh visitor on the page, 1280 pixels wide; whatever a test does, the page stays with its own server."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     visitor = context.new_page()
+    complaints = watch(visitor, served[0])
     visitor.goto(served[0])
     visitor.wait_for_selector("#tabs")
     yield visitor
     context.close()
+    assert complaints == []
+
+
+def watch(visitor: Any, own: str) -> list[str]:
+    """A list to which every request to another server, and every breach of the content policy, is added."""
+    complaints: list[str] = []
+
+    def on_request(request: Any) -> None:
+        if not request.url.startswith((f"{own}/", "data:", f"blob:{own}/")):
+            complaints.append(request.url)
+
+    def on_console(message: Any) -> None:
+        if "Content Security Policy" in message.text:
+            complaints.append(message.text)
+
+    visitor.on("request", on_request)
+    visitor.on("console", on_console)
+    return complaints

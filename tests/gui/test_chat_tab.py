@@ -385,12 +385,6 @@ def test_markup_in_a_question_and_an_answer_is_shown_and_no_image_is_fetched() -
         assert "&lt;img" in shown
 
 
-def test_markdown_of_a_model_is_kept() -> None:
-    text = '**bold** and `a < b`\n\n```c\nif (a < b && c) x = "&lt;";\n```\n\n* one\n* two & three > two'
-    assert views_chat.safe_markdown(text) == text
-    assert views_chat.safe_markdown("R&D, &amp; and a<b") == "R&D, &amp;amp; and a&lt;b"
-
-
 def test_markup_in_passages_prompts_and_names_is_shown_as_text() -> None:
     passage = Passage("d1", f"first\n\n{NASTY}", NASTY, "<b>7</b>")
     hit = Hit(passage, 1.0)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,28 @@ def test_the_page_is_found_by_another_program_over_the_workspace(workspace: Path
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert other.stdout.split() == [page.url, "None", "True"]
+
+
+def status(url: str, **headers: str) -> int:
+    """Of a POST that looks for experiments."""
+    path = f"{url}/api/2.0/mlflow/experiments/search"
+    request = urllib.request.Request(path, b'{"max_results": 1}', {"Content-Type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_the_page_answers_to_its_own_names_and_to_pages_of_its_own_alone(page: UIServer) -> None:
+    page.wait(90)
+    port = page.url.rpartition(":")[2]
+    for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "localhost:9999"):
+        assert status(page.url, Host=host) == 200, host
+    for host in ("evil.example", f"10.evil.example:{port}", "192.168.evil.example", "localhost.evil.example", ""):
+        assert status(page.url, Host=host) == 403, host
+    assert status(page.url, Origin=page.url) == 200
+    assert status(page.url, Origin="http://evil.example") == 403
 
 
 def test_a_run_logged_to_the_running_server_is_in_the_workspace_with_its_traces(
@@ -196,6 +219,7 @@ def test_the_command_to_type_names_no_password(tmp_path: Path, no_environment: N
     said = open_command(tmp_path / "my runs")
     assert said.startswith("mlflow server --host 127.0.0.1 --backend-store-uri")
     assert "my runs/mlflow.db'" in said and "mlartifacts" in said
+    assert "--allowed-hosts" in said and "http://127.0.0.1:5000" in said
     assert "secret" not in open_command(tmp_path, "postgresql://me:secret@db/runs")
     assert (
         open_command(tmp_path, "https://me:secret@mlflow.example")

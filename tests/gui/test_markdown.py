@@ -1,0 +1,138 @@
+"""A reply's Markdown becomes HTML of few tags, in which nothing loads by itself."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rallebench.gui.markdown import one_line, safe_markdown
+
+TAGS = {
+    "div", "p", "br", "hr", "em", "strong", "s", "code", "pre", "a", "ul", "ol", "li", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6",
+    "table", "thead", "tbody", "tr", "th", "td",
+}  # fmt: skip
+ATTRIBUTES = {"href", "target", "rel", "title", "class", "start", "style"}
+STYLE = re.compile(r"text-align:(left|center|right)")
+IMAGE = '<img src="http://evil.example/x.png" onerror=alert(1)>'
+
+
+class Tags(HTMLParser):
+    """Every start tag with its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+    handle_decl = unknown_decl = handle_pi = handle_comment
+
+
+def check(shown: str) -> Tags:
+    """Parse what the page gets. Fails at a tag, attribute or address that could load or run something."""
+    tags = Tags(shown)
+    for tag, attributes in tags.seen:
+        assert tag in TAGS and attributes.keys() <= ATTRIBUTES, (tag, attributes)
+        assert STYLE.fullmatch(attributes.get("style") or "text-align:left")
+        assert re.match(r"https?://|mailto:", attributes.get("href") or "http://", re.IGNORECASE)
+        assert (attributes.get("class") or "language-").startswith("language-")
+    if tags.seen:
+        assert "\n" not in shown and shown.startswith("<div>"), "the page's own Markdown reader would go on"
+    else:
+        assert "![" not in shown and "`" not in shown, "the page's own Markdown reader would find markup"
+    return tags
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\\`{IMAGE}\\`",
+        f"\\``{IMAGE}\\``",
+        f"`a\\` {IMAGE} `",
+        f"`` ` {IMAGE}",
+        f"\\```\n{IMAGE}\n\\```",
+        f"    ```\n{IMAGE}\n    ```",
+        f"> ```\n{IMAGE}\n```",
+        f"```\n```{IMAGE}```",
+        IMAGE,
+        f"text\n\n{IMAGE}\n\ntext",
+        "![x](http://evil.example/x.png)",
+        "!\\[x](http://evil.example/x.png)",
+        "\\\\![x](http://evil.example/x.png)",
+        "![x][ref]\n\n[ref]: http://evil.example/x.png",
+        "[![x](http://evil.example/x.png)](http://evil.example)",
+        "&lt;img src=http://evil.example/x.png&gt; &#60;img src=x&#62;",
+        "<svg onload=alert(1)></svg>",
+        "<style>@import 'http://evil.example/x.css';</style>",
+        '<link rel="prefetch" href="http://evil.example/">',
+        "<meta http-equiv=refresh content='0;url=http://evil.example'>",
+        "<iframe src=http://evil.example></iframe> <!-- x --> <?php ?> <![CDATA[x]]>",
+        '```" style="background:url(http://evil.example)\nx\n```',
+        "```mermaid\nflowchart TD\n A@{ img: 'http://evil.example/x.png' }\n```",
+        "[x](javascript:alert(1)) [y](data:text/html,x) [z](file:///etc/passwd) [w](/gradio_api/x)",
+        "[x](http://a/$$) style=background:url(http://evil.example) [y](http://b/$$)",
+        "$$ <img src=http://evil.example/x.png> $$ and &lt;img src=x&gt; $$",
+        '[x](http://a "onmouseover=alert(1) <img src=x>")',
+        "%%%LATEX_BLOCK_0%%%",
+        "a\r\n\r\n<img src=x>\r\rb\u2028<img src=x>\0<img src=x>",
+    ],
+)
+def test_no_text_makes_the_page_fetch_anything(text: str) -> None:
+    check(safe_markdown(text))
+
+
+PIECES = st.sampled_from(
+    ["`", "``", "```", "\\", "\n", "\n\n", "    ", "<img src=x>", "<", ">", "![", "](http://x/)", "[", "]", "&lt;", "&#60;", "$$", "$", "%%%",
+     "* ", "> ", "1. ", "|", "---", "<!--", "-->", "<a href=", '"', "'", "~~~", "=", "#", "http://x", "<http://x>", "\t", "\r", "\0", "word"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=25).map("".join))
+def test_no_mixture_of_markup_makes_the_page_fetch_anything(text: str) -> None:
+    check(safe_markdown(text))
+
+
+def test_markdown_stays_markdown_and_code_shows_what_was_written() -> None:
+    text = '**bold** and `a < b`\n\n```c\nif (a < b && c) x = "&lt;";\n```\n\n* one\n* two & three > two\n\n|a|b|\n|-|-|\n|1|2|'
+    tags = check(safe_markdown(text))
+    assert [tag for tag, _ in tags.seen][:5] == ["div", "p", "strong", "code", "pre"]
+    assert "a < b" in tags.text and 'if (a < b && c) x = "&lt;";\n' in tags.text and "two & three > two" in tags.text
+    assert {"ul", "li", "table", "td"} <= {tag for tag, _ in tags.seen}
+
+
+@pytest.mark.parametrize("text", ["Christiaan Huygens", "R, 1655: it's \"Titan\" (a moon)!", "Über 4.5 km/h = viel", ""])
+def test_a_line_without_markup_is_sent_as_it_is_so_that_it_can_be_copied(text: str) -> None:
+    assert safe_markdown(text) == text
+
+
+@pytest.mark.parametrize("text", ["- a", "+ a", "1. a", "2) a", "    code", "=", "a\nb"])
+def test_a_line_that_begins_like_markup_is_no_plain_line(text: str) -> None:
+    assert safe_markdown(text).startswith("<div>")
+
+
+def test_a_link_opens_only_on_a_click_and_elsewhere() -> None:
+    (_, _, (tag, attributes)) = check(safe_markdown("[x](https://example.org/?a=1&b=2)")).seen
+    assert tag == "a" and attributes == {"href": "https://example.org/?a=1&b=2", "target": "_blank", "rel": "noopener noreferrer"}
+
+
+def test_a_formula_reaches_the_page_as_it_was_written_and_prices_are_no_formula() -> None:
+    assert "$$a_1 *b* \\\\ c &amp d \\lt e$$" in safe_markdown("So $$a_1 *b* \\\\ c &amp d <e$$ holds.").replace("\\lt  e", "\\lt e")
+    assert "$" not in safe_markdown("**$5** and $$ 6")
+
+
+def test_html_of_ours_is_one_line_without_signs_that_the_page_looks_for() -> None:
+    assert one_line("a\r\n\rb $$ 5% $$\n") == "a&#10;&#10;b &#36;&#36; 5&#37; &#36;&#36;&#10;"
