@@ -54,7 +54,9 @@ class Lease:
 
     def load(self, name: str, kind: str, *, heavy: bool = True) -> Iterator[str]:
         """Load and hold a ``retriever`` or ``language model``, yielding progress. Raises RalleError."""
-        new = self._loads.leases.hold(self, name)  # before it is loaded, so that it is never loaded but free
+        new = self._loads.leases.hold(
+            self, name
+        )  # before it is loaded, so that it is never loaded but free
         try:
             if not self._loads.is_loaded_as(name, kind):
                 if not heavy:
@@ -120,7 +122,11 @@ class Leases:
                 part = todo.pop()
                 seen.add(part)
                 holders |= dict.fromkeys(lease.holder for lease in self._held.get(part, ()))
-                todo += [whole for whole, of in parts.items() if whole not in seen and part in [one for one, _ in of]]
+                todo += [
+                    whole
+                    for whole, of in parts.items()
+                    if whole not in seen and part in [one for one, _ in of]
+                ]
             return list(holders)
 
     def wait(self, seconds: float) -> bool:

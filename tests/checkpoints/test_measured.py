@@ -52,7 +52,9 @@ def test_the_estimate_of_a_small_model_lies_within_15_percent_of_its_first_and_s
         assert estimate == pytest.approx(measured, rel=0.15)
 
 
-def test_what_libraries_take_is_expected_of_the_first_load_of_a_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_libraries_take_is_expected_of_the_first_load_of_a_process_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(needs, "_used", set())
     assert needs.first_use("none") == needs.FIRST_USE["none"]
     needs.note_use("none")
@@ -65,6 +67,8 @@ def test_what_libraries_take_is_expected_of_the_first_load_of_a_process_alone(mo
 def test_what_libraries_take_counts_in_ram_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(needs, "_used", set())
     tensors = [("model.layers.0.mlp.up_proj.weight", 1_000_000, "BF16", 2)]
-    on_cpu, on_gpu = (needs.need_from(tensors, {}, "none", "bfloat16", device, 10) for device in ("cpu", "cuda"))
+    on_cpu, on_gpu = (
+        needs.need_from(tensors, {}, "none", "bfloat16", device, 10) for device in ("cpu", "cuda")
+    )
     assert on_cpu.loaded == on_gpu.loaded + needs.FIRST_USE["none"]
     assert on_cpu.total == on_cpu.to_load == on_cpu.weights + on_cpu.first_use
