@@ -12,6 +12,7 @@ from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import READ, chain, generate, make_workspace, retrieve
 
 from rallebench import benchmark
+from rallebench.background import Works
 from rallebench.catalog import Combination, LLMEntry, chain_from_json
 from rallebench.cli import main
 from rallebench.errors import NotFoundError, RalleError, UsageError
@@ -92,8 +93,10 @@ def small_maker(order: Order) -> Any:
 
 @pytest.fixture
 def bench(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_suites: None
-) -> Iterator[Workbench]:  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    small_suites: None,  # noqa: F811
+) -> Iterator[Workbench]:
     assert "gated" not in LLMS and "small" not in MAKERS, "asking loads the registries"
     monkeypatch.setitem(LLMS._entries, "gated", Entry("gated", gated))
     monkeypatch.setitem(
@@ -242,29 +245,37 @@ def test_serve_holds_its_models_for_its_lifetime(
 
 
 def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workbench) -> None:
-    with Ready(CHAIN, bench.workspace.path) as ready:
-        with pytest.raises(UsageError, match="in use by a program with the chain 'closed'"):
-            ready._workbench.unload("gated")
+    held = pytest.raises(UsageError, match="in use by a program with the chain 'closed'")
+    with Ready(CHAIN, bench.workspace.path) as ready, held:
+        ready._workbench.unload("gated")
 
 
 def test_every_holder_is_named(bench: Workbench) -> None:
     list(bench.load("titan", "language model"))
-    with bench.lease("the run 'a'").hold(["titan"]), bench.lease("the sweep 'b'").hold(["titan"]):
-        with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
-            bench.unload("titan")
+    for holder in ("the run 'a'", "the sweep 'b'"):
+        bench.lease(holder).hold(["titan"])
+    with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
+        bench.unload("titan")
 
 
 # ── how a lease ends ─────────────────────────────────────────────────────────
 
 
+def followed(works: Works, bench: Workbench) -> threading.Thread:
+    """The thread of a page that starts a sweep, follows it and sees it stopped."""
+
+    def follow() -> None:
+        with pytest.raises(RalleError):
+            list(works.follow("ks", 1, lambda: one_sweep(bench)))
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    return thread
+
+
 def test_a_stopped_sweep_holds_nothing(bench: Workbench) -> None:
     works = bench.works("sweep", Swept)
-    follower = threading.Thread(
-        target=lambda: pytest.raises(
-            RalleError, list, works.follow("ks", 1, lambda: one_sweep(bench))
-        )
-    )
-    follower.start()
+    follower = followed(works, bench)
     assert Gated.begun.wait(SECONDS)
     works.stop()
     Gated.gate.set()
@@ -356,7 +367,7 @@ def test_a_model_in_use_is_not_replaced_by_one_of_its_name_and_its_entry_stays(
     with bench.lease("the run 'night'") as lease:
         list(lease.load("titan", "language model"))
         before = bench.models.own()["titan"]
-        with pytest.raises(UsageError, match="^'titan' is in use by the run 'night';"):
+        with pytest.raises(UsageError, match=r"^'titan' is in use by the run 'night';"):
             list(bench.models.add_and_load("titan", other, replace=True))
         assert bench.models.own()["titan"] == before
     list(bench.models.add_and_load("titan", other, replace=True))
@@ -382,12 +393,7 @@ def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) ->
 
 def test_closing_stops_the_work_of_the_page_too(bench: Workbench) -> None:
     works = bench.works("sweep", Swept)
-    follower = threading.Thread(
-        target=lambda: pytest.raises(
-            RalleError, list, works.follow("ks", 1, lambda: one_sweep(bench))
-        )
-    )
-    follower.start()
+    follower = followed(works, bench)
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)
     closing.start()
