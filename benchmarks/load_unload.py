@@ -68,7 +68,7 @@ def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
     workspace = Workspace(model.parent)
     settings = {"model": str(model), "quantization": form, "device_map": "cpu", "max_tokens": 4}
     workspace.save_llm("random", LLMEntry(backend="transformers", settings=settings))
-    table = Loads(workspace, lambda: False)
+    table = Loads(workspace)
     found: dict[str, Any] = {"after": [], "took": [], "left": [], "seconds": [], "asked": 0, "estimate": 0.0}
     for number in range(rounds + SETTLED):
         release()

@@ -69,7 +69,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         workspace.save_llm(MODEL, LLMEntry(backend="scripted", settings={"echo": True, "delay": delay}))
         write_text(place / "datasets" / "asked.jsonl", "".join(json.dumps(record) + "\n" for record in records))
         workbench = Workbench(place)
-        list(workbench.load_for(CHAIN))
+        list(workbench.lease("the benchmark").load_for(CHAIN))
         variants = cells(CHAIN, [factor(f"k={','.join(map(str, DEPTHS))}", parse_settings)])
         found: list[Any] = []
         seconds, _ = _report.timed(

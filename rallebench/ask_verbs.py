@@ -16,6 +16,7 @@ from rallebench.catalog import chain_from_json, chain_to_json, save_chain
 from rallebench.chain import chain as chains
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import UsageError
+from rallebench.leases import Lease
 from rallebench.loads import Loads
 from rallebench.types import Chain, Example, Generate, Gold, Message, Question, Reply, Request, Retrieve, Step
 from rallebench.workflows.continuing import continued
@@ -55,13 +56,21 @@ class Asking:
     def execute_action(self, chain: Chain, index: int, question: Question, steps: Sequence[Step]) -> Step:
         """Run one action on what the earlier ones answered; loads what it names alone. Raises RalleError."""
         request = chains.plan(chain.actions[index], question, steps[:index])
-        return answer_one(request, self._ready(replace(chain, actions=(chain.actions[index],))), self._memo())
+        alone = replace(chain, actions=(chain.actions[index],))
+        with self._loads.lease(f"action {index + 1} of the chain {chain.name!r}, which is being executed") as lease:
+            return answer_one(request, _ready(lease, alone), self._memo())
 
-    def execute_chain(self, chain: Chain, question: Question, *, stream: bool = False) -> Iterator[Event]:
-        """Run every action up to the last, yielding events; the Episode is last."""
-        backends = self._ready(chain)
-        flow = chains.as_flow(chain, question)
-        yield from run_one(flow, backends, qid=question.qid, memo=self._memo(), stream=stream)
+    def execute_chain(
+        self, chain: Chain, question: Question, *, stream: bool = False, holder: str = ""
+    ) -> Iterator[Event]:
+        """Run every action up to the last, yielding events; the Episode is last.
+
+        ``holder``: what uses the models meanwhile, by default the chain that is being executed.
+        """
+        with self._loads.lease(holder or f"the chain {chain.name!r}, which is being executed") as lease:
+            backends = _ready(lease, chain)
+            flow = chains.as_flow(chain, question)
+            yield from run_one(flow, backends, qid=question.qid, memo=self._memo(), stream=stream)
 
     def gold_rank(self, step: Step, pages: frozenset[str], depth: int = 100) -> int | None:
         """The rank of the first gold page for a retrieval, looked for down to ``depth``; None if not there."""
@@ -71,18 +80,14 @@ class Asking:
             if hit.passage.page_id in pages:
                 return rank
         deeper: Request = Retrieve(step.request.retriever, step.request.query, max(depth, step.request.k))
-        found = answer_one(deeper, self._loads.backends, self._memo()).reply.hits
+        with self._loads.lease("the search for a gold page").hold([step.request.retriever]):
+            found = answer_one(deeper, self._loads.backends, self._memo()).reply.hits
         return next((rank for rank, hit in enumerate(found, 1) if hit.passage.page_id in pages), None)
-
-    def _ready(self, chain: Chain) -> Backends:
-        for piece in self._loads.load_for(chain, heavy=False):
-            if isinstance(piece, Backends):
-                return piece
-        raise AssertionError("load_for ends with the backends")
 
     def ask_model(self, name: str, prompt: str) -> Step:
         """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
-        return answer_one(Generate(name, (Message("user", prompt),)), self._loads.backends)
+        with self._loads.lease("a prompt that tries it").hold([name]):
+            return answer_one(Generate(name, (Message("user", prompt),)), self._loads.backends)
 
     def agent(
         self, workflow: str, env: str, llm: str, settings: Mapping[str, Any] | None = None, *, seed: int | None = None
@@ -100,9 +105,12 @@ class Asking:
         ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``continued``.
         The events, and the Episode's steps, are those that come then.
         """
-        backends = agent.with_tools(self._ready(agent.named_backends()))
-        flow = continued(agent.flows(backends)(question), before)
-        yield from run_one(flow, backends, qid=question.qid, workflow=agent.workflow, memo=self._memo(), stream=stream)
+        with self._loads.lease(f"an episode of the agent {agent.workflow!r}") as lease:
+            backends = agent.with_tools(_ready(lease, agent.named_backends()))
+            flow = continued(agent.flows(backends)(question), before)
+            yield from run_one(
+                flow, backends, qid=question.qid, workflow=agent.workflow, memo=self._memo(), stream=stream
+            )
 
     def save_chain(self, chain: Chain, name: str) -> Path:
         """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""
@@ -114,3 +122,11 @@ class Asking:
         path = self._workspace.path / "chains" / f"{name.strip()}.json"
         save_chain(named, path)
         return path
+
+
+def _ready(lease: Lease, chain: Chain) -> Backends:
+    """What ``chain`` names, loaded and held; a heavy model must be loaded already."""
+    for piece in lease.load_for(chain, heavy=False):
+        if isinstance(piece, Backends):
+            return piece
+    raise AssertionError("load_for ends with the backends")

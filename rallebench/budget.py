@@ -32,7 +32,7 @@ class Room:
     @property
     def fits(self) -> bool:
         """Whether it can be loaded."""
-        return self.free is None or self._to_load(self.need) <= self.free
+        return self.free is None or self.need.to_load <= self.free
 
     @property
     def tight(self) -> bool:
@@ -53,7 +53,7 @@ class Room:
         if self.free is None:
             return f"{self.name} needs about {self.need}."
         if not self.fits:
-            need = f"{size(self._to_load(self.need))} {kind} ({self.need.form})"
+            need = f"{size(self.need.to_load)} {kind} ({self.need.form})"
             return f"{self.name} needs about {need}, but only {size(self.free)} are free: {self.mend}."
         tight = f" That is tight: {self.mend} if answers run out of memory." if self.tight else ""
         return f"{self.name} needs about {self.need}, {size(self.free)} are free.{tight}"
@@ -63,12 +63,12 @@ class Room:
         """What makes it fit: a smaller quantisation, unloading another model, a smaller model."""
         free = self.free or 0
         ways = []
-        smaller = [(form, need) for form, need in self.others.items() if self._to_load(need) <= TIGHT * free]
+        smaller = [(form, need) for form, need in self.others.items() if need.to_load <= TIGHT * free]
         if smaller:
             form, need = smaller[0]
             ways.append(f"choose quantization {form}, which needs about {size(need.total)}")
         holders = sorted(((self._held(held), name) for name, held in self.held.items()), reverse=True)
-        if holders and holders[0][0] + free >= self._to_load(self.need) and holders[0][0] > 0.02 * self.need.total:
+        if holders and holders[0][0] + free >= self.need.to_load and holders[0][0] > 0.02 * self.need.total:
             ways.append(f"unload {holders[0][1]}, which holds {size(holders[0][0])}")
         return " or ".join(ways) or "take a smaller model, or close what else uses the memory"
 
@@ -78,12 +78,9 @@ class Room:
         return {
             "model": self.name, "form": need.form, "device": need.device, "parameters": need.parameters,
             "weights": need.weights, "cache": need.cache, "context": need.context, "batch": need.batch,
-            "loading": need.loading, "needs": need.total, "free": self.free, "fits": self.fits,
+            "loading": need.loading, "first_use": need.first_use, "needs": need.total, "free": self.free, "fits": self.fits,
             "tight": self.tight, "sentence": self.sentence,
         }  # fmt: skip
-
-    def _to_load(self, need: Need) -> int:
-        return need.weights + need.loading
 
     def _held(self, held: Memory) -> int:
         return {"cpu": held.ram, "auto": held.ram + held.vram}.get(self.need.device, held.vram)

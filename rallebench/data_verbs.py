@@ -293,16 +293,17 @@ class Data:
         if not 1 <= k <= 1000:
             raise UsageError(f"k is {k}; it must be from 1 to 1000.")
         chosen = checked(f"index {name!r}", self.knobs_of(name), knobs or {}, noun="setting of its search")
-        yield from self._loads.load(name, "retriever")
-        retriever = self._loads.backends.retrievers[name]
-        if chosen and hasattr(retriever, "with_knobs"):
-            retriever = retriever.with_knobs(name, chosen)
-        started = time.perf_counter()
-        (hits,) = retriever.search([query], k)
-        milliseconds = (time.perf_counter() - started) * 1000
-        rank = _rank(hits, gold_pages)
-        if gold_pages and rank is None and k < GOLD_DEPTH:
-            rank = _rank(retriever.search([query], GOLD_DEPTH)[0], gold_pages)
+        with self._loads.lease("a search that goes on") as lease:
+            yield from lease.load(name, "retriever")
+            retriever = self._loads.backends.retrievers[name]
+            if chosen and hasattr(retriever, "with_knobs"):
+                retriever = retriever.with_knobs(name, chosen)
+            started = time.perf_counter()
+            (hits,) = retriever.search([query], k)
+            milliseconds = (time.perf_counter() - started) * 1000
+            rank = _rank(hits, gold_pages)
+            if gold_pages and rank is None and k < GOLD_DEPTH:
+                rank = _rank(retriever.search([query], GOLD_DEPTH)[0], gold_pages)
         yield Search(hits, milliseconds, rank, max(k, GOLD_DEPTH))
 
     # the whole

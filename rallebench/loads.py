@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,9 +20,9 @@ from rallebench.checkpoints.watching import telling
 from rallebench.combining import about, needs
 from rallebench.datasets.kilt import read_questions
 from rallebench.errors import BackendMemoryError, NotFoundError, RalleError, StoppedError, UsageError
+from rallebench.leases import Lease, Leases
 from rallebench.loading import Encoders, close, open_combination, open_retriever, opening_llm
 from rallebench.turns import Going, Load, Turns
-from rallebench.types import Chain
 from rallebench.workspace import Workspace
 
 HEAVY_BACKENDS = frozenset({"transformers"})
@@ -36,7 +36,7 @@ GRACE, PATIENCE = 2.0, 10.0
 class Loaded:
     """A line of the status table. ``ram`` and ``vram`` in bytes, measured around the load.
 
-    ``expected``: bytes of the weights as they were estimated before, 0 if they were not.
+    ``expected``: bytes as they were estimated before, 0 if they were not.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Loaded:
 class Loads:
     """The table. Safe for several sessions at once; loads come one by one."""
 
-    def __init__(self, workspace: Workspace, in_use: Callable[[], bool]) -> None:
-        """``in_use``: whether something runs now that an unload would pull a model from under."""
-        self._workspace, self._in_use = workspace, in_use
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self.leases = Leases()
         self._retrievers: dict[str, Any] = {}
         self._llms: dict[str, Any] = {}
         self._loaded: dict[str, Loaded] = {}
@@ -64,14 +64,23 @@ class Loads:
         self._needs: dict[str, list[tuple[str, str]]] = {}
         self._lock = threading.RLock()
 
-    def close(self) -> None:
-        """Let go of everything; a load that goes on is cancelled and has a moment to end."""
+    def stop(self) -> None:
+        """Cancel every load."""
+        with self._lock:
+            for load in self._loading.values():
+                load.followed.stopping = True
+
+    def wait(self, seconds: float) -> None:
+        """Wait until no load goes on, at most ``seconds`` for each."""
         with self._lock:
             going = list(self._loading.values())
-            for load in going:
-                load.followed.stopping = True
         for load in going:
-            load.followed.wait(GRACE)
+            load.followed.wait(seconds)
+
+    def close(self) -> None:
+        """Let go of everything; a load that goes on is cancelled and has a moment to end."""
+        self.stop()
+        self.wait(GRACE)
         with self._lock:
             backends = [*self._llms.values(), *self._retrievers.values()]
             self._llms, self._retrievers, self._loaded, self._needs = {}, {}, {}, {}
@@ -110,6 +119,17 @@ class Loads:
         """Whether ``name`` is loaded."""
         return name in self._loaded
 
+    def lease(self, holder: str) -> Lease:
+        """A lease that holds nothing yet; ``holder`` is what a refusal to unload names, as in "the sweep 'ks'"."""
+        return Lease(self, holder)
+
+    def refuse_used(self, name: str) -> None:
+        """Raise UsageError, which names the holder, if ``name`` is in use."""
+        with self._lock:
+            holders = self.leases.holders(name, self._needs)
+        if holders:
+            raise UsageError(f"{name!r} is in use by {' and '.join(holders)}; stop that, or wait for its end.")
+
     def room(self, name: str, *, context: int | None = None, batch: int | None = None) -> budget.Room | None:
         """What the language model ``name`` needs beside what is free now; None if nothing here says so.
 
@@ -145,7 +165,7 @@ class Loads:
         ``asked``: by somebody, and not as a part of something else. Raises RalleError.
         """
         with self._lock:
-            if self._is_loaded_as(name, kind):
+            if self.is_loaded_as(name, kind):
                 return None
             load = self._loading.get(name)
             if load is None or load.cancelled:
@@ -195,7 +215,8 @@ class Loads:
             ended = load.followed.wait(PATIENCE)
             raise StoppedError(self._cancelled(load) if ended else f"Loading {load.name} was cancelled.") from None
 
-    def _is_loaded_as(self, name: str, kind: str) -> bool:
+    def is_loaded_as(self, name: str, kind: str) -> bool:
+        """Whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""
         loaded = self._loaded.get(name)
         if loaded is not None and loaded.kind != kind:
             raise UsageError(
@@ -256,7 +277,7 @@ class Loads:
         load.tell("")
         own = getattr(backend, "memory", None)  # measured without the libraries, which stay when it is unloaded
         took = own if isinstance(own, memory.Memory) else took
-        expected = room.need.weights if room else 0
+        expected = room.need.loaded if room else 0
         estimated = f" (estimated {memory.size(expected)})" if expected else ""
         said = f"loaded {load.name}: {took}{estimated}, {seconds:.1f} s"
         with self._lock:
@@ -298,12 +319,14 @@ class Loads:
         raise AssertionError("opening ends with what was opened")
 
     def unload(self, name: str, *, told: bool = True) -> str:
-        """Let go of ``name``; return a sentence saying how much memory came back, which is ``told`` later, too."""
+        """Let go of ``name``; return a sentence saying how much memory came back, which is ``told`` later, too.
+
+        Raises UsageError while it is in use, or part of what is loaded.
+        """
         with self._lock:
             if name not in self._loaded:
                 raise NotFoundError(f"{name!r} is not loaded.")
-            if self._in_use():
-                raise UsageError(f"A benchmark is running; {name!r} can be unloaded when it has ended.")
+            self.refuse_used(name)
             users = [user for user, wanted in self._needs.items() if name in [needed for needed, _ in wanted]]
             if users:
                 raise UsageError(f"{name!r} is part of {users[0]!r}, which is loaded; unload {users[0]!r} first.")
@@ -327,28 +350,13 @@ class Loads:
         with self._lock:
             self.encoders.keep({m.encoder_name for n, m in found.items() if n in self._retrievers})
 
-    def load_for(self, chain: Chain, *, heavy: bool = True) -> Iterator[str | Backends]:
-        """Load all that ``chain`` names, yielding progress, the Backends last.
-
-        With ``heavy`` false a model that may take gigabytes must be loaded already. Models come first: a
-        wrong setting is then found before a starter index is built.
-        """
-        for action in sorted(chain.actions, key=lambda action: action.kind != "generate"):
-            kind = "language model" if action.kind == "generate" else "retriever"
-            if not action.template or action.kind == "identity" or self._is_loaded_as(action.target, kind):
-                continue
-            if not heavy:
-                self._refuse_heavy(action.target, kind)
-            yield from self.load(action.target, kind)
-        yield self.backends
-
-    def _refuse_heavy(self, name: str, kind: str) -> None:
+    def refuse_heavy(self, name: str, kind: str) -> None:
         """Raise NotFoundError for a heavy model that is not loaded, also where a retriever asks it."""
         if name in self._loaded:
             return
         if kind == "retriever":
             entry = self._workspace.retriever(name)
             for needed, its_kind in needs(entry) if entry else ():
-                self._refuse_heavy(needed, its_kind)
+                self.refuse_heavy(needed, its_kind)
         elif self._workspace.llm(name).backend in HEAVY_BACKENDS:
             raise NotFoundError(f"The language model {name!r} is not loaded. Load it in the Models tab.")

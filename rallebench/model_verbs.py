@@ -101,10 +101,15 @@ class Models:
         return said
 
     def add_and_load(self, name: str, entry: LLMEntry, *, replace: bool = False) -> Iterator[str]:
-        """Save an entry and load it, yielding what goes on; what is loaded as it stands there stays loaded."""
+        """Save an entry and load it, yielding what goes on; what is loaded as it stands there stays loaded.
+
+        Raises UsageError where that would replace a model that is in use; then nothing is written.
+        """
         name = self.check_name(name)
         before = self.own().get(name)
         if before is None or (before.backend, before.settings) != (entry.backend, entry.settings):
+            if before is not None:
+                self._loads.refuse_used(name)
             yield self.add(name, entry, replace=replace)[0]
         if name in self._changed and self._loads.is_loaded(name):
             yield self._loads.unload(name)

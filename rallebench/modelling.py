@@ -40,7 +40,8 @@ def open_chain(chain: Mapping[str, Any], config: Mapping[str, Any]) -> Callable[
     base = config.get("base_settings")
     workbench = Workbench(Path(folder), base_settings=Path(base) if base else None)
     made = chain_from_json(chain)
-    for _ in workbench.load_for(made):
+    lease = workbench.lease(f"the MLflow model of the chain {made.name!r}")  # for as long as the process lives
+    for _ in lease.load_for(made):
         pass
     return partial(_ask, workbench, made)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from rallebench.bench.store import RunFolder, list_runs
 from rallebench.catalog import chain_from_json
 from rallebench.errors import RalleError, UsageError
 from rallebench.footprint import Footprint
+from rallebench.leases import Lease
 from rallebench.loads import Loads
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.types import Chain, Episode, Example
@@ -84,8 +86,13 @@ class Runs:
         self.jobs: dict[str, Job] = {}
         self._lock = threading.RLock()
 
-    def run(self, plan: benchmark.Plan, job: Job | None = None) -> Generator[benchmark.Stage, None, None]:
-        """Run a plan in the calling thread, yielding its stages."""
+    def run(
+        self, plan: benchmark.Plan, job: Job | None = None, lease: Lease | None = None
+    ) -> Generator[benchmark.Stage, None, None]:
+        """Run a plan in the calling thread, yielding its stages.
+
+        ``lease``: that of the work which the run is part of, which keeps what the run loads; else it has its own.
+        """
         heavy = job is None
 
         def opened(folder: RunFolder) -> None:
@@ -94,15 +101,19 @@ class Runs:
                 if job.stop:
                     folder.ask_to_stop()
 
-        return benchmark.execute(
-            self._workspace,
-            plan,
-            lambda chain: self._loads.load_for(chain, heavy=heavy),
-            self._memo,
-            self._track,
-            opened,
-            self._footprint,
-        )
+        with self._lease(plan) as own:
+            yield from benchmark.execute(
+                self._workspace,
+                plan,
+                lambda chain: (lease or own).load_for(chain, heavy=heavy),
+                self._memo,
+                self._track,
+                opened,
+                self._footprint,
+            )
+
+    def _lease(self, plan: benchmark.Plan) -> Lease:
+        return self._loads.lease(f"the run {plan.name!r}")
 
     def start_run(self, plan: benchmark.Plan) -> Job:
         """Run a plan in the background; follow it by the job and its run folder."""
@@ -111,12 +122,14 @@ class Runs:
             if running and not running.done:
                 raise UsageError(f"The run {plan.name!r} is running already.")
             job = self.jobs[plan.name] = Job(plan.name, warning=" ".join(plan.warnings))
-        threading.Thread(target=self._work, args=(plan, job), name=f"run {plan.name}", daemon=True).start()
+        # Held from now on, and not only once the thread has begun.
+        lease = self._lease(plan).hold(action.target for action in plan.chain.actions if action.target)
+        threading.Thread(target=self._work, args=(plan, job, lease), name=f"run {plan.name}", daemon=True).start()
         return job
 
-    def _work(self, plan: benchmark.Plan, job: Job) -> None:
+    def _work(self, plan: benchmark.Plan, job: Job, lease: Lease) -> None:
         try:
-            for stage in self.run(plan, job):
+            for stage in self.run(plan, job, lease):
                 if isinstance(stage, benchmark.Phase) and stage.name == "warning":
                     job.warning = " ".join(filter(None, dict.fromkeys([job.warning, stage.message])))
                 elif isinstance(stage, benchmark.Phase):
@@ -132,6 +145,7 @@ class Runs:
             )
             raise
         finally:
+            lease.close()
             job.done = True
 
     def start_references(self, name: str, *, track: bool = True) -> list[Job]:
@@ -161,7 +175,7 @@ class Runs:
                 continue
             job.phase = "loading"
             with suppress(Exception):  # the job tells it, and the other lines go on
-                self._work(plan, job)
+                self._work(plan, job, self._lease(plan))
         retrievers = {action.target for plan in plans for action in plan.chain.actions if action.kind == "retrieve"}
         for name in retrievers - before:
             with suppress(RalleError):
@@ -174,6 +188,18 @@ class Runs:
             job.stop = True
         with suppress(UsageError):
             RunFolder.open(self._workspace.runs, name).ask_to_stop()
+
+    def stop(self) -> None:
+        """Ask every run of this process to stop after its current batch."""
+        for job in list(self.jobs.values()):
+            if not job.done:
+                self.stop_run(job.name)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until no run of this process goes on, at most ``seconds``."""
+        deadline = time.monotonic() + seconds
+        while any(not job.done for job in list(self.jobs.values())) and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def resume_plan(self, name: str) -> benchmark.Plan:
         """The plan that continues an existing run, from what its folder says."""

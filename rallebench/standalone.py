@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from rallebench.bench.perform import Backends
 from rallebench.catalog import chain_to_json
 from rallebench.errors import BackendError
 from rallebench.types import Chain, Episode, Message, Question
@@ -23,9 +22,9 @@ class Ready:
     def __init__(self, chain: Chain, workspace: Path | str = ".") -> None:
         self.chain = chain
         self._workbench = Workbench(Path(workspace))
-        for piece in self._workbench.load_for(chain):
-            if isinstance(piece, Backends):
-                break
+        self._lease = self._workbench.lease(f"a program with the chain {chain.name!r}")
+        for _ in self._lease.load_for(chain):
+            pass
 
     def answer(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
         """Every step and the answer. ``history``: (role, text) of earlier turns. Raises BackendError if it fails."""
@@ -39,6 +38,7 @@ class Ready:
 
     def close(self) -> None:
         """Give memory and connections back."""
+        self._lease.close()
         self._workbench.close()
 
     def __enter__(self) -> Ready:

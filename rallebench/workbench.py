@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rallebench.ask_verbs import Asking
 from rallebench.background import Works
@@ -36,8 +36,16 @@ from rallebench.tradeoff.kept import free_name, measure_and_keep
 from rallebench.types import Chain, Episode, Message, Question
 from rallebench.workspace import Workspace
 
-BUILD_PATIENCE = 3.0
-"""Seconds that ``close`` waits for a build to end."""
+PATIENCE = 5.0
+"""Seconds that ``close`` waits for all work to end."""
+
+
+class Stoppable(Protocol):
+    """Work that ``close`` stops: ``stop`` asks it to end, ``wait`` waits for that, at most so many seconds."""
+
+    def stop(self) -> None: ...
+
+    def wait(self, seconds: float, /) -> Any: ...
 
 
 class Workbench:
@@ -60,11 +68,12 @@ class Workbench:
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self._memo: Memo | None = None
-        self.builds = Works("build", Manifest)
-        self.imports = Works("import", Corpus)
-        self.tradeoffs = Works("trade-off", Tradeoff)
+        self.closing: list[Stoppable] = []
+        self.builds = self.works("build", Manifest)
+        self.imports = self.works("import", Corpus)
+        self.tradeoffs = self.works("trade-off", Tradeoff)
         self._lock = threading.RLock()
-        self.loads = Loads(self.workspace, lambda: any(not job.done for job in self.jobs.values()))
+        self.loads = Loads(self.workspace)
         self.data = Data(self.workspace, self.loads, self.builds)
         self.models = Models(self.workspace, self.loads)
         self.verify_index = self.data.verify_index
@@ -73,8 +82,9 @@ class Workbench:
             self.workspace, self.loads, lambda: self.memo, self.asking.agent, self.track_run, self.footprint
         )
         self.jobs = self.benches.jobs
+        self.closing += [self.data.verifications, self.benches, self.loads]
         # The verbs of its parts are the workbench's own.
-        self.load, self.unload, self.load_for = self.loads.load, self.loads.unload, self.loads.load_for
+        self.load, self.unload, self.lease = self.loads.load, self.loads.unload, self.loads.lease
         self.room, self.cancel_load = self.loads.room, self.loads.cancel
         self.status, self.loading, self.is_loaded = self.loads.status, self.loads.loading, self.loads.is_loaded
         self.stop_builds, self.stop_tradeoffs = self.builds.stop, self.tradeoffs.stop
@@ -93,14 +103,24 @@ class Workbench:
         """What is loaded now; a snapshot, so that an unload never pulls a model from under a run."""
         return self.loads.backends
 
+    def works(self, noun: str, result: type) -> Works:
+        """Named work of one sort in threads, which ``close`` stops; see ``Works``."""
+        works = Works(noun, result)
+        self.closing.append(works)
+        return works
+
     def close(self) -> None:
         """Let go of everything: for a process that ends, or a workbench that nobody needs any more.
 
-        A build that goes on is stopped and has a moment to take away what it has written.
+        All work is stopped first and has a moment to end, to take away what it has half written and to let go of its
+        models; then the models are closed. ``closing``: what is stopped.
         """
-        for works in (self.builds, self.imports, self.tradeoffs, self.data.verifications):
-            works.stop()
-            works.wait(BUILD_PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        for work in self.closing:
+            work.stop()
+        for work in self.closing:
+            work.wait(deadline - time.monotonic())
+        self.loads.leases.wait(deadline - time.monotonic())
         self.loads.close()
         with self._lock:
             if self._memo is not None:
@@ -117,7 +137,8 @@ class Workbench:
 
     def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
         """One chat turn: the chain as a flow, its last answer streamed."""
-        return self.execute_chain(chain, Question("chat", text, history=tuple(history)), stream=True)
+        question = Question("chat", text, history=tuple(history))
+        return self.execute_chain(chain, question, stream=True, holder=chat_holder(chain))
 
     # runs and their records
 
@@ -251,3 +272,8 @@ class Workbench:
                 self.workspace, name, indexes, dataset, examples, self.loads.encoders, k=k, limit=limit, swept=swept
             ),
         )
+
+
+def chat_holder(chain: Chain) -> str:
+    """What holds the models of a chain while one turn of a conversation is answered."""
+    return f"a chat turn of the chain {chain.name!r}, which is being answered"

@@ -25,7 +25,7 @@ LAYERS = [
     {"workspace"},
     {"acting", "taken", "coverage"},
     {"loading", "listing", "tracking", "background", "estimate", "budget"},
-    {"turns", "agents"},
+    {"turns", "agents", "leases"},
     {"benchmark", "loads"},
     {"tradeoff", "data_verbs", "model_verbs", "analysis", "prepared", "footprint"},
     {"ask_verbs", "run_verbs"},

@@ -65,7 +65,7 @@ def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loads]:
         workspace.save_llm(name, LLMEntry(backend="slow", settings=settings))
     workspace.save_llm("quick", LLMEntry(backend="scripted", settings={"echo": True}))
     Slow.opened = Slow.closed = 0
-    loads = Loads(workspace, lambda: False)
+    loads = Loads(workspace)
     yield loads
     loads.close()
 
@@ -252,7 +252,7 @@ workspace = Workspace(Path(folder))
 for name, model in (("small", small), ("wide", wide), ("broken", broken)):
     settings = {"model": model, "quantization": form, "device_map": "cpu"}
     workspace.save_llm(name, LLMEntry(backend="transformers", settings=settings))
-loads = Loads(workspace, lambda: False)
+loads = Loads(workspace)
 
 def left_now():
     "Bytes above the start: the least within a second, since threads that loaded end a moment later."

@@ -163,7 +163,8 @@ def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandL
 
 
 def test_the_lines_of_a_run_go_on_in_the_background_and_are_let_go_again(bench: Workbench) -> None:
-    list(bench.load_for(bench.workspace.chain("read")))
+    with bench.lease("the test") as lease:
+        list(lease.load_for(bench.workspace.chain("read")))
     jobs = bench.start_references("read", track=False)
     assert [(job.name, job.of) for job in jobs] == [(f"read {line}", "read") for line in ("closed-book", "random", "oracle")]
     with pytest.raises(UsageError, match="are being run already"):

@@ -182,7 +182,7 @@ def test_nothing_is_unloaded_under_a_benchmark(workbench: Workbench) -> None:
     job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
     while not workbench.is_loaded("slow"):
         time.sleep(0.01)
-    with pytest.raises(UsageError, match="A benchmark is running; 'slow' can be unloaded when it has ended"):
+    with pytest.raises(UsageError, match=r"^'slow' is in use by the run 'x'; stop that, or wait for its end\.$"):
         workbench.unload("slow")
     workbench.stop_run("x")
     ended(job)
@@ -197,7 +197,7 @@ def test_close_lets_go_of_everything(workbench: Workbench) -> None:
 
 
 def test_load_for_loads_what_a_chain_names_and_nothing_else(workbench: Workbench) -> None:
-    *_, backends = workbench.load_for(READ_CHAIN)
+    *_, backends = workbench.lease("the test").load_for(READ_CHAIN)
     assert (list(backends.retrievers), list(backends.llms)) == (["tiny"], ["titan"])  # type: ignore[union-attr]
 
 

@@ -38,6 +38,14 @@ SPARE = 100_000_000
 TEMPORARY = 32
 """Bytes for each weight of the largest matrix while it is being quantised: whole, cast, and its blocks."""
 
+FIRST_USE = {"none": 4_400_000, "8bit": 6_200_000, "4bit": 8_500_000}
+"""Bytes of RAM that the first load of a process takes beside the weights, and keeps: the loader's thread, the code of the
+libraries' kernels that is read in from disk, tables of bitsandbytes. Measured on CPU in fresh processes for Llamas of 1.5 to
+103 million weights (tests/checkpoints/test_measured.py measures it again); a second load takes its weights alone."""
+
+_used: set[str] = set()
+"""The quantisations in which this process has loaded a model."""
+
 # Names that configurations have for one thing, the most exact first.
 _LAYERS = ("num_decoder_layers", "decoder_layers", "num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS = ("num_attention_heads", "decoder_attention_heads", "n_head", "n_heads", "num_heads")
@@ -53,7 +61,7 @@ class Need:
     """Bytes on ``device``: the weights, the cache of keys and values, what loading takes beside the weights.
 
     ``form``: quantisation and number format. The cache is that of ``batch`` answers at once over ``context``
-    tokens. ``device``: cpu, cuda, cuda:1 … or auto: all there is.
+    tokens. ``device``: cpu, cuda, cuda:1 … or auto: all there is. ``first_use``: what libraries take at the first load.
     """
 
     weights: int
@@ -64,11 +72,22 @@ class Need:
     device: str
     context: int
     batch: int
+    first_use: int = 0
+
+    @property
+    def loaded(self) -> int:
+        """What is measured once it is loaded."""
+        return self.weights + self.first_use
+
+    @property
+    def to_load(self) -> int:
+        """At most, in loading."""
+        return self.loaded + self.loading
 
     @property
     def total(self) -> int:
         """At most, in loading or in answering."""
-        return self.weights + max(self.cache, self.loading)
+        return self.loaded + max(self.cache, self.loading)
 
     @property
     def kind(self) -> str:
@@ -130,7 +149,19 @@ def need_from(
         device,
         context,
         batch,
+        first_use(quantization) if device == "cpu" else 0,
     )
+
+
+def first_use(quantization: str) -> int:
+    """Bytes that the next load of this process takes beside the weights: 0 once a model was loaded in that form."""
+    before = max((FIRST_USE[form] for form in _used), default=0)
+    return max(0, FIRST_USE[quantization] - before)
+
+
+def note_use(quantization: str) -> None:
+    """This process has loaded a model in that form."""
+    _used.add(quantization)
 
 
 def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str) -> int:
@@ -248,8 +279,8 @@ def free_on(device: str) -> int | None:
 def check_room(name: str, need: Need) -> None:
     """Refuse what cannot be loaded: a process that takes too much RAM is killed without a word."""
     free = free_on(need.device)
-    if free is not None and need.weights + need.loading > free:
+    if free is not None and need.to_load > free:
         raise BackendMemoryError(
-            f"{name!r} needs about {size(need.weights + need.loading)} {need.kind} as {need.form}, but only "
+            f"{name!r} needs about {size(need.to_load)} {need.kind} as {need.form}, but only "
             f"{size(free)} are free; {LESS}."
         )

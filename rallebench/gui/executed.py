@@ -112,9 +112,10 @@ def whole_chain(workbench: Workbench, chain: Chain, example: Example, mark: bool
 
 def loading(workbench: Workbench, chain: Chain) -> Iterator[str]:
     """News about loading what the chain names, as HTML. Raises RalleError."""
-    for news in workbench.load_for(chain, heavy=False):
-        if isinstance(news, str):
-            yield views.note(f"{news[:1].upper()}{news[1:]} …")
+    with workbench.lease(f"the chain {chain.name!r}, which is being executed") as lease:
+        for news in lease.load_for(chain, heavy=False):
+            if isinstance(news, str):
+                yield views.note(f"{news[:1].upper()}{news[1:]} …")
 
 
 def with_status(html: str) -> list[Any]:

@@ -94,6 +94,7 @@ class Live:
         self.now = now
         self._lock = threading.Lock()
         self._clock = time.monotonic()
+        self._thread: threading.Thread | None = None
 
     def seen(self) -> Watched:
         """Where it stands, with the seconds until now."""
@@ -102,7 +103,15 @@ class Live:
 
     def start(self, workbench: Workbench) -> None:
         """Begin, in a daemon thread."""
-        threading.Thread(target=self._do, args=(workbench,), name=f"episode {self.now.name}", daemon=True).start()
+        self._thread = threading.Thread(
+            target=self._do, args=(workbench,), name=f"episode {self.now.name}", daemon=True
+        )
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until nothing is asked for it any more, at most ``seconds``: a stopped one may still wait for a model."""
+        if self._thread is not None:
+            self._thread.join(max(0.0, seconds))
 
     def stop(self) -> None:
         """Stop at once: nothing that still comes is heard; a model's stream is closed at its next word, a program killed."""
@@ -186,8 +195,21 @@ class Lives:
         with self._lock:
             return [live.seen() for live in reversed(self._lives.values())]
 
-    def stop(self, name: str) -> None:
-        """Stop an episode at once. Raises UsageError if it does not go on."""
+    def wait(self, seconds: float) -> None:
+        """Wait until nothing is asked for any episode, at most ``seconds``."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            lives = list(self._lives.values())
+        for live in lives:
+            live.wait(deadline - time.monotonic())
+
+    def stop(self, name: str = "") -> None:
+        """Stop an episode at once, all without a name. Raises UsageError if ``name`` does not go on."""
+        if not name:
+            for watched in self.known():
+                if watched.going:
+                    self._lives[watched.name].stop()
+            return
         with self._lock:
             live = self._lives.get(name)
         if live is None or not live.now.going:

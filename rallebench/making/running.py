@@ -105,6 +105,7 @@ class _Work:
         self._workbench, self._order, self._card = workbench, order, card
         self._batch_size, self._max_errors = batch_size, max_errors
         self._lock: Any = None
+        self._lease = workbench.lease(f"the builder of the question set {order.name!r}")
         self._rows: list[Rows] = []
         self._filed: list[Filed] = []
         self._errors = 0
@@ -113,6 +114,7 @@ class _Work:
     def close(self) -> None:
         for rows in self._rows:
             rows.close()
+        self._lease.close()
         if self._lock is not None:
             self._lock.release()
 
@@ -185,7 +187,7 @@ class _Work:
 
     def _backends(self, stage: Stage) -> Generator[News, None, Backends]:
         wanted = Chain(stage.label, tuple(Action("generate", "-", target=llm) for llm in dict.fromkeys(stage.llms)))
-        for piece in self._workbench.load_for(wanted):
+        for piece in self._lease.load_for(wanted):
             if isinstance(piece, Backends):
                 return piece
             yield Working(stage.label, said=piece)
@@ -234,8 +236,9 @@ class _Work:
         asked = Asked(order.workspace, order.llm, step.settings, order.limit)
         found: Finished | None = None
         for piece in run_suite(
-            self._workbench, step.suite, asked, order.name, batch_size=self._batch_size, max_errors=self._max_errors, track=False
-        ):
+            self._workbench, step.suite, asked, order.name, batch_size=self._batch_size, max_errors=self._max_errors,
+            track=False, lease=self._lease,
+        ):  # fmt: skip
             if isinstance(piece, Finished):
                 found = piece
             elif isinstance(piece, Working):

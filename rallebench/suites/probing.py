@@ -16,6 +16,7 @@ from rallebench.bench.cost import Prices, prices_of, total
 from rallebench.bench.perform import Backends
 from rallebench.bench.statistics import means
 from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
+from rallebench.leases import Lease
 from rallebench.prepared import foreseen
 from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Part, Release, Values
 from rallebench.suites._names import named_backends
@@ -66,7 +67,8 @@ def probe(
         raise UsageError(f"The probe is to ask {questions} questions a part; it must ask at least 1.")
     deadline = time.monotonic() + seconds
     samples: list[Sample | None] = []
-    with closing(SUITES[plan.suite](asked)) as parts:
+    holder = f"the probe of the suite {plan.name!r}"
+    with closing(SUITES[plan.suite](asked)) as parts, workbench.lease(holder) as lease:
         answered: Answered | Indexed | None = None
         failed: RalleError | None = None
         while len(samples) < len(plan.parts) and time.monotonic() < deadline:
@@ -88,7 +90,7 @@ def probe(
                 answered = Indexed(there)
                 continue
             try:
-                for said in _asked(workbench, part, questions, batch_size, deadline):
+                for said in _asked(workbench, lease, part, questions, batch_size, deadline):
                     if isinstance(said, Probing):
                         yield said
                     else:
@@ -105,10 +107,10 @@ def probe(
 
 
 def _asked(
-    workbench: Workbench, part: Part, questions: int, batch_size: int, deadline: float
+    workbench: Workbench, lease: Lease, part: Part, questions: int, batch_size: int, deadline: float
 ) -> Iterator[Probing | tuple[Sample, Answered]]:
     backends = Backends()
-    for piece in workbench.load_for(named_backends(part)):
+    for piece in lease.load_for(named_backends(part)):
         if isinstance(piece, Backends):
             backends = piece
         else:

@@ -14,6 +14,7 @@ from rallebench.bench.runner import work
 from rallebench.bench.store import RunFolder
 from rallebench.errors import MismatchError, RalleError, StoppedError, UsageError
 from rallebench.files import write_json, write_text
+from rallebench.leases import Lease
 from rallebench.prepared import Prepared, prepare
 from rallebench.suites import (
     SUITES,
@@ -81,11 +82,13 @@ def run_suite(
     batch_size: int = 20,
     max_errors: int | None = None,
     track: bool = True,
+    lease: Lease | None = None,
 ) -> Iterator[Working | Warned | Ended | Finished]:
     """Perform all parts, one after another; Finished is last.
 
     Parts that a run of the same name and settings has completed are not asked again. Raises RalleError;
     UsageError comes before anything is written, unless a run of that name was made with other settings.
+    ``lease``: that of the work which the suite is part of; else it has its own.
     """
     if batch_size < 1:
         raise UsageError(f"--batch-size is {batch_size}; it must be at least 1.")
@@ -98,13 +101,15 @@ def run_suite(
     warnings: dict[str, None] = {}
     begun = False
     before = {line.name for line in workbench.status()}
+    own = workbench.lease(f"the suite {name!r}")
+    held = lease or own
     try:
         part = next(parts)
         while True:
             reply: Answered | Indexed | None = None
             try:
                 if isinstance(part, Release):
-                    _release(workbench, [one for one in part.names if one not in before])
+                    _release(workbench, held, [one for one in part.names if one not in before])
                 elif isinstance(part, Index):
                     reply = yield from _indexed(workbench, part)
                     if not begun:
@@ -115,7 +120,7 @@ def run_suite(
                         if sentence not in warnings:
                             warnings[sentence] = None
                             yield Warned(sentence)
-                    for stage in _perform(workbench, part, asked, name, batch_size, max_errors, track):
+                    for stage in _perform(workbench, held, part, asked, name, batch_size, max_errors, track):
                         if not begun and (isinstance(stage, Ended) or stage.total):
                             begun = True
                             kept.note(workbench.workspace, suite, name, asked)
@@ -137,6 +142,7 @@ def run_suite(
         made = replace(made, notes=(*made.notes, *warnings))
     finally:
         parts.close()
+        own.close()
     folder = workbench.workspace.path / "suites" / name
     for path, text in made.files.items():
         write_text(folder / path, text)
@@ -161,8 +167,9 @@ def _indexed(workbench: Workbench, index: Index) -> Generator[Working, None, Ind
     raise AssertionError("prepare ends with the index")
 
 
-def _release(workbench: Workbench, names: list[str]) -> None:
+def _release(workbench: Workbench, lease: Lease, names: list[str]) -> None:
     """Let go of what nobody else uses; what cannot be let go now stays."""
+    lease.release(names)
     for one in names:
         if workbench.is_loaded(one):
             with suppress(RalleError):
@@ -171,6 +178,7 @@ def _release(workbench: Workbench, names: list[str]) -> None:
 
 def _perform(
     workbench: Workbench,
+    lease: Lease,
     part: Part,
     asked: Asked,
     name: str,
@@ -179,7 +187,7 @@ def _perform(
     track: bool,
 ) -> Iterator[Working | Ended]:
     backends = Backends()
-    for piece in workbench.load_for(named_backends(part)):
+    for piece in lease.load_for(named_backends(part)):
         if isinstance(piece, Backends):
             backends = piece
         else:

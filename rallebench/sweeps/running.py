@@ -12,6 +12,7 @@ from rallebench.bench.runner import Progress
 from rallebench.catalog import chain_to_json
 from rallebench.embeddings import Building
 from rallebench.errors import RalleError, StoppedError
+from rallebench.leases import Lease
 from rallebench.prepared import Costs, Described, Prepared, prepare
 from rallebench.sweeps import Cell, indexing, run_name, tracked
 from rallebench.sweeps.kept import is_done, keep, note, working_on
@@ -81,14 +82,15 @@ def sweep(
     """
     if by:
         deciding(by)
-    with working_on(workbench.workspace, name):
+    with working_on(workbench.workspace, name), workbench.lease(f"the sweep {name!r}") as lease:
         yield from _sweep(
-            workbench, name, chain, variants, dataset, limit, metrics, by, batch_size, seed, max_errors, track
+            workbench, lease, name, chain, variants, dataset, limit, metrics, by, batch_size, seed, max_errors, track
         )
 
 
 def _sweep(
     workbench: Workbench,
+    lease: Lease,
     name: str,
     chain: Chain,
     variants: Sequence[Cell],
@@ -134,11 +136,11 @@ def _sweep(
             yield Ended(cell, plan.name, before=True)
             continue
         try:
-            cell = yield from _performed(workbench, name, cell, plan, index, number, len(plans))
+            cell = yield from _performed(workbench, lease, name, cell, plan, index, number, len(plans))
             ended[plan.name] = cell
             yield Ended(cell, plan.name)
             if index is not None and index not in wanted[number:]:
-                _let_go(workbench, indexing.retriever_of(cell.chain), before)
+                _let_go(workbench, lease, indexing.retriever_of(cell.chain), before)
         except StoppedError:
             raise
         except RalleError as error:
@@ -149,12 +151,13 @@ def _sweep(
 
 
 def _performed(
-    workbench: Workbench, name: str, cell: Cell, plan: benchmark.Plan, index: Described | None, number: int, total: int
+    workbench: Workbench, lease: Lease, name: str, cell: Cell, plan: benchmark.Plan, index: Described | None, number: int,
+    total: int,
 ) -> Generator[Working, None, Cell]:
     """Run a variant, over an index that is prepared before if it wants one; the cell as it ran."""
     if index is not None:
         cell, plan = yield from _indexed(workbench, cell, plan, index, number, total)
-    for stage in _stages(workbench, plan):
+    for stage in _stages(workbench, plan, lease):
         if isinstance(stage, benchmark.Finished) and stage.state == "stopped":
             raise StoppedError(f"The sweep {name!r} was stopped at {cell.label}; start it again to continue.")
         done = stage if isinstance(stage, Progress) else None
@@ -163,8 +166,8 @@ def _performed(
     return cell
 
 
-def _stages(workbench: Workbench, plan: benchmark.Plan) -> Iterator[Any]:
-    with closing(workbench.run(plan)) as stages:
+def _stages(workbench: Workbench, plan: benchmark.Plan, lease: Lease) -> Iterator[Any]:
+    with closing(workbench.run(plan, lease=lease)) as stages:
         yield from stages
 
 
@@ -183,8 +186,9 @@ def _indexed(
     return replace(cell, chain=chain), replace(plan, chain=chain)
 
 
-def _let_go(workbench: Workbench, index: str, before: set[str]) -> None:
+def _let_go(workbench: Workbench, lease: Lease, index: str, before: set[str]) -> None:
     """Unload an index that only its variant needed: a sweep over sizes shall not hold them all."""
+    lease.release([index])
     if index not in before:
         with suppress(RalleError):
             workbench.unload(index, told=False)

@@ -105,7 +105,7 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
 
 def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     """Any other retriever, asked with texts."""
-    loads = Loads(Workspace(job["workspace"]), lambda: False)
+    loads = Loads(Workspace(job["workspace"]))
     for _ in loads.load(job["index"], "retriever"):
         pass
     retriever, texts = loads.backends.retrievers[job["index"]], job["texts"]

@@ -17,11 +17,11 @@ from rallebench.chain.ralle import override
 from rallebench.chain.template import render as render_template
 from rallebench.errors import BackendError, BadFileError, UsageError
 from rallebench.files import read_json
+from rallebench.leases import Lease
 from rallebench.live.pieces import pieces
 from rallebench.types import Chain, Episode, Generate, Question, Retrieve, Step, UseTool
 from rallebench.verbs import VERBS, interruptible, say, settings_flag, workbench_of
 from rallebench.verbs.acting import agent_flags, agent_of
-from rallebench.workbench import Workbench
 from rallebench.workflows import REASONS
 from rallebench.workspace import parse_settings
 
@@ -113,12 +113,13 @@ def ask(args: argparse.Namespace) -> dict[str, Any]:
     agent = agent_of(workbench, args)
     chain = agent.named_backends() if agent else overridden(workbench.workspace.chain(args.chain), args)
     benchmark.check_chain(workbench.workspace, chain)
-    _load(workbench, chain)
     question = Question("ask", args.question)
     episode = None
-    for event in workbench.run_agent(agent, question) if agent else workbench.execute_chain(chain, question):
-        if isinstance(event, Episode):
-            episode = event
+    with workbench.lease("rallebench ask") as lease:
+        _load(lease, chain)
+        for event in workbench.run_agent(agent, question) if agent else workbench.execute_chain(chain, question):
+            if isinstance(event, Episode):
+                episode = event
     assert episode is not None
     if episode.error:
         raise BackendError(episode.error)
@@ -167,8 +168,8 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
     return value
 
 
-def _load(workbench: Workbench, chain: Chain) -> Backends:
-    loading = workbench.load_for(chain)
+def _load(lease: Lease, chain: Chain) -> Backends:
+    loading = lease.load_for(chain)
     with interruptible(loading):
         for piece in loading:
             if isinstance(piece, Backends):

@@ -36,9 +36,10 @@ def serve_(args: argparse.Namespace) -> dict[str, Any] | None:
     if len(names) < len(chains):
         raise UsageError(f"Two chains have one name ({', '.join(chain.name for chain in chains)}); clients tell them apart by it.")
     access = access_of(args.host, args.allowed_host)
-    with listening_on(args.host, args.port) as listening:
+    holder = f"the server of {', '.join(names)} (rallebench serve)"
+    with listening_on(args.host, args.port) as listening, workbench.lease(holder) as lease:
         for chain in chains:
-            for piece in workbench.load_for(chain):
+            for piece in lease.load_for(chain):
                 if not isinstance(piece, Backends):
                     say(piece)
         say(f"Answering as {', '.join(names)} on http://{args.host}:{listening.getsockname()[1]}/v1 (stop with Ctrl-C)")

@@ -86,7 +86,7 @@ def test_the_cache_grows_with_context_and_batch(folder: Path) -> None:
     assert (one.context, one.batch) == (2048, 1)
     assert one.cache == 2 * 2 * 2 * 16 * 2048 * 2  # keys and values, layers, key heads, width, tokens, bytes
     assert of(folder, context=4096, batch=8).cache == 16 * one.cache
-    assert one.total == one.weights + one.cache
+    assert one.total == one.loaded + one.cache
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 128}))
     assert of(folder).context == 128

@@ -36,7 +36,7 @@ def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(shared_da
         *_, manifest = bench.build_index("own", tmp_path / "corpus.tsv", "bm25")
         made = bench.import_dataset("own", tmp_path / "own.jsonl")
         agent = bench.agent("react", "wikipedia", "oracle", {"shots": 0, "env.retriever": "own"})
-        *_, backends = bench.load_for(agent.named_backends())
+        *_, backends = bench.lease("the test").load_for(agent.named_backends())
         assert isinstance(backends, Backends) and manifest and made.form == "r-eval"
         ready = agent.with_tools(backends)
         questions = read_questions(made.path)

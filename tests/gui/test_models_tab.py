@@ -19,7 +19,6 @@ from rallebench.errors import UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import models
 from rallebench.loads import Loaded
-from rallebench.run_verbs import Job
 from rallebench.turns import Going
 from rallebench.workbench import Workbench
 
@@ -141,11 +140,11 @@ def test_unloading_says_how_much_memory_came_back(bench: Workbench) -> None:
     assert bench.status() == []
 
 
-def test_unloading_waits_for_a_running_benchmark(bench: Workbench) -> None:
+def test_unloading_waits_for_what_uses_the_model_and_names_it(bench: Workbench) -> None:
     load(bench, (), ("echo",))
-    bench.jobs["night"] = Job("night")
-    assert "A benchmark is running" in models.on_unload(bench, "echo")[0]
-    assert bench.is_loaded("echo")
+    with bench.lease("the run 'night'").hold(["echo"]):
+        assert "in use by the run &#x27;night&#x27;" in models.on_unload(bench, "echo")[0]
+        assert bench.is_loaded("echo")
 
 
 def test_unloading_what_somebody_else_unloaded_is_a_sentence(bench: Workbench) -> None:

@@ -251,7 +251,7 @@ def test_the_page_does_not_load_a_heavy_model_by_the_way(workbench: Workbench, f
     (folder / "llms.json").write_text(json.dumps(entries))
     hidden = workbench.workspace.chain("hybrid").replace_action(0, target="llm-rerank:both?llm=heavy")
     with pytest.raises(NotFoundError, match=r"The language model 'heavy' is not loaded\. Load it in the Models tab\."):
-        list(workbench.load_for(hidden, heavy=False))
+        list(workbench.lease("the test").load_for(hidden, heavy=False))
 
 
 # ── chains, runs and the command line ────────────────────────────────────────

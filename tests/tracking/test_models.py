@@ -75,7 +75,7 @@ def chatted(place: Path, text: str, history: list[dict[str, str]]) -> str:
     """What Chat answers."""
     workbench = Workbench(place)
     chain = workbench.workspace.chain("told")
-    list(workbench.load_for(chain))
+    list(workbench.lease("the test").load_for(chain))
     earlier = [Message(one["role"], one["content"]) for one in history]
     *_, episode = workbench.chat(chain, earlier, text)
     workbench.close()

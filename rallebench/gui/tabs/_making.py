@@ -48,7 +48,7 @@ def writers(workbench: Workbench) -> list[str]:
 
 def draw_making(workbench: Workbench) -> dict[str, Any]:
     """The section; returns the components that a refresh fills."""
-    works, makers = Works("making", Done), list(MAKERS.names())
+    works, makers = workbench.works("making", Done), list(MAKERS.names())
     with gr.Row(equal_height=True):
         maker = gr.Dropdown(makers, value=makers[0], label="Maker", elem_id="data-make-maker", scale=2, min_width=130)
         name = gr.Textbox(label="Name", placeholder="of the question set", max_lines=1, elem_id="data-make-name", scale=3, min_width=150)

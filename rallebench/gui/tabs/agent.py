@@ -42,6 +42,7 @@ NO_AGENT = (
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Choose, run, watch, stop, edit, compare."""
     lives = Lives()
+    workbench.closing.append(lives)
     who = draw.draw_agent(workbench)
     reads = gr.HTML(visible=False, elem_id="agent-llm-note", elem_classes="rb-flush")
     about = gr.HTML(about_of(form_of.FIRST, form_of.FIRST_ENV), elem_id="agent-about", elem_classes="rb-flush")

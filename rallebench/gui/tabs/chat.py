@@ -18,7 +18,7 @@ from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.views_chat import Turn
 from rallebench.types import Chain, Episode, Message
-from rallebench.workbench import Workbench
+from rallebench.workbench import Workbench, chat_holder
 
 DEVELOP = ":develop"
 """Stands for the chain in Develop; no saved chain can be called so."""
@@ -184,10 +184,11 @@ def happenings(
     workbench: Workbench, chain: Chain, told: list[Message], text: str
 ) -> Iterator[Union[str, Event]]:
     """News about loading what the chain names, then the events of the turn."""
-    for news in workbench.load_for(chain, heavy=False):
-        if isinstance(news, str):
-            yield news
-    yield from workbench.chat(chain, told, text)
+    with workbench.lease(chat_holder(chain)) as lease:
+        for news in lease.load_for(chain, heavy=False):
+            if isinstance(news, str):
+                yield news
+        yield from workbench.chat(chain, told, text)
 
 
 def on_send(

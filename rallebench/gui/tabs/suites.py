@@ -40,7 +40,7 @@ NO_PLAN = "See what it would run, or have a few questions of each part answered 
 @TABS.register("suites", order=9, label="Suites")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Ask, plan, run, watch, read."""
-    works, probes = Works("suite", Finished), Works("probe", estimating.Estimate)
+    works, probes = workbench.works("suite", Finished), workbench.works("probe", estimating.Estimate)
     first = first_suite()
     suite, llm, limit, name = draw_request(workbench, first)
     about = gr.HTML(about_of(first), elem_id="suites-about", elem_classes="rb-flush")

@@ -42,7 +42,7 @@ HELP = (
 @TABS.register("sweep", order=3.5, label="Sweep")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Vary, run, watch, compare."""
-    works = Works("sweep", Swept)
+    works = workbench.works("sweep", Swept)
     vary, *settings = draw_settings(workbench)
     with gr.Row(elem_classes="rb-tools"):
         plan = gr.Button("Show the variants", elem_id="sweep-plan", scale=2)
