@@ -77,7 +77,9 @@ def revisions() -> tuple[frozenset[str], str]:
     spec = find_spec("mlflow")
     if spec is None or not spec.submodule_search_locations:
         raise MissingPackageError("mlflow", "(runs are tracked with it)")
-    folder = Path(next(iter(spec.submodule_search_locations))) / "store" / "db_migrations" / "versions"
+    folder = (
+        Path(next(iter(spec.submodule_search_locations))) / "store" / "db_migrations" / "versions"
+    )
     own: set[str] = set()
     before: set[str] = set()
     for file in folder.glob("*.py"):
@@ -85,7 +87,9 @@ def revisions() -> tuple[frozenset[str], str]:
             (before if down else own).update(re.findall(r"\w{12,}", value))
     newest = own - before
     if len(newest) != 1:
-        raise BackendError("The installed mlflow is damaged; install it again: pip install --force-reinstall mlflow")
+        raise BackendError(
+            "The installed mlflow is damaged; install it again: pip install --force-reinstall mlflow"
+        )
     return frozenset(own), newest.pop()
 
 
@@ -152,7 +156,9 @@ def _engine(database: Path) -> Iterator[tuple[Any, Any]]:
 
     engine = utils.create_sqlalchemy_engine(f"sqlite:///{database}")
     # Thousands of small commits, each waiting for the disk, are the most of the time; an interrupted file is thrown away.
-    event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+    event.listen(
+        engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF")
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is deprecated inside MLflow is no matter of ours
@@ -163,12 +169,16 @@ def _engine(database: Path) -> Iterator[tuple[Any, Any]]:
 
 @contextlib.contextmanager
 def _opened(database: Path) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(sqlite3.connect(database, timeout=LOCK_PATIENCE, isolation_level=None)) as db:
+    with contextlib.closing(
+        sqlite3.connect(database, timeout=LOCK_PATIENCE, isolation_level=None)
+    ) as db:
         yield db
 
 
 def _tables(db: sqlite3.Connection) -> set[str]:
-    found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    found = db.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    )
     return {row[0] for row in found}
 
 

@@ -41,8 +41,12 @@ def upgraded(path: Path, revision: str) -> Path:
 
 def with_a_run(path: Path) -> Path:
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("INSERT INTO experiments (experiment_id, name, lifecycle_stage) VALUES (7, 'mine', 'active')")
-        db.execute("INSERT INTO runs (run_uuid, name, experiment_id, lifecycle_stage) VALUES ('r1', 'first', 7, 'active')")
+        db.execute(
+            "INSERT INTO experiments (experiment_id, name, lifecycle_stage) VALUES (7, 'mine', 'active')"
+        )
+        db.execute(
+            "INSERT INTO runs (run_uuid, name, experiment_id, lifecycle_stage) VALUES ('r1', 'first', 7, 'active')"
+        )
     return path
 
 
@@ -97,7 +101,10 @@ def test_an_older_database_is_migrated_with_its_runs(tmp_path: Path) -> None:
 def test_a_half_migrated_database_with_a_run_stays_as_it_was(tmp_path: Path) -> None:
     path = half_migrated(with_a_run(upgraded(tmp_path / "mlflow.db", OLDER)))
     before = path.read_bytes()
-    with pytest.raises(BackendError, match=r"mlflow\.db holds runs .*already exists.*Put a backup of it in its place"):
+    with pytest.raises(
+        BackendError,
+        match=r"mlflow\.db holds runs .*already exists.*Put a backup of it in its place",
+    ):
         connect(default_uri(tmp_path))
     assert path.read_bytes() == before
     assert not beside(path).exists()
@@ -127,7 +134,12 @@ def interrupted(folder: Path, number: int, size: int) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_an_interrupted_set_up_is_made_good_by_the_next(tmp_path: Path) -> None:
-    for number, size in ((signal.SIGTERM, 1), (signal.SIGINT, 100_000), (signal.SIGKILL, 200_000), (signal.SIGKILL, 400_000)):
+    for number, size in (
+        (signal.SIGTERM, 1),
+        (signal.SIGINT, 100_000),
+        (signal.SIGKILL, 200_000),
+        (signal.SIGKILL, 400_000),
+    ):
         interrupted(tmp_path, number, size)
     assert connect(default_uri(tmp_path)).create_experiment("mine")
     assert not beside(tmp_path / "mlflow.db").exists()
@@ -153,7 +165,9 @@ def test_two_set_ups_at_once_both_succeed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_a_page_that_is_stopped_while_it_makes_the_tables_can_be_started_again(tmp_path: Path) -> None:
+def test_a_page_that_is_stopped_while_it_makes_the_tables_can_be_started_again(
+    tmp_path: Path,
+) -> None:
     server = start_ui(tmp_path)
     while not beside(tmp_path / "mlflow.db").exists():
         assert not server.ready()
