@@ -27,6 +27,7 @@ from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.errors import RalleError
 from rallebench.footprint import Footprint, footprint
 from rallebench.indexing import Building, build_index
+from rallebench.folders import forget_all_dead
 from rallebench.loads import Loads
 from rallebench.model_verbs import Models
 from rallebench.run_verbs import Runs
@@ -53,6 +54,7 @@ class Workbench:
     ) -> None:
         """``allow_python``: whether agents may run programs that a model wrote."""
         self.workspace = Workspace(workspace, base_settings)
+        forget_all_dead(self.workspace.path)
         self.tracking_uri = tracking_uri
         self.allow_python = allow_python
         self._memo: Memo | None = None
@@ -108,7 +110,7 @@ class Workbench:
         """The step-level memory of the workspace."""
         with self._lock:
             if self._memo is None:
-                self._memo = Memo(self.workspace.memo)
+                self._memo = Memo.open(self.workspace.memo)
             return self._memo
 
     def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:

@@ -19,11 +19,15 @@ from typing import Any
 from rallebench.bench.record import episode_from_json, episode_to_json
 from rallebench.errors import BadFileError, MismatchError, UsageError
 from rallebench.files import Appender, disk_error, read_json, read_own_jsonl, write_json
+from rallebench.locks import held
 from rallebench.memory import uncollected
 from rallebench.types import Episode
 
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
 REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
+LOCK, LOCK_PATIENCE = "run.lock", 0.2
+"""Seconds: whoever only looks whether the lock is held holds it for a moment."""
+
 RUN_FORMAT = "rallebench-run/1"
 _RUN, _SPEC = {"fingerprint", "metrics", "batch_size"}, {"dataset", "workflow", "settings", "limit", "seed"}
 
@@ -156,7 +160,7 @@ class RunFolder:
     def _episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
         try:
             return episode_from_json(line)
-        except (LookupError, TypeError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError):
             raise BadFileError(
                 f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
                 "Remove that line: a resumed run asks its question again."
@@ -190,7 +194,7 @@ class RunFolder:
     def state(self) -> dict[str, Any]:
         """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
 
-        A run whose process died without a word reads ``interrupted``.
+        A run that no process holds the lock of reads ``interrupted``, whatever it wrote last.
         """
         state: Any = None
         with contextlib.suppress(BadFileError):
@@ -199,7 +203,7 @@ class RunFolder:
             state = {"state": "interrupted", "done": 0, "total": 0, "errors": 0}
             with contextlib.suppress(BadFileError):
                 state |= {"total": len(self.records()), "done": len(self.lines())}
-        if state["state"] in ("running", "scoring") and not _alive(state.get("pid")):
+        if state["state"] in ("running", "scoring") and not held(self.path / LOCK):
             state = {**state, "state": "interrupted"}
         return dict(state)
 
@@ -214,9 +218,9 @@ class RunFolder:
         """A lock that the operating system frees when its process dies. Raises UsageError if held."""
         from filelock import FileLock, Timeout
 
-        lock = FileLock(str(self.path / "run.lock"))
+        lock = FileLock(str(self.path / LOCK))
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=LOCK_PATIENCE)
         except Timeout:
             raise UsageError(
                 f"The run {self.name!r} is being worked on by another process; wait for it or stop it."
@@ -238,12 +242,6 @@ class RunFolder:
         """Take a request to stop back."""
         with contextlib.suppress(OSError):
             (self.path / STOP).unlink()
-
-
-def _alive(pid: Any) -> bool:
-    import psutil
-
-    return isinstance(pid, int) and pid > 0 and bool(psutil.pid_exists(pid))
 
 
 def _remove_part(folder: Path) -> None:

@@ -60,6 +60,7 @@ def log_run(
     """
     folder = RunFolder(run_folder)
     run = folder.spec()
+    folder.episodes()  # whole, or BadFileError; what is logged is read from the same lines
     try:
         uri = tracking_uri_of(workspace, tracking_uri)
         with _alone(folder):
