@@ -25,9 +25,9 @@ from rallebench.corpora.imported import Corpus, Importing, import_corpus
 from rallebench.data_verbs import Data
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.errors import RalleError
+from rallebench.folders import forget_all_dead
 from rallebench.footprint import Footprint, footprint
 from rallebench.indexing import Building, build_index
-from rallebench.folders import forget_all_dead
 from rallebench.loads import Loads
 from rallebench.model_verbs import Models
 from rallebench.run_verbs import Runs

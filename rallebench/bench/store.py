@@ -9,6 +9,7 @@ follows it · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import time
@@ -21,7 +22,7 @@ from rallebench.errors import BadFileError, MismatchError, UsageError
 from rallebench.files import Appender, disk_error, read_json, read_own_jsonl, write_json
 from rallebench.locks import held
 from rallebench.memory import uncollected
-from rallebench.types import Episode
+from rallebench.types import Episode, digest
 
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
 REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
@@ -186,10 +187,36 @@ class RunFolder:
     def report(self) -> dict[str, Any] | None:
         """``report.json``, or None before the first scoring. Raises BadFileError if it is damaged."""
         path = self.path / REPORT
-        value = read_json(path) if path.exists() else None
-        if value is not None and not (isinstance(value, dict) and isinstance(value.get("metrics"), dict)):
+        if not path.exists():
+            return None
+        value = read_json(path)
+        whole = isinstance(value, dict) and isinstance(value.get("metrics"), dict)
+        if not whole or value.pop("seal", "") not in ("", _seal(value)):
             raise BadFileError(f"{path} was damaged by another program; resume the run to score it again.")
-        return value
+        report: dict[str, Any] = value
+        return report
+
+    def write_report(self, report: Mapping[str, Any]) -> None:
+        """Write ``report.json`` with a seal, by which a change of anything in it is seen."""
+        rest = {key: value for key, value in report.items() if key != "seal"}
+        write_json(self.path / REPORT, {**rest, "seal": _seal(rest)})
+
+    def scores(self, only: str = "") -> Iterator[dict[str, Any]]:
+        """The lines of ``scores.jsonl``: ``qid``, ``metric`` and ``value`` (None: not scored); none before the first scoring.
+
+        ``only``: a metric; the lines of others, which are most, are not parsed. Raises BadFileError if the file is damaged.
+        """
+        path = self.path / SCORES
+        mark = json.dumps(only, ensure_ascii=False).encode("utf-8", "surrogatepass") if only else b""
+        try:
+            with open(path, "rb") as handle:
+                for raw in handle:
+                    if mark in raw:
+                        yield _score_line(raw)
+        except FileNotFoundError:
+            return
+        except (ValueError, TypeError):
+            raise BadFileError(f"{path} was damaged by another program; resume the run to score it again.") from None
 
     def state(self) -> dict[str, Any]:
         """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
@@ -242,6 +269,20 @@ class RunFolder:
         """Take a request to stop back."""
         with contextlib.suppress(OSError):
             (self.path / STOP).unlink()
+
+
+def _score_line(raw: bytes) -> dict[str, Any]:
+    line = json.loads(raw)
+    whole = raw.endswith(b"\n") and isinstance(line, dict)  # the file is written whole, so no line of it is torn
+    names = whole and isinstance(line.get("qid"), str) and isinstance(line.get("metric"), str)
+    if not names or not isinstance(line.get("value"), (int, float, type(None))):
+        raise TypeError("no score")
+    score: dict[str, Any] = line
+    return score
+
+
+def _seal(value: Mapping[str, Any]) -> str:
+    return digest(json.loads(json.dumps(value)))[:12]
 
 
 def _remove_part(folder: Path) -> None:
