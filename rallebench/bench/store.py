@@ -100,7 +100,12 @@ class RunFolder:
         """``run.json``. Raises BadFileError if it is not what a run writes."""
         value = read_json(self.path / RUN)
         spec = value.get("spec") if isinstance(value, dict) else None
-        if not isinstance(spec, dict) or not spec.keys() >= _SPEC or not value.keys() >= _RUN:
+        memory = value.get("memory") or {} if isinstance(value, dict) else {}
+        sizes = isinstance(memory, dict) and all(
+            one is None or (isinstance(one, dict) and all(type(one.get(key)) in (int, float) for key in ("ram", "vram")))
+            for one in memory.values()
+        )
+        if not sizes or not isinstance(spec, dict) or not spec.keys() >= _SPEC or not value.keys() >= _RUN:
             raise BadFileError(
                 f"{self.path / RUN} was damaged by another program; start a run with another name."
             )
