@@ -29,7 +29,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         raise UsageError(f"{path} is {'a folder' if path.is_dir() else 'no plain file'}; name a file to write.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{os.getpid()}.", suffix=".part")
         handle = os.fdopen(fd, "wb")
         yield handle
         handle.flush()

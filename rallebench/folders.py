@@ -25,6 +25,9 @@ def check_name(what: str, name: str) -> str:
     return name
 
 
+_HALF = re.compile(r"\.(.+)\.(\d+)\.[^.]+\.part")
+"""Name, process and mark of what is being made: ``.mine.71.8302.part``."""
+
 _HIDDEN = re.compile(r"([/\\])\.([^/\\]+?)\.\d+\.\d+\.part\b")
 
 
@@ -53,11 +56,44 @@ def beside(folder: Path, name: str) -> Iterator[Path]:
             shutil.rmtree(half, ignore_errors=True)
 
 
-def forget_dead(folder: Path, name: str) -> None:
-    """Remove what was left of ``name`` by a process that was killed while it made it."""
+def forget_dead(folder: Path, name: str = "") -> None:
+    """Remove what a killed process left of ``name`` in ``folder`` while it made it: files and folders; '' of every name.
+
+    What a process that lives has begun stays.
+    """
+    for path in folder.glob(f".{glob.escape(name)}.*.part" if name else ".*.part"):
+        marks = _HALF.fullmatch(path.name)
+        if marks is None or (name and marks[1] != name) or _makes(int(marks[2]), path):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def forget_all_dead(workspace: Path) -> None:
+    """``forget_dead`` in a workspace, in its folders, and in theirs: a run's files lie that deep."""
+    for folder in (workspace, *_inside(workspace), *(inner for outer in _inside(workspace) for inner in _inside(outer))):
+        with contextlib.suppress(OSError):
+            forget_dead(folder)
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(e.path) for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _makes(pid: int, path: Path) -> bool:
+    """Whether the process that began ``path`` may still live: its number is in use, and not by one that is younger."""
     import psutil
 
-    for path in folder.glob(f".{glob.escape(name)}.*.part"):
-        pid = path.name[len(name) + 2 :].split(".")[0]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
-            shutil.rmtree(path, ignore_errors=True)
+    try:
+        return bool(psutil.Process(pid).create_time() <= path.stat().st_mtime + 1.0)
+    except (psutil.NoSuchProcess, FileNotFoundError):
+        return False
+    except (psutil.Error, OSError):
+        return True

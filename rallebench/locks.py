@@ -10,6 +10,23 @@ from rallebench.errors import UsageError
 from rallebench.files import disk_error
 
 
+def held(path: Path) -> bool:
+    """Whether some process holds the lock ``path`` now: the proof that it lives, which a process id used twice is not."""
+    from filelock import FileLock, Timeout
+
+    if not path.exists():
+        return False
+    lock = FileLock(str(path), thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    except OSError:  # a folder where nobody may write: nobody works there
+        return False
+    lock.release()
+    return False
+
+
 @contextlib.contextmanager
 def alone(path: Path, refused: str) -> Iterator[None]:
     """Hold the lock ``path`` meanwhile; it goes away at the end, and its folder with it if nothing else is in there.

@@ -23,6 +23,10 @@ KEPT = 20
 """Bad rows whose sentences are kept; the others are only counted."""
 
 GZIP = b"\x1f\x8b"
+MAX_RATIO, MAX_UNPACKED = 200, 2**30
+"""A gzip file that unpacks to so many times its size, and to more than so many bytes, is refused: text packs to a third,
+very repetitive text to a fiftieth."""
+
 DELIMITERS = (",", ";", "\t")
 
 
@@ -105,6 +109,7 @@ class Source:
         number, plain = 0, handle is raw
         while line := handle.readline(MAX_LINE_BYTES + 1):
             number += 1
+            self._check_unpacked(handle, raw)
             if plain:
                 self.done += len(line)
             elif number % 1000 == 0:
@@ -115,6 +120,7 @@ class Source:
                     f" is longer than {MAX_LINE_BYTES // 2**20} MB; is this really a file with one record per line?",
                 )
                 while not line.endswith(b"\n") and (line := handle.readline(2**20)):
+                    self._check_unpacked(handle, raw)
                     self.done += len(line) if plain else 0
                 continue
             if b"\0" in line:
@@ -131,6 +137,14 @@ class Source:
                 )
                 continue
             yield number, text.rstrip("\r\n")
+
+    def _check_unpacked(self, handle: BinaryIO, raw: BinaryIO) -> None:
+        """Raise BadFileError for a gzip file that unpacks to far more than any text does."""
+        if handle is not raw and handle.tell() > max(MAX_UNPACKED, MAX_RATIO * raw.tell()):
+            raise BadFileError(
+                f"{self.path} is a gzip file that unpacks to more than {MAX_RATIO} times its size and to more than "
+                f"{MAX_UNPACKED // 2**20:,} MB; unpack it yourself if it is what you want."
+            )
 
     def objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """(line number, object) of JSON lines; blank lines are passed over."""

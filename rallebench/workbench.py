@@ -25,6 +25,7 @@ from rallebench.corpora.imported import Corpus, Importing, import_corpus
 from rallebench.data_verbs import Data
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.errors import RalleError
+from rallebench.folders import forget_all_dead
 from rallebench.footprint import Footprint, footprint
 from rallebench.indexing import Building, build_index
 from rallebench.loads import Loads
@@ -65,6 +66,7 @@ class Workbench:
         ``allowed_hosts``: further host names, of a proxy say, that MLflow's page answers to.
         """
         self.workspace = Workspace(workspace, base_settings)
+        forget_all_dead(self.workspace.path)
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self._memo: Memo | None = None
@@ -132,7 +134,7 @@ class Workbench:
         """The step-level memory of the workspace."""
         with self._lock:
             if self._memo is None:
-                self._memo = Memo(self.workspace.memo)
+                self._memo = Memo.open(self.workspace.memo)
             return self._memo
 
     def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:

@@ -6,11 +6,9 @@ and their p-values corrected for as many comparisons (Holm 1979).
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.measures import HEADLINES, Measure, headline, measure, own_of, shared_measures
@@ -19,9 +17,8 @@ from rallebench.analysis.together import Together, together
 from rallebench.bench.heads import heads
 from rallebench.bench.score import examples_of
 from rallebench.bench.statistics import Mean, means
-from rallebench.bench.store import SCORES, RunFolder
-from rallebench.errors import BadFileError, UsageError
-from rallebench.files import read_own_jsonl
+from rallebench.bench.store import RunFolder
+from rallebench.errors import UsageError
 from rallebench.memory import uncollected
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
@@ -162,9 +159,9 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
     """Metric → question id → score; None where it failed or is not scored. Metrics that the run did not keep are
     scored anew from its episodes, but for those that only its suite knows."""
     found: dict[str, dict[str, float | None]] = {name: {} for name in names}
-    for line in _lines(run.path / SCORES, names):
-        if line.get("metric") in found and "qid" in line:
-            found[line["metric"]][line["qid"]] = line["value"]
+    for line in run.scores(only=names[0] if len(names) == 1 else ""):
+        if line["metric"] in found:
+            found[line["metric"]][line["qid"]] = line.get("value")
     absent = [name for name in names if not found[name]]
     if absent and (absent := [name for name in absent if name not in own_of(run)]):
         episodes = run.episodes()
@@ -181,21 +178,6 @@ def with_mean(run: RunFolder, name: str) -> dict[str, Any]:
     kept = {**report.get("suite", {}), **report.get("metrics", {})}
     found = kept.get(name) or asdict(means({name: list(scores_of(run, (name,))[name].values())})[name])
     return {**report, "metrics": {**report.get("metrics", {}), name: found}}
-
-
-def _lines(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The lines of a file of scores; of one metric alone the others, which are most, are not parsed."""
-    if len(names) > 1 or not path.exists():
-        yield from read_own_jsonl(path)
-        return
-    mark = json.dumps(names[0], ensure_ascii=False).encode("utf-8", "surrogatepass") if names else b"\n"
-    with open(path, "rb") as handle:
-        for raw in handle:
-            if mark in raw and raw.endswith(b"\n"):
-                try:
-                    yield json.loads(raw)
-                except ValueError:
-                    raise BadFileError(f"{path} was damaged by another program.") from None
 
 
 def _rows(table: Mapping[str, Sequence[Scores]], qids: Sequence[str]) -> dict[str, tuple[Mean, ...]]:

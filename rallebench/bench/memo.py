@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 import threading
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rallebench.bench.perform import Backends, trim
-from rallebench.bench.record import reply_from_json, reply_to_json, request_to_json
+from rallebench.bench.record import checked_reply, reply_from_json, reply_to_json, request_to_json
 from rallebench.errors import BackendError
 from rallebench.types import Generate, Reply, Request, Retrieve, digest
 
@@ -28,6 +29,10 @@ PATIENCE = 30.0
 """Seconds that one process waits for another's write."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS memo (key TEXT PRIMARY KEY, depth INTEGER, seconds REAL, reply TEXT) WITHOUT ROWID"
 _SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
+
+
+class UnwritableError(BackendError):
+    """The file of the memory can be neither made nor written to."""
 
 
 class Remembered(NamedTuple):
@@ -55,6 +60,11 @@ class Memo:
             self._db.execute(_SCHEMA)
             self._db.commit()
         except (sqlite3.Error, OSError) as error:
+            if isinstance(error, OSError) or re.search("readonly|read-only|unable to open", str(error)):
+                raise UnwritableError(
+                    f"The memory {path} cannot be written ({getattr(error, 'strerror', None) or error}), so replies are "
+                    "neither taken from it nor kept; make its folder writable or choose another --workspace."
+                ) from None
             damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
                 error, sqlite3.OperationalError
             )
@@ -62,6 +72,18 @@ class Memo:
             raise BackendError(
                 f"The memory {path} cannot be opened ({error}); {mend} or choose another --workspace."
             ) from None
+
+    @staticmethod
+    def open(path: Path) -> Memo:
+        """The memory ``path``; where that cannot be written, one of this process only, and a warning that says so.
+
+        Raises BackendError for a damaged file.
+        """
+        try:
+            return Memo(path)
+        except UnwritableError as error:
+            log.warning("%s", error)
+            return Memo(None)
 
     def get(self, request: Request, backends: Backends) -> Remembered | None:
         """The remembered reply and what it cost, or None."""
@@ -86,8 +108,8 @@ class Memo:
             if row is None:
                 return None
             kept = json.loads(row[2])
-            return int(row[0]), Remembered(reply_from_json(kept), float(row[1]), int(kept.get("batch", 1)))
-        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
+            return int(row[0]), Remembered(checked_reply(reply_from_json(kept)), float(row[1]), int(kept.get("batch", 1)))
+        except (sqlite3.Error, LookupError, TypeError, ValueError, AttributeError) as error:
             if not self._damaged:
                 log.warning("The memory is damaged (%s); what it has lost is asked again.", error)
             self._damaged = True

@@ -164,10 +164,10 @@ def step_to_json(step: Step) -> dict[str, Any]:
 
 def step_from_json(value: Mapping[str, Any]) -> Step:
     """The inverse of ``step_to_json``."""
-    reply = reply_from_json(value["reply"])
-    return Step(
-        request_from_json(value), reply, value["seconds"], value["cached"], max(1, int(value.get("batch", 1)))
-    )
+    reply, request = checked_reply(reply_from_json(value["reply"])), _checked_request(request_from_json(value))
+    _check(_NUMBER, value["seconds"], value.get("batch", 1))
+    _check(bool, value["cached"])
+    return Step(request, reply, value["seconds"], value["cached"], max(1, int(value.get("batch", 1))))
 
 
 def episode_to_json(episode: Episode) -> dict[str, Any]:
@@ -183,8 +183,49 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
 
 
 def episode_from_json(value: Mapping[str, Any]) -> Episode:
-    """The inverse of ``episode_to_json``."""
+    """The inverse of ``episode_to_json``. Raises LookupError, TypeError, ValueError or AttributeError for anything else."""
     outcome = Outcome(value["answer"], value["stop_reason"]) if "answer" in value else None
     steps = tuple(step_from_json(step) for step in value["steps"])
     lost = value.get("failed_seconds", 0.0)
-    return Episode(value["qid"], value["workflow"], steps, outcome, value.get("error", ""), lost)
+    episode = Episode(value["qid"], value["workflow"], steps, outcome, value.get("error", ""), lost)
+    _check(str, episode.qid, episode.workflow, episode.error, *((outcome.answer, outcome.stop_reason) if outcome else ()))
+    _check(_NUMBER, episode.failed_seconds)
+    return episode
+
+
+_NUMBER = (int, float)
+
+
+def _check(kind: type | tuple[type, ...], *values: Any) -> None:
+    """TypeError unless all values are of a kind: JSON of the right shape may hold anything in its places."""
+    if not all(isinstance(value, kind) for value in values):
+        raise TypeError("a value of another type than was written")
+
+
+def checked_reply(reply: Reply) -> Reply:
+    """The reply. TypeError if something in it is of another type than a reply has."""
+    _check(str, reply.text, reply.finish_reason, reply.note)
+    _check(int, reply.prompt_tokens, reply.completion_tokens, reply.embedding_tokens)
+    _check((int, float, type(None)), reply.confidence, reply.first_token_seconds, *reply.logprobs)
+    for hit in reply.hits:
+        _check(str, hit.passage.doc_id, hit.passage.text, hit.passage.title, hit.passage.page_id)
+        _check(_NUMBER, hit.score)
+    for call in reply.tool_calls:
+        _check(str, call.id, call.name, call.arguments)
+    return reply
+
+
+def _checked_request(request: Request) -> Request:
+    if isinstance(request, Retrieve):
+        _check(str, request.retriever, request.query)
+        _check(int, request.k)
+    elif isinstance(request, Note):
+        _check(str, request.text)
+    elif isinstance(request, UseTool):
+        _check(str, request.tool)
+        _check(Mapping, request.arguments)
+    else:
+        _check(str, request.llm, *request.stop, *(text for m in request.messages for text in (m.role, m.content)))
+        _check((int, float, type(None)), request.max_tokens, request.temperature, request.seed)
+        _check(Mapping, request.options)
+    return request

@@ -11,10 +11,10 @@ from typing import Any
 from rallebench.bench.cost import question_to_json, recorded_prices
 from rallebench.bench.run_cost import not_recorded, run_cost
 from rallebench.bench.statistics import means
-from rallebench.bench.store import COSTS, REPORT, SCORES, RunFolder
+from rallebench.bench.store import COSTS, SCORES, RunFolder
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.errors import UsageError
-from rallebench.files import write_json, write_text
+from rallebench.files import write_text
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
 from rallebench.metrics.recorded import IMPORTED, unrecorded
@@ -162,7 +162,7 @@ def score_run(folder: RunFolder, names: Sequence[str]) -> dict[str, Any]:
     )
     known = (e for e in episodes.values() if e.workflow != IMPORTED)
     write_text(folder.path / COSTS, _lines(question_to_json(e, prices) for e in known))
-    write_json(folder.path / REPORT, report)
+    folder.write_report(report)
     return report
 
 

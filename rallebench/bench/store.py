@@ -9,6 +9,7 @@ follows it · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import time
@@ -19,11 +20,15 @@ from typing import Any
 from rallebench.bench.record import episode_from_json, episode_to_json
 from rallebench.errors import BadFileError, MismatchError, UsageError
 from rallebench.files import Appender, disk_error, read_json, read_own_jsonl, write_json
+from rallebench.locks import held
 from rallebench.memory import uncollected
-from rallebench.types import Episode
+from rallebench.types import Episode, digest
 
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
 REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
+LOCK, LOCK_PATIENCE = "run.lock", 0.2
+"""Seconds: whoever only looks whether the lock is held holds it for a moment."""
+
 RUN_FORMAT = "rallebench-run/1"
 _RUN, _SPEC = {"fingerprint", "metrics", "batch_size"}, {"dataset", "workflow", "settings", "limit", "seed"}
 
@@ -95,7 +100,12 @@ class RunFolder:
         """``run.json``. Raises BadFileError if it is not what a run writes."""
         value = read_json(self.path / RUN)
         spec = value.get("spec") if isinstance(value, dict) else None
-        if not isinstance(spec, dict) or not spec.keys() >= _SPEC or not value.keys() >= _RUN:
+        memory = value.get("memory") or {} if isinstance(value, dict) else {}
+        sizes = isinstance(memory, dict) and all(
+            one is None or (isinstance(one, dict) and all(type(one.get(key)) in (int, float) for key in ("ram", "vram")))
+            for one in memory.values()
+        )
+        if not sizes or not isinstance(spec, dict) or not spec.keys() >= _SPEC or not value.keys() >= _RUN:
             raise BadFileError(
                 f"{self.path / RUN} was damaged by another program; start a run with another name."
             )
@@ -156,7 +166,7 @@ class RunFolder:
     def _episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
         try:
             return episode_from_json(line)
-        except (LookupError, TypeError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError):
             raise BadFileError(
                 f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
                 "Remove that line: a resumed run asks its question again."
@@ -182,15 +192,41 @@ class RunFolder:
     def report(self) -> dict[str, Any] | None:
         """``report.json``, or None before the first scoring. Raises BadFileError if it is damaged."""
         path = self.path / REPORT
-        value = read_json(path) if path.exists() else None
-        if value is not None and not (isinstance(value, dict) and isinstance(value.get("metrics"), dict)):
+        if not path.exists():
+            return None
+        value = read_json(path)
+        whole = isinstance(value, dict) and isinstance(value.get("metrics"), dict)
+        if not whole or value.pop("seal", "") not in ("", _seal(value)):
             raise BadFileError(f"{path} was damaged by another program; resume the run to score it again.")
-        return value
+        report: dict[str, Any] = value
+        return report
+
+    def write_report(self, report: Mapping[str, Any]) -> None:
+        """Write ``report.json`` with a seal, by which a change of anything in it is seen."""
+        rest = {key: value for key, value in report.items() if key != "seal"}
+        write_json(self.path / REPORT, {**rest, "seal": _seal(rest)})
+
+    def scores(self, only: str = "") -> Iterator[dict[str, Any]]:
+        """The lines of ``scores.jsonl``: ``qid``, ``metric`` and ``value`` (None: not scored); none before the first scoring.
+
+        ``only``: a metric; the lines of others, which are most, are not parsed. Raises BadFileError if the file is damaged.
+        """
+        path = self.path / SCORES
+        mark = json.dumps(only, ensure_ascii=False).encode("utf-8", "surrogatepass") if only else b""
+        try:
+            with open(path, "rb") as handle:
+                for raw in handle:
+                    if mark in raw:
+                        yield _score_line(raw)
+        except FileNotFoundError:
+            return
+        except (ValueError, TypeError):
+            raise BadFileError(f"{path} was damaged by another program; resume the run to score it again.") from None
 
     def state(self) -> dict[str, Any]:
         """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
 
-        A run whose process died without a word reads ``interrupted``.
+        A run that no process holds the lock of reads ``interrupted``, whatever it wrote last.
         """
         state: Any = None
         with contextlib.suppress(BadFileError):
@@ -199,7 +235,7 @@ class RunFolder:
             state = {"state": "interrupted", "done": 0, "total": 0, "errors": 0}
             with contextlib.suppress(BadFileError):
                 state |= {"total": len(self.records()), "done": len(self.lines())}
-        if state["state"] in ("running", "scoring") and not _alive(state.get("pid")):
+        if state["state"] in ("running", "scoring") and not held(self.path / LOCK):
             state = {**state, "state": "interrupted"}
         return dict(state)
 
@@ -214,9 +250,9 @@ class RunFolder:
         """A lock that the operating system frees when its process dies. Raises UsageError if held."""
         from filelock import FileLock, Timeout
 
-        lock = FileLock(str(self.path / "run.lock"))
+        lock = FileLock(str(self.path / LOCK))
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=LOCK_PATIENCE)
         except Timeout:
             raise UsageError(
                 f"The run {self.name!r} is being worked on by another process; wait for it or stop it."
@@ -240,10 +276,18 @@ class RunFolder:
             (self.path / STOP).unlink()
 
 
-def _alive(pid: Any) -> bool:
-    import psutil
+def _score_line(raw: bytes) -> dict[str, Any]:
+    line = json.loads(raw)
+    whole = raw.endswith(b"\n") and isinstance(line, dict)  # the file is written whole, so no line of it is torn
+    names = whole and isinstance(line.get("qid"), str) and isinstance(line.get("metric"), str)
+    if not names or not isinstance(line.get("value"), (int, float, type(None))):
+        raise TypeError("no score")
+    score: dict[str, Any] = line
+    return score
 
-    return isinstance(pid, int) and pid > 0 and bool(psutil.pid_exists(pid))
+
+def _seal(value: Mapping[str, Any]) -> str:
+    return digest(json.loads(json.dumps(value)))[:12]
 
 
 def _remove_part(folder: Path) -> None:

@@ -6,29 +6,25 @@ name. A file that cannot be read, and a PDF without text, is a bad row that is n
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rallebench.corpora import CORPORA, Row
-from rallebench.corpora._documents import (
-    Document,
-    UnreadableError,
-    read_html,
-    read_markdown,
-    read_pdf,
-    read_plain,
-)
+from rallebench.corpora._documents import Document, UnreadableError, read_markdown, read_plain
+from rallebench.corpora._html import read_page
+from rallebench.corpora._pdf import PDFReader
 from rallebench.errors import BadFileError
 from rallebench.files import MAX_LINE_BYTES
 from rallebench.sources import Source, files_in
 
-READERS: dict[str, Callable[[Path], Document]] = {
-    ".txt": read_plain,
-    ".md": read_markdown,
-    ".markdown": read_markdown,
-    ".html": read_html,
-    ".htm": read_html,
-    ".pdf": read_pdf,
+READERS: dict[str, Callable[[Path, PDFReader], Document]] = {
+    ".txt": lambda path, _: read_plain(path),
+    ".md": lambda path, _: read_markdown(path),
+    ".markdown": lambda path, _: read_markdown(path),
+    ".html": lambda path, _: read_page(path.read_bytes()),
+    ".htm": lambda path, _: read_page(path.read_bytes()),
+    ".pdf": lambda path, pdfs: pdfs.read(path),
 }
 
 
@@ -44,7 +40,8 @@ def read_folder(source: Source) -> Iterator[Row]:
     files = [file for file in files_in(source.path) if file.suffix.lower() in READERS]
     if not files:
         raise BadFileError(f"{source.path} holds no documents; a folder of {', '.join(READERS)} files is needed.")
-    yield from documents(source, files, lambda file: READERS[file.suffix.lower()](file))
+    with contextlib.closing(PDFReader()) as pdfs:
+        yield from documents(source, files, lambda file: READERS[file.suffix.lower()](file, pdfs))
 
 
 def documents(source: Source, files: list[Path], read: Callable[[Path], Document]) -> Iterator[Row]:

@@ -24,9 +24,14 @@ def read_lines(source: Source) -> Iterator[Row]:
     for file in files:
         inner = replace(source, path=file, done=0, total=0)
         name = file.relative_to(source.path).as_posix() if source.path.is_dir() else file.name
-        for number, line in inner.lines():
-            if line.strip():
-                source.done = before + inner.done
-                yield Row(number, f"{name}:{number}", line.strip())
+        try:
+            for number, line in inner.lines():
+                if line.strip():
+                    source.done = before + inner.done
+                    yield Row(number, f"{name}:{number}", line.strip())
+        except BadFileError as error:  # a damaged gzip file; the others of the folder are read
+            if len(files) == 1 or not source.problems.skip:
+                raise
+            source.problems.add(0, str(error))
         before += inner.total
         source.done = before

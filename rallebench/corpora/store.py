@@ -51,11 +51,11 @@ class PassageStore:
     """Read passages by row or by id; the files stay on disk. Safe for several reading threads."""
 
     def __init__(self, folder: Path) -> None:
-        folder = Path(folder)
+        folder = self._folder = Path(folder)
         try:
-            self._offsets = _mapped(folder / OFFSETS)
-            self._ids = _mapped(folder / IDS) if (folder / IDS).exists() else None
-            self._spans = _mapped(folder / SPANS) if (folder / SPANS).exists() else None
+            self._offsets = _mapped(folder / OFFSETS, 1)
+            self._ids = _mapped(folder / IDS, 2) if (folder / IDS).exists() else None
+            self._spans = _mapped(folder / SPANS, 2) if (folder / SPANS).exists() else None
             with open(folder / PASSAGES, "rb") as handle:
                 self._map = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError, EOFError) as error:
@@ -74,8 +74,17 @@ class PassageStore:
     def __getitem__(self, row: int) -> Passage:
         if not 0 <= row < len(self):
             raise IndexError(row)
-        record = json.loads(self._map[int(self._offsets[row]) : int(self._offsets[row + 1])])
-        return Passage(record["id"], record["text"], record["title"], record["page"])
+        try:
+            record = json.loads(self._map[int(self._offsets[row]) : int(self._offsets[row + 1])])
+            passage = Passage(record["id"], record["text"], record["title"], record["page"])
+            whole = str is type(passage.doc_id) is type(passage.text) is type(passage.title) is type(passage.page_id)
+        except (ValueError, LookupError, TypeError):
+            whole = False
+        if not whole:
+            raise BadFileError(
+                f"{self._folder / PASSAGES}, passage {row + 1} was damaged by another program; import the corpus or build the index again."
+            )
+        return passage
 
     def __iter__(self) -> Iterator[Passage]:
         return (self[row] for row in range(len(self)))
@@ -106,9 +115,12 @@ class PassageStore:
         self._map.close()
 
 
-def _mapped(path: Path) -> NDArray[np.uint64]:
+def _mapped(path: Path, dimensions: int) -> NDArray[np.uint64]:
     # A plain view: numpy's memmap class makes every single number ten times as dear.
-    return np.asarray(np.load(path, mmap_mode="r"))
+    numbers = np.asarray(np.load(path, mmap_mode="r"))
+    if numbers.dtype != np.uint64 or numbers.ndim != dimensions:
+        raise ValueError(f"{path.name} holds other numbers than were written")
+    return numbers
 
 
 def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:

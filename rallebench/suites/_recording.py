@@ -15,12 +15,12 @@ from rallebench.bench.perform import Backends
 from rallebench.bench.ralle_files import write_ralle_files
 from rallebench.bench.score import score_run
 from rallebench.bench.statistics import means
-from rallebench.bench.store import REPORT, SCORES, RunFolder
+from rallebench.bench.store import SCORES, RunFolder
 from rallebench.benchmark import PACKAGES
 from rallebench.catalog import chain_from_json
 from rallebench.chain.ralle import experiment_to_json
 from rallebench.coverage import coverage
-from rallebench.files import write_json, write_text
+from rallebench.files import write_text
 from rallebench.indexing.manifests import versions
 from rallebench.suites import Answered, Asked, Part, Values
 from rallebench.suites._rehearsing import fixed
@@ -90,7 +90,7 @@ def scored(
     own = {metric: column for metric, column in values.items() if metric not in part.scored_by}
     write_text(folder.path / SCORES, (folder.path / SCORES).read_text(encoding="utf-8") + _score_lines(own))
     own_report = {"suite": {name: asdict(mean) for name, mean in found.items()}, "definitions": dict(part.metrics)}
-    write_json(folder.path / REPORT, {**report, **own_report})
+    folder.write_report({**report, **own_report})
     chain = chain_from_json(part.settings["chain"]) if "chain" in part.settings else None
     config = experiment_to_json(chain, part.dataset, folder.spec()["spec"]["limit"]) if chain else None
     write_ralle_files(folder.path, folder.records(), episodes, report, chain, config)

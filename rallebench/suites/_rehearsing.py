@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.bench.statistics import Mean
-from rallebench.bench.store import SCORES, RunFolder, difference
+from rallebench.bench.store import RunFolder, difference
 from rallebench.errors import MismatchError, RalleError
-from rallebench.files import read_own_jsonl
 from rallebench.prepared import Described, foreseen
 from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Part, Release, Values
 from rallebench.suites._names import run_name
@@ -247,7 +246,7 @@ def answered_before(folder: RunFolder, part: Part, failed: set[str]) -> Answered
         report = folder.report() or {}
         means = {name: Mean(**mean) for name, mean in report["suite"].items()}
         values: dict[str, dict[str, float | None]] = {name: {} for name in part.metrics}
-        for line in read_own_jsonl(folder.path / SCORES):
+        for line in folder.scores():
             if line["metric"] in values:
                 values[line["metric"]][line["qid"]] = line["value"]
     except (RalleError, LookupError, TypeError):

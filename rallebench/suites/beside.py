@@ -10,7 +10,6 @@ from rallebench.analysis.paired import compare, holm
 from rallebench.bench.statistics import Mean
 from rallebench.bench.store import SCORES, RunFolder
 from rallebench.errors import BadFileError
-from rallebench.files import read_own_jsonl
 from rallebench.suites import Table
 from rallebench.suites.kept import Kept
 from rallebench.workspace import Workspace
@@ -34,7 +33,7 @@ def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
     """Metric → question → value, of the suite's own metrics. Raises BadFileError for a damaged run."""
     found: dict[str, dict[str, float | None]] = {name: {} for name in (folder.report() or {}).get("suite") or ()}
     try:
-        for line in read_own_jsonl(folder.path / SCORES):
+        for line in folder.scores():
             if line["metric"] in found:
                 found[line["metric"]][line["qid"]] = line["value"]
     except (KeyError, TypeError):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from rallebench.bench.store import RunFolder
-from rallebench.errors import UsageError
+from rallebench.errors import BadFileError, UsageError
 from rallebench.files import read_json, write_json
 from rallebench.locks import alone
 from rallebench.sweeps.results import Swept, swept
@@ -34,13 +35,25 @@ def kept(workspace: Workspace) -> list[str]:
     return [path.stem for path in sorted(files, key=lambda path: -path.stat().st_mtime)]
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """A sweep's file. Raises BadFileError if it is damaged."""
+    value = read_json(path)
+    whole = isinstance(value, dict) and all(isinstance(value.get(key), list) for key in ("runs", "variants"))
+    if not whole or not (
+        all(isinstance(run, str) for run in value["runs"]) and all(isinstance(one, dict) for one in value["variants"])
+    ):
+        raise BadFileError(f"{path} was damaged by another program; remove it and start the sweep under another name.")
+    sweep: dict[str, Any] = value
+    return sweep
+
+
 def opened(workbench: Workbench, name: str, by: str = "") -> Swept:
     """A sweep that was run: those of its variants that have ended, and why the others have not. Raises UsageError if
     there is none."""
     path = _file(workbench.workspace, name)
     if not path.is_file():
         raise UsageError(f"There is no sweep {name!r} (sweeps: {', '.join(kept(workbench.workspace)[:10]) or 'none yet'}).")
-    value = read_json(path)
+    value = _read(path)
     labels = {
         run: ", ".join(f"{varied}={label}" for varied, label in changes.items()) or "base"
         for run, changes in zip(value["runs"], value["variants"])
@@ -74,7 +87,7 @@ def keep(workspace: Workspace, name: str, content: Mapping[str, Any], runs: list
     """The runs' names. Raises UsageError for a name that cannot be, or that another sweep, a run or a suite has."""
     path = _file(workspace, checked_name(name))
     if path.is_file():
-        there = read_json(path)
+        there = _read(path)
         if {key: there.get(key) for key in content} != content:
             raise UsageError(f"The sweep {name!r} exists already with another content; choose another name.")
     elif taken := [run for run in runs if (workspace.runs / run).exists()]:

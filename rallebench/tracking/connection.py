@@ -19,14 +19,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from rallebench.errors import BackendError, MissingPackageError, RalleError, UsageError
+from rallebench.tracking import database as databases
+from rallebench.tracking.database import from_other_version, prepare
 
 log = logging.getLogger(__name__)
-
-LOCK_PATIENCE = 10.0
-"""Seconds to wait for a database that another program is writing to."""
-
-SETUP_PATIENCE = 150.0
-"""Seconds to wait while another process makes the tables; the first time takes some ten."""
 
 ANSWER_PATIENCE = 4.0
 """Seconds for a server to answer at all, and again to read from its store: together less than ten."""
@@ -107,25 +103,11 @@ def connect(uri: str) -> Any:
         with _opening:
             if uri in _opened:
                 return mlflow.MlflowClient(tracking_uri=uri)
-            with hold_setup(database) if database else contextlib.nullcontext():
-                client = mlflow.MlflowClient(tracking_uri=uri)
+            if database:
+                prepare(database, artifact_root(database.parent))
+            client = mlflow.MlflowClient(tracking_uri=uri)
             _opened.add(uri)
             return client
-
-
-def hold_setup(database: Path) -> contextlib.AbstractContextManager[object]:
-    """A held lock for the one process that may make or change tables: two at once would break the database.
-
-    Leaving it as a context lets it go, from whatever thread.
-    """
-    from filelock import FileLock, Timeout
-
-    try:
-        return FileLock(f"{database}.lock", thread_local=False).acquire(timeout=SETUP_PATIENCE)
-    except Timeout:
-        raise BackendError(
-            f"{database} is being set up by another process; wait for it and try again."
-        ) from None
 
 
 def experiment_of(client: Any, name: str, workspace: Path, uri: str) -> str:
@@ -183,10 +165,7 @@ def sentence(error: BaseException, uri: str) -> str:
     if "disk is full" in low or "no space left" in low:
         return f"The disk is full, so MLflow could not write to {where}; free space and try again."
     if "database schema" in low or "can't locate revision" in low:
-        return (
-            f"{where} was made by another version of MLflow. Back it up and run 'mlflow db upgrade {where}', "
-            "or choose another tracking URI."
-        )
+        return from_other_version(where)
     if re.search("error code 40[13]", low):
         return (
             f"{where} refuses access; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, "
@@ -205,6 +184,16 @@ def _text(error: BaseException, uri: str) -> str:
     return text
 
 
+def sqlite_file(uri: str) -> Path | None:
+    """The file of an SQLite URI; None for another store, for memory, and for SQLite's own ``file:`` form."""
+    if not uri.startswith("sqlite"):
+        return None
+    from sqlalchemy import make_url
+
+    name = make_url(uri).database or ":memory:"
+    return None if name == ":memory:" or name.startswith("file:") else Path(name)
+
+
 def _check_place(uri: str) -> Path | None:
     """Find out within seconds whether ``uri`` can work; returns the file of an SQLite URI."""
     if uri.startswith(("http://", "https://")):
@@ -213,15 +202,14 @@ def _check_place(uri: str) -> Path | None:
     scheme = uri.split("://")[0].split("+")[0]
     if "://" not in uri or scheme not in {"sqlite", *_DATABASES}:
         return None
+    if scheme == "sqlite":
+        file = sqlite_file(uri)
+        if file is not None:
+            _check_sqlite(file, uri)
+        return file
     from sqlalchemy import make_url
 
     url = make_url(uri)
-    if scheme == "sqlite":
-        name = url.database or ":memory:"
-        if name == ":memory:" or name.startswith("file:"):
-            return None
-        _check_sqlite(Path(name), uri)
-        return Path(name)
     if url.host:
         _check_port(url.host, url.port or _DATABASES[scheme], uri)
     return None
@@ -267,7 +255,7 @@ def _check_sqlite(path: Path, uri: str) -> None:
             f"{path} was removed while it was in use; start the program again to make a new one."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)) as database:
+    with contextlib.closing(sqlite3.connect(path, timeout=databases.LOCK_PATIENCE, isolation_level=None)) as database:
         tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         database.execute("BEGIN IMMEDIATE")
         database.execute("ROLLBACK")

@@ -17,9 +17,9 @@ from typing import Any
 
 from rallebench.bench.cost import recorded_prices
 from rallebench.bench.record import episode_from_json
-from rallebench.bench.store import COSTS, REPORT, RUN, SCORES, RunFolder
+from rallebench.bench.store import COSTS, REPORT, RUN, RunFolder
 from rallebench.errors import BackendError, BadFileError, MissingPackageError, RalleError
-from rallebench.files import read_json, read_own_jsonl, write_json, write_text
+from rallebench.files import read_json, write_json, write_text
 from rallebench.tracking import content, prompts, table
 from rallebench.tracking.connection import (
     connect,
@@ -60,6 +60,7 @@ def log_run(
     """
     folder = RunFolder(run_folder)
     run = folder.spec()
+    folder.episodes()  # whole, or BadFileError; what is logged is read from the same lines
     try:
         uri = tracking_uri_of(workspace, tracking_uri)
         with _alone(folder):
@@ -260,7 +261,7 @@ class _Logged:
                 write_text(
                     target / "templates" / f"action-{number}.txt", content.clean(action.get("template", ""))
                 )
-        scores = read_own_jsonl(self.folder.path / SCORES)
+        scores = self.folder.scores()
         _write(target / TABLE, table.per_question(self.records, self.lines, scores), indent=None)
 
     # traces

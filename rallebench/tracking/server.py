@@ -26,11 +26,14 @@ from rallebench.files import read_json, write_json
 from rallebench.hosts import mlflow_options
 from rallebench.tracking.connection import (
     artifact_root,
-    hold_setup,
+    explained,
+    import_mlflow,
     is_server,
+    sqlite_file,
     tracking_uri_of,
     without_credentials,
 )
+from rallebench.tracking.database import prepare
 
 START_PATIENCE = 90.0
 """Seconds for the server to answer; it took up to 50 on a loaded machine with two cores."""
@@ -201,17 +204,10 @@ def _start(workspace: Path, port: int, uri: str, allowed_hosts: Sequence[str]) -
     options = ["server", "--host", "127.0.0.1", "--workers", "1", "--port"]
     command = [sys.executable, "-m", "mlflow", *options, str(port)]
     command += ["--default-artifact-root", artifact_root(workspace), *mlflow_options(port, allowed_hosts)]
-    database = Path(uri[len("sqlite:///") :]) if uri.startswith("sqlite:///") else None
-    setup = hold_setup(database) if database else contextlib.nullcontext()
-    try:
-        process = _spawn_guard(workspace, command, uri)
-        server = UIServer(f"http://127.0.0.1:{port}", process, workspace / _LOG)
-        atexit.register(server.stop)
-        write_json(workspace / _NOTE, {"url": server.url})
-    except BaseException:
-        setup.__exit__(None, None, None)
-        raise
-    threading.Thread(target=_watch, args=(server, setup), daemon=True).start()
+    process = _spawn_guard(workspace, command, uri)
+    server = UIServer(f"http://127.0.0.1:{port}", process, workspace / _LOG)
+    atexit.register(server.stop)
+    write_json(workspace / _NOTE, {"url": server.url})
     return server
 
 
@@ -231,13 +227,6 @@ def _spawn_guard(workspace: Path, command: list[str], uri: str) -> subprocess.Po
             )
     except OSError as error:
         raise BackendError(f"MLflow's page cannot be started: {error.strerror or error}.") from None
-
-
-def _watch(server: UIServer, setup: contextlib.AbstractContextManager[object]) -> None:
-    """Keep others from making the tables while the server may be doing so."""
-    with setup, contextlib.suppress(RalleError):
-        while not server.ready():
-            time.sleep(0.2)
 
 
 def _free_port(port: int) -> int:
@@ -267,27 +256,44 @@ def _environment(uri: str) -> dict[str, str]:
 
 
 def guard(lock: str, command: list[str]) -> int:
-    """Run ``command`` until it ends or standard input closes; hold ``lock`` meanwhile. Its exit code."""
+    """Run ``command`` until it ends or standard input closes; hold ``lock`` meanwhile. Its exit code.
+
+    The database of ``MLFLOW_BACKEND_STORE_URI`` has its tables before that: the server would make them in place.
+    """
     from filelock import FileLock, Timeout
 
+    processes: list[subprocess.Popen[bytes]] = []
+    starting = threading.Lock()
     try:
         with FileLock(lock, timeout=5):
+            threading.Thread(target=_end_with_input, args=(processes, starting), daemon=True).start()
+            uri = os.environ.get("MLFLOW_BACKEND_STORE_URI", "")
+            if database := sqlite_file(uri):
+                with explained(uri):
+                    import_mlflow()
+                    prepare(database, artifact_root(database.parent))
             options: dict[str, Any] = {} if os.name == "nt" else {"start_new_session": True}
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
-            threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
+            with starting:
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+                processes.append(process)
             code = process.wait()
             _end(process)
             return code
     except Timeout:
         print("another program already shows MLflow's page for this workspace")
-        return 1
+    except RalleError as error:
+        print(error)
+    return 1
 
 
-def _end_with_input(process: subprocess.Popen[bytes]) -> None:
+def _end_with_input(processes: list[subprocess.Popen[bytes]], starting: threading.Lock) -> None:
     with contextlib.suppress(OSError):
         while os.read(0, 4096):  # not sys.stdin: its lock would break an end that comes from the other side
             pass
-    _end(process)
+    with starting:
+        if not processes:  # the tables are still being made, beside the database
+            os._exit(1)
+    _end(processes[0])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

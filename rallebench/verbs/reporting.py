@@ -32,8 +32,9 @@ def report(args: argparse.Namespace) -> dict[str, Any]:
     workbench = workbench_of(args)
     out = checked_out(args.out, workbench.workspace)
     runs = [workbench.open_run(name) for name in args.runs]
-    if not all(run.report() for run in runs):
-        raise UsageError("A run without a report cannot be shown; let it end, or resume it.")
+    for run in runs:
+        if not run.report():
+            raise UsageError(f"The run {run.name!r} has no report.json, so it cannot be shown; let it end, or resume it.")
     page = run_page(runs[0], workbench.workspace) if len(runs) == 1 else comparison_page(runs, workbench.workspace, args.metric)
     with writing(out) as handle:
         size = sum(handle.write(part.encode("utf-8", "replace")) for part in page)

@@ -128,7 +128,7 @@ def test_a_report_counts_what_was_asked_done_and_failed(tmp_path: Path) -> None:
     assert (report["prompt_tokens"], report["completion_tokens"]) == (20, 4)
     assert (report["seconds"], report["seconds_per_question"]) == (6.0, 2.0)
     assert (report["dataset"], report["fingerprint"]) == ("tiny", "0123456789ab")
-    assert json.loads((tmp_path / "x" / "report.json").read_text()) == report
+    assert RunFolder(tmp_path / "x").report() == report
 
 
 def test_a_failed_question_is_counted_and_never_scored_0(tmp_path: Path) -> None:

@@ -403,13 +403,14 @@ def test_the_state_tells_of_a_whole_batch_while_the_next_one_is_still_being_answ
         return "a"
 
     worker = threading.Thread(target=done, args=(folder, Scripted(reply, "far")), kwargs={"batch_size": 4})
-    worker.start()
-    deadline = time.monotonic() + 10
-    while folder.state()["done"] < 4 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    told = folder.state()
-    go_on.set()
-    worker.join()
+    with folder.lock():
+        worker.start()
+        deadline = time.monotonic() + 10
+        while folder.state()["done"] < 4 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        told = folder.state()
+        go_on.set()
+        worker.join()
     assert (told["state"], told["done"]) == ("running", 4)
     time.sleep(1.1 * STATE_EVERY)
     assert (folder.state()["state"], folder.state()["done"]) == ("answered", 12), "nothing is told after the end"
@@ -451,21 +452,14 @@ def test_an_interrupt_keeps_what_was_answered(folder: RunFolder) -> None:
 # ── the state ────────────────────────────────────────────────────────────────
 
 
-def dead_process() -> int:
-    """The id of a process that has ended."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
-def test_a_run_whose_process_died_is_interrupted(folder: RunFolder) -> None:
-    folder.set_state("running", done=3, total=12)
-    assert folder.state()["state"] == "running"
-    state = json.loads((folder.path / "state.json").read_text())
-    (folder.path / "state.json").write_text(json.dumps({**state, "pid": dead_process()}))
+def test_a_run_is_running_as_long_as_its_lock_is_held_whatever_process_has_the_number(folder: RunFolder) -> None:
+    folder.set_state("running", done=3, total=12)  # its process id is ours, which lives
     assert folder.state()["state"] == "interrupted"
     assert folder.state()["done"] == 3
-    (folder.path / "state.json").write_text(json.dumps({**state, "state": "done", "pid": dead_process()}))
+    with folder.lock():
+        assert folder.state()["state"] == "running"
+    assert folder.state()["state"] == "interrupted"
+    folder.set_state("done", done=12, total=12)
     assert folder.state()["state"] == "done"
 
 

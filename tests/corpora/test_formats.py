@@ -153,13 +153,12 @@ def test_files_that_cannot_be_read_are_named_and_the_others_are_kept(tmp_path: P
         list(read_corpus(tmp_path))
 
 
-@pytest.mark.parametrize(("name", "package"), [("p.html", "bs4"), ("p.pdf", "pypdf")])
 def test_an_absent_package_is_one_sentence_even_where_bad_rows_are_skipped(
-    name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setitem(sys.modules, "pypdf", None)
     with pytest.raises(MissingPackageError, match="pip install"):
-        list(read_corpus(file(tmp_path / name, "x"), problems=Problems(skip=True)))
+        list(read_corpus(file(tmp_path / "p.pdf", "x"), problems=Problems(skip=True)))
 
 
 def test_news_with_an_article_on_every_line_are_read_by_article_or_by_file(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def old(tmp_path: Path) -> tuple[Workbench, RunFolder]:
     list(bench.run(plan))
     folder = bench.open_run("old")
     (folder.path / "costs.jsonl").unlink()
-    for file, gone in (("report.json", ("cost",)), ("run.json", ("prices", "asks_models"))):
+    for file, gone in (("report.json", ("cost", "seal")), ("run.json", ("prices", "asks_models"))):
         value = json.loads((folder.path / file).read_text())
         kept = {key: item for key, item in value.items() if key not in gone}
         assert len(kept) == len(value) - len(gone)

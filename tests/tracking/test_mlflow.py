@@ -23,7 +23,7 @@ from rallebench.bench.score import cost_of
 from rallebench.bench.store import REPORT, RunFolder
 from rallebench.errors import BackendError, BadFileError, UsageError
 from rallebench.files import read_json, write_json
-from rallebench.tracking import connection, content, live
+from rallebench.tracking import connection, content, database, live
 from rallebench.tracking.connection import default_uri, tracking_uri_of, without_credentials
 from rallebench.tracking.costs import cost_tags
 from rallebench.tracking.mlflow import (
@@ -636,7 +636,7 @@ def test_a_locked_database_is_one_sentence(
     workspace: Path, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = new_run()
-    monkeypatch.setattr(connection, "LOCK_PATIENCE", 0.2)
+    monkeypatch.setattr(database, "LOCK_PATIENCE", 0.2)
     other = sqlite3.connect(workspace / "mlflow.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     try:

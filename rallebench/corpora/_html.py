@@ -1,0 +1,152 @@
+"""What a browser would show of an HTML page, in one pass over its text: no tree, so deep nesting costs nothing more.
+
+Every character is looked at once or twice, whatever is left open; the rules for what is left open are those of the HTML
+standard (section 13.2.5), as far as they change what is shown.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from collections.abc import Iterator
+
+from rallebench.corpora._documents import Document, UnreadableError
+
+MAX_BYTES = 16 * 2**20
+"""A page of more is refused; the longest articles of Wikipedia take under 5 MB."""
+
+SECONDS = 60.0
+"""Processor seconds for a page; one of MAX_BYTES takes about 10."""
+
+UNSHOWN = ("noscript", "template", "svg")
+RAW = ("script", "style", "title", "textarea")
+"""Elements in which no tag counts but their own end."""
+
+BLOCKS = frozenset((
+    "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset", "figcaption", "figure",
+    "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre",
+    "section", "table", "tr", "ul",
+))  # fmt: skip
+"""Tags that begin a new line."""
+
+_NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")
+_IN_TAG = re.compile(r"[>\"']")
+_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in RAW}
+_CHARSET = re.compile(rb"<meta\b[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+
+
+def read_page(data: bytes) -> Document:
+    """The shown text, a line for each block; the title is ``<title>``, or else the first ``<h1>``.
+
+    Raises UnreadableError for binary data, and for a page beyond MAX_BYTES or SECONDS.
+    """
+    if len(data) > MAX_BYTES:
+        raise UnreadableError(f"is an HTML page of more than {MAX_BYTES // 2**20} MB; divide it.")
+    text = decoded(data)
+    if "\0" in text:
+        raise UnreadableError("holds binary data; an HTML page is needed.")
+    shown: list[str] = []
+    headings: dict[str, list[str]] = {"title": [], "h1": []}
+    hidden, depth, heading = "", 0, ""
+    for kind, value in _pieces(text):
+        if hidden:  # only its own tags count, which may be nested
+            depth += (kind == "open" and value == hidden) - (kind == "close" and value == hidden)
+            hidden = hidden if depth else ""
+        elif kind == "open" and value in UNSHOWN:
+            hidden, depth = value, 1
+        elif kind == "title":
+            headings["title"] = headings["title"] or [value]
+        elif kind == "text":
+            shown.append(value)
+            if heading:
+                headings["h1"].append(value)
+        else:
+            if value == "h1":
+                heading = value if kind == "open" and not headings["h1"] else ""
+            if value in BLOCKS:
+                shown.append("\n")
+    lines = (" ".join(line.split()) for line in "".join(shown).split("\n"))
+    title = " ".join(" ".join(headings["title"] or headings["h1"]).split())
+    return Document("\n".join(line for line in lines if line), title)
+
+
+def decoded(data: bytes) -> str:
+    """The page in the encoding that its mark or its ``<meta>`` names; else UTF-8, else Windows-1252.
+
+    >>> decoded("<meta charset=gb2312>天".encode("gb2312"))[-1]
+    '天'
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    named = _CHARSET.search(data, 0, 4096)
+    for encoding in ([named[1].decode("ascii", "replace")] if named else []) + ["utf-8"]:
+        try:
+            return data.decode(encoding)
+        except (LookupError, UnicodeDecodeError):
+            continue
+    return data.decode("cp1252", "replace")
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """("text" or "title", its characters) and ("open" or "close", the tag's name in small letters), in order."""
+    at, number, until = 0, 0, time.process_time() + SECONDS
+    unpaired: set[str] = (
+        set()
+    )  # quotes and elements of which no further end comes: it is not looked for again
+    while at < len(text):
+        number += 1
+        if number % 4096 == 0 and time.process_time() > until:
+            raise UnreadableError(f"takes longer than {SECONDS:.0f} seconds to read; divide it.")
+        start = text.find("<", at)
+        if start != at:
+            start = start if start >= 0 else len(text)
+            yield "text", html.unescape(text[at:start])
+            at = start
+            continue
+        name = _NAME.match(text, at + 1)
+        if name is None:
+            at, piece = _no_tag(text, at)
+            if piece:
+                yield "text", piece
+            continue
+        tag, closing = name[1].lower(), text[at + 1] == "/"
+        at = _tag_end(text, name.end(), unpaired)
+        if closing or text[at - 2] != "/" or tag not in UNSHOWN:  # <svg/> holds nothing
+            yield ("close" if closing else "open"), tag
+        if not closing and tag in RAW:
+            end = None if tag in unpaired else _ENDS[tag].search(text, at)
+            unpaired |= set() if end else {tag}
+            stop = end.start() if end else text.find("<", at) if tag == "title" else len(text)
+            stop = stop if stop >= 0 else len(text)
+            if tag in ("title", "textarea"):
+                yield ("title" if tag == "title" else "text"), html.unescape(text[at:stop])
+            at = stop
+
+
+def _no_tag(text: str, at: int) -> tuple[int, str]:
+    """Where a "<" that begins no tag ends, and what of it is shown; a comment that is never closed is the rest."""
+    if text.startswith("<!--", at):
+        end, length = text.find("-->", at + 4), 3
+    elif text.startswith(("<!", "<?", "</"), at):
+        end, length = text.find(">", at + 2), 1
+    else:
+        return at + 1, "<"
+    return (end + length if end >= 0 else len(text)), ""
+
+
+def _tag_end(text: str, at: int, unpaired: set[str]) -> int:
+    """Where a tag ends; a quoted value may hold ">". ``unpaired``: quotes that do not occur again."""
+    while sign := _IN_TAG.search(text, at):
+        if sign[0] == ">":
+            return sign.end()
+        at = sign.end()
+        if text[sign.start() - 1] == "=" and sign[0] not in unpaired:
+            end = text.find(sign[0], at)
+            if end < 0:
+                unpaired.add(sign[0])
+            else:
+                at = end + 1
+    return len(text)
