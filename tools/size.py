@@ -32,12 +32,16 @@ def lines_per_package() -> dict[str, Counter[str]]:
             shutil.copytree(PROJECT / tree, copy, ignore=lambda path, names: [
                 name for name in names if not name.endswith(".py") and not (Path(path) / name).is_dir()
             ])  # fmt: skip
-        subprocess.run([*ruff(), "format", "-q", "--isolated", "--line-length", "100", folder], check=True)
+        subprocess.run(
+            [*ruff(), "format", "-q", "--isolated", "--line-length", "100", folder], check=True
+        )
         for tree in TREES:
             sizes[tree] = Counter()
             for file in (Path(folder) / tree).rglob("*.py"):
                 parts = file.relative_to(Path(folder) / tree).parts
-                sizes[tree][parts[0] if len(parts) > 1 else "."] += file.read_text("utf-8").count("\n")
+                sizes[tree][parts[0] if len(parts) > 1 else "."] += file.read_text("utf-8").count(
+                    "\n"
+                )
     return sizes
 
 

@@ -138,19 +138,18 @@ def _captured(arguments: list[str]) -> tuple[str, tuple[int, str]]:
         with open(out, "w") as one, open(err, "w") as two:
             os.dup2(one.fileno(), 1)
             os.dup2(two.fileno(), 2)
-            with contextlib.redirect_stdout(
-                io.TextIOWrapper(os.fdopen(os.dup(1), "wb"), "utf-8")
-            ) as stdout:
-                with contextlib.redirect_stderr(
-                    io.TextIOWrapper(os.fdopen(os.dup(2), "wb"), "utf-8")
-                ) as stderr:
-                    try:
-                        code = main([*arguments, "--json"])
-                    except SystemExit as end:
-                        code = int(end.code or 0)
-                    finally:
-                        stdout.close()
-                        stderr.close()
+            stdout = io.TextIOWrapper(os.fdopen(os.dup(1), "wb"), "utf-8")
+            stderr = io.TextIOWrapper(os.fdopen(os.dup(2), "wb"), "utf-8")
+            with (
+                stdout,
+                stderr,
+                contextlib.redirect_stdout(stdout),
+                contextlib.redirect_stderr(stderr),
+            ):
+                try:
+                    code = main([*arguments, "--json"])
+                except SystemExit as end:
+                    code = int(end.code or 0)
     finally:
         for number, copy in enumerate(saved, 1):
             os.dup2(copy, number)

@@ -190,7 +190,7 @@ def test_every_run_is_opened(workspace: Path) -> None:
 
 def test_the_index_is_searched(workspace: Path) -> None:
     (answer,) = result("search", "--index", "tiny", "-k", "2", "moon of Pluto")
-    assert [hit["page_id"] for hit in answer["hits"]][0] == "p6"
+    assert answer["hits"][0]["page_id"] == "p6"
 
 
 @pytest.mark.slow
