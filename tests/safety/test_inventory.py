@@ -1,0 +1,168 @@
+"""The surface that users and their scripts rely on: verbs, flags, keys of printed JSON, keys of files, MLflow's names.
+
+The golden files are text, one line a flag or key; ``UPDATE_GOLDEN=1`` writes them anew.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenario import STEPS, WORKSPACE, call, fresh, golden, inside, key_tree
+
+from rallebench.cli import main
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "inventory"
+CALLS = {
+    "list": ["list"],
+    "search": ["search", "--index", "tiny", "-k", "2", "moon of Pluto"],
+    "render": ["render", "--template", "{question}?", "--dialect", "fstring", "--question", "Who"],
+    "ask": STEPS["ask"],
+    "run": [*STEPS["chain"], "--resume"],
+    "run-agent": [*STEPS["agent react"], "--resume"],
+    "index": ["index", "--corpus", "corpus.tsv", "--name", "again", "--kind", "bm25"],
+    "import-corpus": ["import", "corpus.tsv", "--kind", "corpus", "--name", "mine"],
+    "import-dataset": ["import", "kilt/nq-dev-kilt.jsonl", "--kind", "dataset", "--name", "nq"],
+    "import-predictions": ["import", "predictions.jsonl", "--kind", "predictions", "--name", "p", "--dataset", "tiny-qa"],
+    "score": ["score", "--gold", "datasets/tiny-qa.jsonl", "--guess", "predictions.jsonl"],
+    "compare": ["compare", "chain", "imported"],
+    "compare-three": ["compare", "chain", "imported", "whole"],
+    "analyse": ["analyse", "chain"],
+    **{f"analyse-{aspect}": ["analyse", "react wikipedia", "--aspect", aspect] for aspect in ("performance", "matching", "errors")},
+    "export": ["export", "chain", "--format", "trec"],
+    "report": ["report", "chain", "--out", "report.html"],
+    "baselines": ["reference", "chain", "--no-mlflow"],
+    "sweep": STEPS["sweep"],
+    "suite-plan": [*STEPS["rgb-noise"], "--plan", "--probe", "0"],
+    "suite": STEPS["rgb-noise"],
+    "build-dataset": STEPS["build barag"],
+}  # fmt: skip
+TRACKED = re.compile(r"[0-9a-f]{32}")
+
+
+def check(name: str, text: str) -> None:
+    """Compare with the golden file of that name, line by line."""
+    file = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    lines = file.read_text("utf-8").splitlines()
+    difference = list(
+        difflib.unified_diff(lines, text.splitlines(), "before", "now", lineterm="", n=0)
+    )
+    assert not difference, "\n".join(difference)
+
+
+def lines(keys: set[str]) -> str:
+    """Sorted; below ``memory`` a value may be absent where a small model takes no whole page of it."""
+    shortened = {re.sub(r"(\.memory\b).*", r"\1: …", key) for key in keys}
+    return "\n".join(sorted(shortened - {"metrics: memory_bytes"})) + "\n"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy of the golden workspace, which is the current folder; tests add to it."""
+    with inside(golden(tmp_path_factory.mktemp("inventory") / "w")) as folder:
+        yield folder
+
+
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="argparse prints options otherwise from Python 3.13 on"
+)
+def test_every_verb_has_its_flags(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def help_of(*verb: str) -> str:
+        with pytest.raises(SystemExit):
+            main([*verb, "--help"])
+        return capsys.readouterr().out
+
+    top = help_of()
+    verbs = re.findall(r"^    ([a-z-]+) ", top, re.MULTILINE)
+    check("help.txt", top + "".join(f"\n── {verb}\n{help_of(verb)}" for verb in verbs))
+
+
+def test_suites_and_builders_have_their_settings(
+    workspace: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    texts = []
+    for verb in ("suite", "make-dataset"):
+        assert main([verb]) == 0
+        texts.append(capfd.readouterr().out)
+    check("settings.txt", "\n".join(texts))
+
+
+def test_lists_name_the_same_things(workspace: Path) -> None:
+    _, listed, _ = call("list")
+    names = {f"{kind}: {item['name']}" for kind, items in listed.items() for item in items}
+    check(
+        "names.txt",
+        lines({name for name in names if not name.startswith(("runs:", "indexes: again"))}),
+    )
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_printed_json_has_the_same_keys(name: str, workspace: Path) -> None:
+    code, value, err = call(*CALLS[name])
+    assert code == 0, err
+    check(f"json/{name}.txt", lines(key_tree(value)))
+
+
+@pytest.mark.parametrize("label", ["chain", "agent react"])
+def test_files_of_a_run_have_the_same_keys(label: str, tmp_path: Path) -> None:
+    with inside(fresh(tmp_path / "w")) as folder:
+        assert call(*STEPS[label])[0] == 0
+        (run,) = (folder / "runs").iterdir()
+        keys = set()
+        for file in run.glob("*.json*"):
+            text = file.read_text("utf-8")
+            values = (
+                [json.loads(line) for line in text.splitlines()]
+                if file.suffix == ".jsonl"
+                else [json.loads(text)]
+            )
+            keys |= {line for value in values for line in key_tree(value, file.name)}
+        check(
+            f"files/{label.replace(' ', '-')}.txt",
+            lines(keys | {path.name for path in run.iterdir() if path.suffix != ".lock"}),
+        )
+
+
+@pytest.mark.slow
+def test_mlflow_has_the_same_names(tmp_path: Path) -> None:
+    with inside(fresh(tmp_path / "w")) as folder:
+        for label in ("chain", "sweep", "rgb-noise"):
+            assert call(*(word for word in STEPS[label] if word != "--no-mlflow"))[0] == 0
+        keys = set()
+        with sqlite3.connect(folder / "mlflow.db") as base:
+            for table in (
+                "metrics",
+                "params",
+                "tags",
+                "experiment_tags",
+                "trace_tags",
+                "trace_request_metadata",
+            ):
+                keys |= {
+                    f"{table}: {TRACKED.sub('…', row[0])}"
+                    for row in base.execute(f"select distinct key from {table}")
+                }
+            keys |= {f"runs: {row[0]}" for row in base.execute("select name from runs")}
+            keys |= {
+                f"experiments: {row[0]}" for row in base.execute("select name from experiments")
+            }
+        base.close()
+        check("mlflow.txt", lines(keys))
+
+
+def test_the_golden_workspace_is_small() -> None:
+    assert sum(path.stat().st_size for path in WORKSPACE.rglob("*") if path.is_file()) < 5_000_000
