@@ -373,7 +373,7 @@ def test_failed_questions_are_counted_and_left_out_of_the_means(
     ran = rallebench(*run, "--metrics", "em", "--json", "--max-errors", "4")
     assert ran.code == 0
     assert (ran.json["n"], ran.json["n_errors"]) == (5, 4)
-    assert ran.json["metrics"]["em"] == {"value": 0.0, "low": 0.0, "high": 0.0, "n": 1}
+    assert ran.json["metrics"]["em"] == {"value": 0.0, "low": None, "high": None, "n": 1}
     assert (
         ran.last
         == "4 failed: The script of 'picky' has no pattern that matches the prompt; add one, or a default."

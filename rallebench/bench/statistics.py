@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ LEVEL = 0.05
 FEWEST, FEWEST_PAIRED = 5, 10
 """Clusters below which a mean, or a difference, has no interval."""
 TOO_FEW, ALL_EQUAL = "too few articles", "all are equal: no interval"
-FLIPS, MOST_FLIPS, EXACT, PIECE = 10_000, 100_000, 13, 250
+FLIPS, MOST_FLIPS, EXACT, AT_ONCE = 10_000, 100_000, 13, 2_500_000
 AMPLE, WIDER = 50, 200
 """With G < AMPLE clusters the ends lie 1 + (AMPLE − G) / WIDER times as far from the difference: skewed differences need it."""
 NOISE = 1e-9
@@ -105,7 +106,11 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
         # Every cluster has the same mean: Clopper and Pearson 1934, with as many trials as clusters of equal size.
         ends = _clopper_pearson(share, float(sizes.sum() ** 2 / (sizes**2).sum()))
     else:
-        ends = _wilson(share, share * (1 - share) * (high - low) ** 2 / error**2, float(special.stdtrit(freedom, 1 - LEVEL / 2)))
+        per_trial = error**2 / (share * (1 - share) * (high - low) ** 2)
+        # Few clusters show too little of how alike the questions of an article are: count them as partly the same.
+        alike = max(0.0, 1 - len(sizes) / AMPLE) / 2
+        per_trial = max(per_trial, (1 - alike) * per_trial + alike / len(sizes))
+        ends = _wilson(share, 1 / per_trial, float(special.stdtrit(freedom, 1 - LEVEL / 2)))
     return Mean(mean, *(low + (high - low) * end for end in ends), n)
 
 
@@ -222,11 +227,10 @@ def _flipped_means(totals: Floats, sizes: Floats, scale: float, comparisons: int
         numbers = np.arange(1, 2 ** (count - 1))
         pieces = [(numbers[:, None] >> np.arange(count)) & 1]
     else:
-        rng = np.random.default_rng(seed)
-        flips = min(MOST_FLIPS, max(FLIPS, 200 * comparisons))
-        width = -(-count // 8)
+        signs = _random_bits(count, min(MOST_FLIPS, max(FLIPS, 200 * comparisons)), seed)
+        rows = max(1, AT_ONCE // count)
         pieces = (  # type: ignore[assignment]
-            np.unpackbits(rng.integers(0, 256, (PIECE, width), dtype=np.uint8), axis=1, count=count) for _ in range(flips // PIECE)
+            np.unpackbits(signs[start : start + rows], axis=1, count=count) for start in range(0, len(signs), rows)
         )
     plus = np.concatenate([piece.astype(np.float64) @ both for piece in pieces])
     plus = plus[(plus[:, 1] > 0) & (plus[:, 1] < sizes.sum())]
@@ -234,6 +238,14 @@ def _flipped_means(totals: Floats, sizes: Floats, scale: float, comparisons: int
     pair = np.stack([plus[:, 0] / plus[:, 1], minus[:, 0] / minus[:, 1]])
     pair = np.round(pair / scale, 11) * scale
     return np.sort(pair.min(axis=0)), np.sort(pair.max(axis=0)), len(plus) + 1
+
+
+@lru_cache(maxsize=1)
+def _random_bits(count: int, flips: int, seed: int) -> Any:
+    """(flips, count / 8 rounded up) bytes, a bit for every cluster; kept, for a table has many comparisons over the same articles."""
+    import numpy as np
+
+    return np.random.default_rng(seed).integers(0, 256, (flips, -(-count // 8)), dtype=np.uint8)
 
 
 def _steps(ends: Floats, total: int) -> tuple[Floats, Floats]:
