@@ -137,7 +137,7 @@ def test_better_is_said_of_the_mean_whose_p_stands_beside_it_not_of_most_questio
     first = {str(n): 5.0 for n in range(len(gaps))}
     pair = paired(metric, first, {str(n): 5.0 + gap for n, gap in enumerate(gaps)}, higher_is_better=measure.upward is not False)
     sides = tuple(Side(name, "d", len(gaps), 0, 0, 0) for name in ("a", "b"))
-    shown = views_compare.differences(Many(sides, (), metric, (), {}, {}, (Against("b", pair, pair.p),), measures={metric: measure}))
+    shown = views_compare.differences(Many(sides, (), metric, (), {}, {}, (Against("b", pair),), measures={metric: measure}))
     assert pair.p is not None and pair.p < 0.05
     assert f">{verdict}<" in shown.split("<tbody>")[1]
 
