@@ -73,7 +73,7 @@ def test_runs_stand_beside_each_other_with_intervals_and_can_be_saved(bench: Wor
     assert head[:5] == ["metric", "n", "first", "first low", "first high"]
     em = next(row for row in rows if row[0] == "em")
     assert (em[1], float(em[2]), float(em[5])) == ("8", 1 / 8, 0.0)
-    assert "no difference shown" in differences and other["value"] == SECOND
+    assert "too few articles" in differences and other["value"] == SECOND
     assert saved(falls)[1][0] == "first" and "n = 8" in falls
     assert len(plot.data) == 2 and {bubble.name for bubble in plot.data} == {"first", SECOND}
     assert "Not in the plot" not in below and not over["visible"], "one question set, and no kinds of question"

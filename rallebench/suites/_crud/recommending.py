@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.analysis.paired import Paired, compare, shared_scores
+from rallebench.bench.statistics import TOO_FEW
 from rallebench.suites import Table
 from rallebench.suites._crud.grid import FACTORS, Factor, Grid
 from rallebench.suites._crud.grid_cells import Outcomes
@@ -105,7 +106,7 @@ def recommended(factor: Factor, base: Any, values: Sequence[Any], found: Sequenc
     if shown:
         worse = ", ".join(f"{one.value} {_gap(one)}" for one in shown)
         return f"{word(factor, base, values)} (as the base; worse: {worse})", base
-    return NONE_SHOWN, None
+    return (TOO_FEW if found and all(one.p is None for one in found) else NONE_SHOWN), None
 
 
 def word(factor: Factor, value: Any, values: Sequence[Any]) -> str:
