@@ -203,6 +203,7 @@ def run_plan(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
         "n_errors": report["n_errors"],
         "seconds": report["seconds"],
         "metrics": {**report["metrics"], **_ralle_keys(report["metrics"])},
+        "clusters": report.get("clusters"),
         "cost": report["cost"],
         **({"agent": told(finished.folder.episodes().values())} if plan.agent else {}),
     }
