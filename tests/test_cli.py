@@ -351,8 +351,8 @@ def test_run_overrides_models_retrievers_and_settings(rallebench: CommandLine, w
 def test_run_for_people_shows_a_line_per_metric(rallebench: CommandLine) -> None:
     ran = rallebench("run", "--chain", "read", *ON_TINY, "--name", "first", "--metrics", "em")
     assert ran.code == 0
-    first, second, *cost = ran.out.splitlines()
-    assert cost[0] == "  cost" and any("prompt tokens" in line for line in cost)
+    first, second, basis, *cost = ran.out.splitlines()
+    assert "6 articles" in basis and cost[0] == "  cost" and any("prompt tokens" in line for line in cost)
     assert first.startswith("first: 8 questions, 0 failed, ")
     assert second.split() == ["em", "0.1250", "[0.0110,", "0.6482]", "n", "=", "8"]
 
