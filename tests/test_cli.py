@@ -304,11 +304,11 @@ def test_run_prints_counts_seconds_and_metrics_with_intervals(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     printed = rallebench.json("run", "--chain", "read", *ON_TINY, "--name", "first")
-    assert printed.keys() == {"run", "n", "n_errors", "seconds", "metrics", "cost"}
+    assert printed.keys() == {"run", "n", "n_errors", "seconds", "metrics", "clusters", "cost"}
     assert (printed["run"], printed["n"], printed["n_errors"]) == ("first", len(RECORDS), 0)
     for metric in printed["metrics"].values():
         assert metric.keys() == {"value", "low", "high", "n"}
-        assert metric["low"] <= metric["value"] <= metric["high"]
+        assert metric["low"] is None or metric["low"] <= metric["value"] <= metric["high"]
     metrics = printed["metrics"]
     assert metrics["em"]["value"] == 1 / len(RECORDS)
     assert metrics["recall_at_5"] == metrics["recall@5"]
@@ -351,10 +351,10 @@ def test_run_overrides_models_retrievers_and_settings(rallebench: CommandLine, w
 def test_run_for_people_shows_a_line_per_metric(rallebench: CommandLine) -> None:
     ran = rallebench("run", "--chain", "read", *ON_TINY, "--name", "first", "--metrics", "em")
     assert ran.code == 0
-    first, second, *cost = ran.out.splitlines()
-    assert cost[0] == "  cost" and any("prompt tokens" in line for line in cost)
+    first, second, basis, *cost = ran.out.splitlines()
+    assert "6 articles" in basis and cost[0] == "  cost" and any("prompt tokens" in line for line in cost)
     assert first.startswith("first: 8 questions, 0 failed, ")
-    assert second.split() == ["em", "0.1250", "[0.0000,", "0.3750]", "n", "=", "8"]
+    assert second.split() == ["em", "0.1250", "[0.0110,", "0.6482]", "n", "=", "8"]
 
 
 def test_a_run_whose_first_five_questions_all_fail_is_stopped(rallebench: CommandLine) -> None:
@@ -373,7 +373,7 @@ def test_failed_questions_are_counted_and_left_out_of_the_means(
     ran = rallebench(*run, "--metrics", "em", "--json", "--max-errors", "4")
     assert ran.code == 0
     assert (ran.json["n"], ran.json["n_errors"]) == (5, 4)
-    assert ran.json["metrics"]["em"] == {"value": 0.0, "low": 0.0, "high": 0.0, "n": 1}
+    assert ran.json["metrics"]["em"] == {"value": 0.0, "low": None, "high": None, "n": 1}
     assert (
         ran.last
         == "4 failed: The script of 'picky' has no pattern that matches the prompt; add one, or a default."
@@ -413,7 +413,7 @@ def test_a_folder_of_chains_runs_each_as_its_own_file_says(
 ) -> None:
     found = rallebench.json("run", "--chain", experiments, "--no-mlflow", "--name", "night", "--limit", "-1")
     assert [result["run"] for result in found] == ["night-00_read", "night-deep-er-01_closed", "night-own"]
-    assert all(result.keys() == {"run", "n", "n_errors", "seconds", "metrics", "cost"} for result in found)
+    assert all(result.keys() == {"run", "n", "n_errors", "seconds", "metrics", "clusters", "cost"} for result in found)
     made = {result["run"]: run_json(workspace, result["run"]) for result in found}
     assert [m["spec"]["dataset"] for m in made.values()] == ["tiny-qa", "tiny-qa", "starter-qa"]
     assert [m["batch_size"] for m in made.values()] == [3, 1, 20]

@@ -1,7 +1,7 @@
 """Several runs of one question set beside each other: every metric with its interval, and who beats the first.
 
 Only questions that all runs share are counted. Runs after the first are compared with it, question by question,
-and their p-values corrected for as many comparisons (Holm 1979).
+with intervals and p-values that count all these comparisons (Bonferroni) and articles, not questions.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rallebench.analysis.measures import HEADLINES, Measure, headline, measure, own_of, shared_measures
-from rallebench.analysis.paired import NOISE, Paired, compare, holm
+from rallebench.analysis.paired import Paired, compare
 from rallebench.analysis.together import Together, together
+from rallebench.bench.clusters import Clusters, clusters_of, sentence
 from rallebench.bench.heads import heads
 from rallebench.bench.score import examples_of
-from rallebench.bench.statistics import Mean, means
+from rallebench.bench.statistics import NOISE, Mean, means
 from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
 from rallebench.memory import uncollected
@@ -46,11 +47,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A run against the first. ``corrected``: its p for as many comparisons; None where nothing is comparable."""
+    """A run against the first."""
 
     name: str
     paired: Paired
-    corrected: float | None
+
+    @property
+    def corrected(self) -> float | None:
+        """Its p for as many comparisons as there are runs after the first; None where nothing is comparable."""
+        return self.paired.corrected
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Many:
     against: tuple[Against, ...]
     over_all: Mapping[str, tuple[Together, ...]] = field(default_factory=dict)
     measures: Mapping[str, Measure] = field(default_factory=dict)
+    clusters: Clusters = field(default_factory=lambda: Clusters("question", {}))
 
     @property
     def measure(self) -> Measure:
@@ -89,6 +95,7 @@ class Many:
             parts = [f"{side.failed} failed"] * bool(side.failed) + [f"{side.unfinished} are not answered yet"] * bool(side.unfinished)  # fmt: skip
             if parts:
                 found.append(f"{side.name}: {' and '.join(parts)}; these questions are left out for every run.")
+        found += [text] if "One article holds" in (text := sentence(self.clusters.as_json(), len(self.common))) else []
         scored = self.cells[self.metric][0].n
         if scored < len(self.common) - sum(side.failed + side.unfinished for side in self.sides):
             found.append(f"Only {scored} of the {len(self.common)} shared questions are scored by {self.metric} in every run.")
@@ -117,12 +124,13 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "") -> Many:
     names, chosen = tuple(measures), measure(chosen, runs).name if chosen else headline(measures)
     columns = [scores_of(run, names) for run in runs]
     qids = [e.question.qid for e in common]
-    cells = _rows({name: [column[name] for column in columns] for name in names}, qids)
+    clusters = clusters_of(common)
+    cells = _rows({name: [column[name] for column in columns] for name in names}, qids, clusters, measures)
     sides = tuple(_side(run, examples, set(qids)) for run, examples in zip(runs, asked))
     best = {name: _best(measures[name], row) for name, row in cells.items()}
-    against = _against(runs, columns, qids, measures[chosen])
+    against = _against(runs, columns, qids, measures[chosen], clusters)
     over_all = _over_all(runs, columns, common, [name for name, one in measures.items() if not one.own])
-    return Many(sides, tuple(common), chosen, names, cells, best, against, over_all, measures)
+    return Many(sides, tuple(common), chosen, names, cells, best, against, over_all, measures, clusters)
 
 
 def shared_by(asked: Sequence[Sequence[Example]]) -> list[Example]:
@@ -176,21 +184,28 @@ def with_mean(run: RunFolder, name: str) -> dict[str, Any]:
     """A run's report with a metric in its ``metrics`` that was chosen later, or that is a suite's own."""
     report = dict(run.report() or {})
     kept = {**report.get("suite", {}), **report.get("metrics", {})}
-    found = kept.get(name) or asdict(means({name: list(scores_of(run, (name,))[name].values())})[name])
+    found = kept.get(name) or asdict(mean_of(run, measure(name, [run])))
     return {**report, "metrics": {**report.get("metrics", {}), name: found}}
 
 
-def _rows(table: Mapping[str, Sequence[Scores]], qids: Sequence[str]) -> dict[str, tuple[Mean, ...]]:
-    """Metric → a mean per run. Metrics that score the same questions share their resamples, which cost most of the time."""
-    alike: dict[tuple[str, ...], list[str]] = {}
+def mean_of(run: RunFolder, of: Measure) -> Mean:
+    """A run's mean by a metric over all its questions."""
+    scores, examples = scores_of(run, (of.name,))[of.name], examples_of(run)
+    qids = [e.question.qid for e in examples]
+    column = [scores.get(qid) for qid in qids]
+    return means({of.name: column}, clusters_of(examples).labels(qids), {of.name: of.about["range"]})[of.name]
+
+
+def _rows(
+    table: Mapping[str, Sequence[Scores]], qids: Sequence[str], clusters: Clusters, measures: Mapping[str, Measure]
+) -> dict[str, tuple[Mean, ...]]:
+    """Metric → a mean per run, over the questions that all runs have scored."""
+    rows = {}
     for name, scored in table.items():
-        both = tuple(qid for qid in qids if all(_is_number(column.get(qid)) for column in scored))
-        alike.setdefault(both, []).append(name)
-    found: dict[str, tuple[Mean, ...]] = {}
-    for both, names in alike.items():
-        drawn = means({f"{name} {i}": [column[qid] for qid in both] for name in names for i, column in enumerate(table[name])})
-        found |= {name: tuple(drawn[f"{name} {i}"] for i in range(len(table[name]))) for name in names}
-    return {name: found[name] for name in table}
+        both = [qid for qid in qids if all(_is_number(column.get(qid)) for column in scored)]
+        columns, bounds = {str(i): [column[qid] for qid in both] for i, column in enumerate(scored)}, measures[name].about["range"]
+        rows[name] = tuple(means(columns, clusters.labels(both), dict.fromkeys(columns, bounds)).values())
+    return rows
 
 
 def _is_number(value: float | None) -> bool:
@@ -220,13 +235,14 @@ def _side(run: RunFolder, examples: Sequence[Example], common: set[str]) -> Side
 
 
 def _against(
-    runs: Sequence[RunFolder], columns: Sequence[Mapping[str, Scores]], qids: Sequence[str], of: Measure
+    runs: Sequence[RunFolder], columns: Sequence[Mapping[str, Scores]], qids: Sequence[str], of: Measure, clusters: Clusters
 ) -> tuple[Against, ...]:
     name, higher = of.name, of.upward is not False
     # The questions of the means, so that no difference contradicts the two means above it.
     scored = [qid for qid in qids if all(_is_number(column[name].get(qid)) for column in columns)]
     kept = [{qid: column[name].get(qid) for qid in scored} for column in columns]
-    pairs = [compare(name, kept[0], other, higher_is_better=higher) for other in kept[1:]]
-    known = [i for i, pair in enumerate(pairs) if pair.p is not None]
-    corrected = dict(zip(known, holm([pairs[i].p or 0.0 for i in known])))
-    return tuple(Against(run.name, pair, corrected.get(i)) for i, (run, pair) in enumerate(zip(runs[1:], pairs)))
+    others = kept[1:]
+    pairs = (
+        compare(name, kept[0], other, higher_is_better=higher, clusters=clusters.of, comparisons=len(others)) for other in others
+    )
+    return tuple(Against(run.name, pair) for run, pair in zip(runs[1:], pairs))

@@ -66,16 +66,17 @@ def _measure(name: str, runs: Sequence[RunFolder], owns: Sequence[Mapping[str, s
         return Measure(entry.name, card(entry.name))
     if lacking:
         raise UsageError(f"{name} is a suite's own metric; {', '.join(lacking)} has no values of it. Choose another metric.")
-    return Measure(name, _card(name, list(dict.fromkeys(own[name] for own in owns))), True)
+    kept = ((runs[0].report() or {}).get("ranges") or {}).get(name) or (None, None)
+    return Measure(name, _card(name, list(dict.fromkeys(own[name] for own in owns)), kept), True)
 
 
-def _card(name: str, definitions: Sequence[str]) -> dict[str, Any]:
+def _card(name: str, definitions: Sequence[str], bounds: Sequence[float | None]) -> dict[str, Any]:
     """The card of a suite's own metric. Runs that define it differently are told apart in its traps."""
     differ = f"The runs define it differently: {' / '.join(definitions)}" if len(definitions) > 1 else ""
     return {
         "name": name, "label": name, "definition": definitions[0], "details": "", "normalisation": "", "not_scored": "", "over_all": "",
         "option": "", "source": "", "traps": differ, "needs": "", "wants": "", "tool": "", "higher_is_better": None, "unit": "",
-        "range": [None, None], "k": None, "direction": "its definition says which direction is better", "bounds": "any number",
+        "range": list(bounds), "k": None, "direction": "its definition says which direction is better", "bounds": "any number",
         "needed": "nothing",
     }  # fmt: skip
 

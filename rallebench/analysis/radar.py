@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis.many import scores_of
+from rallebench.analysis.many import mean_of, scores_of
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
+from rallebench.bench.clusters import Clusters, clusters_of
 from rallebench.bench.score import examples_of
 from rallebench.bench.statistics import Mean, means
 from rallebench.bench.store import RunFolder
@@ -61,7 +62,7 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
         if kinds.setdefault(label, content) != content or dataset in lines.get(label, {}):
             label = run.name
         lines.setdefault(label, {})[dataset] = run
-    found = {label: tuple(_mean(its[one], of.name) if one in its else None for one in sets) for label, its in lines.items()}
+    found = {label: tuple(_mean(its[one], of) if one in its else None for one in sets) for label, its in lines.items()}
     return Radar(DATASETS, of.name, sets, found, of)
 
 
@@ -75,11 +76,12 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
     scored = [e for e in common if all(column.get(e.question.qid) is not None for column in columns)]
     axes = tuple(name for name, _ in names.most_common(MOST_AXES))
     groups = {axis: [e.question.qid for e in scored if _field(e, by) == axis] for axis in axes}
+    of, clusters = measure(chosen, runs), clusters_of(common)
     found = {
-        run.name: tuple(means({"": [column[qid] for qid in groups[axis]]})[""] for axis in axes)
+        run.name: tuple(_mean_over(groups[axis], column, of, clusters) for axis in axes)
         for run, column in zip(runs, columns)
     }
-    return Radar(by, chosen, axes, found, measure(chosen, runs))
+    return Radar(by, chosen, axes, found, of)
 
 
 def share_nothing(runs: Sequence[RunFolder]) -> bool:
@@ -148,7 +150,10 @@ def _measure(runs: Sequence[RunFolder], chosen: str) -> Measure:
     return known[found]
 
 
-def _mean(run: RunFolder, name: str) -> Mean | None:
-    scores = scores_of(run, (name,))[name]
-    mean = means({"": [scores.get(e.question.qid) for e in examples_of(run)]})[""]
+def _mean_over(qids: Sequence[str], column: Mapping[str, float | None], of: Measure, clusters: Clusters) -> Mean:
+    return means({"": [column[qid] for qid in qids]}, clusters.labels(qids), {"": of.about["range"]})[""]
+
+
+def _mean(run: RunFolder, of: Measure) -> Mean | None:
+    mean = mean_of(run, of)
     return mean if mean.value is not None else None

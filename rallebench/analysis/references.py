@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rallebench.analysis.many import scores_of
-from rallebench.bench.score import examples_of
+from rallebench.bench.clusters import Clusters, clusters_of
+from rallebench.bench.score import examples_of, ranges_of
 from rallebench.bench.statistics import Mean, means
 from rallebench.bench.store import RunFolder
 from rallebench.benchmark import LABELS
@@ -71,7 +72,7 @@ def beside(run: RunFolder, lines: Mapping[str, RunFolder]) -> Beside:
     qids = [e.question.qid for e in answered if e.gold.answers]
     scores[CEILING] = {name: dict(zip(qids, column.values)) for name, column in best.items()}
     rows = {name: _row({column: found[name] for column, found in scores.items() if name in found}) for name in names}
-    cells = _means({name: row for name, row in rows.items() if row})
+    cells = _means({name: row for name, row in rows.items() if row}, clusters_of(examples))
     return Beside(run.name, {line: folder.name for line, folder in lines.items()}, cells)
 
 
@@ -99,15 +100,16 @@ def _row(found: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str,
     return {column: {qid: found[column][qid] for qid in qids} for column in there}
 
 
-def _means(rows: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Mean]]:
-    """Metric → column → mean. Rows over the same questions share their resamples, which cost most of the time."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for name, row in rows.items():
-        alike.setdefault(tuple(row["run"]), []).append(name)
-    found: dict[str, dict[str, Mean]] = {name: {} for name in rows}
-    for names in alike.values():
-        values = {f"{name} {column}": list(scores.values()) for name in names for column, scores in rows[name].items()}
-        drawn = means(values)
-        for name in names:
-            found[name] = {column: drawn[f"{name} {column}"] for column in rows[name]}
-    return found
+def _means(
+    rows: Mapping[str, Mapping[str, Mapping[str, float | None]]], clusters: Clusters
+) -> dict[str, dict[str, Mean]]:
+    """Metric → column → mean."""
+    bounds = ranges_of(rows)
+    return {
+        name: means(
+            {column: list(scores.values()) for column, scores in row.items()},
+            clusters.labels(list(row["run"])),
+            dict.fromkeys(row, bounds[name]),
+        )
+        for name, row in rows.items()
+    }

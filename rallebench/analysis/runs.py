@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.analysis.many import scores_of
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
 from rallebench.analysis.paired import Paired, compare
 from rallebench.analysis.waterfall import Waterfall, waterfall
+from rallebench.bench.clusters import clusters_of
 from rallebench.bench.heads import heads
 from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
@@ -31,6 +32,9 @@ class Shared:
     only_b: int
     metrics: tuple[Measure, ...]
     left_out: tuple[str, ...] = ()
+    clusters: Mapping[str, Any] = field(default_factory=dict)
+    """As ``report.json`` keeps them, of the shared questions; ``cluster_of``: question → cluster."""
+    cluster_of: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def warning(self) -> str:
@@ -47,13 +51,15 @@ class Shared:
 
 def shared(a: RunFolder, b: RunFolder) -> Shared:
     """The questions with the same id and text, and the metrics that both runs can be scored by."""
-    left, right = ({e.question.qid: e.question.text for e in examples_of(run)} for run in (a, b))
+    mine = examples_of(a)
+    left, right = ({e.question.qid: e.question.text for e in examples} for examples in (mine, examples_of(b)))
     common = tuple(qid for qid, text in left.items() if right.get(qid) == text)
     if not common:
         raise UsageError(f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared.")
     names = tuple(shared_measures([a, b]).values())
     left_out = tuple(filter(None, (_left_out(run, set(common)) for run in (a, b))))
-    return Shared(common, len(left) - len(common), len(right) - len(common), names, left_out)
+    clusters = clusters_of([e for e in mine if right.get(e.question.qid) == e.question.text])
+    return Shared(common, len(left) - len(common), len(right) - len(common), names, left_out, clusters.as_json(), clusters.of)
 
 
 def _left_out(run: RunFolder, common: set[str]) -> str:
@@ -73,7 +79,7 @@ def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Sh
     of = measure(name, [a, b])
     wanted = set(common.qids)
     left, right = ({q: v for q, v in scores_of(run, (of.name,))[of.name].items() if q in wanted} for run in (a, b))
-    found = compare(of.name, left, right, higher_is_better=of.upward is not False)
+    found = compare(of.name, left, right, higher_is_better=of.upward is not False, clusters=common.cluster_of)
     if not found.n:
         raise UsageError(f"No question that {a.name!r} and {b.name!r} share is scored by {of.name} in both; choose another metric.")
     return found, common
@@ -117,4 +123,4 @@ def lost(run: RunFolder, workspace: Workspace) -> dict[str, float]:
 def as_json(found: Paired, common: Shared, a: str, b: str) -> dict[str, Any]:
     """One JSON document: the comparison, and what was left out of it."""
     value: dict[str, Any] = json.loads(json.dumps({name: getattr(found, name) for name in found.__slots__}))
-    return {"runs": [a, b], **value, "flipped": list(found.flipped), "warning": common.warning}
+    return {"runs": [a, b], **value, "cluster_basis": dict(common.clusters), "flipped": list(found.flipped), "warning": common.warning}

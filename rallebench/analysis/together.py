@@ -1,7 +1,8 @@
 """Figures over all answers at once (corpus BLEU, chrF), which are no means, of several runs.
 
-Their intervals come from resampling questions (Efron 1979; for BLEU Koehn 2004), the same resamples for every run:
-what a metric counts in each answer is summed anew. Of a metric that cannot count so there is no interval.
+Their intervals come from resampling articles (Efron 1979; for BLEU Koehn 2004), the same resamples for every run:
+what a metric counts in each answer is summed anew. Of a metric that cannot count so there is no interval,
+nor where there are fewer than FEWEST_PAIRED articles.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.bench.clusters import clusters_of
+from rallebench.bench.statistics import FEWEST_PAIRED
 from rallebench.metrics import metric
 from rallebench.types import Episode, Example
 
@@ -45,11 +48,12 @@ def together(
     if not examples:
         return tuple(Together(None, None, None, 0) for _ in runs)
     values = [over_all(pairs, chosen) for pairs in runs]
-    if counting is None or len(examples) < 2:
+    clusters = clusters_of(examples)
+    if counting is None or clusters.as_json()["n"] < FEWEST_PAIRED:
         first = values[0]
         gaps = [None, *(None if value is None or first is None else value - first for value in values[1:])]
         return tuple(Together(value, None, None, len(examples), gap) for value, gap in zip(values, gaps))
-    weights = _weights(len(examples), seed)
+    weights = _weights(clusters.labels([e.question.qid for e in examples]), seed)
     drawn = [_drawn(counting(pairs, chosen), weights) for pairs in runs]
     found = []
     for number, (value, draws) in enumerate(zip(values, drawn)):
@@ -62,15 +66,15 @@ def together(
     return tuple(found)
 
 
-def _weights(length: int, seed: int) -> list[Any]:
-    """How often each question is drawn, resample by resample, in pieces of (PIECE, length)."""
+def _weights(labels: Sequence[int], seed: int) -> list[Any]:
+    """How often each question is drawn, with its whole article, resample by resample, in pieces of (PIECE, questions)."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
-    pieces = []
+    pieces, length = [], max(labels) + 1
     for start in range(0, RESAMPLES, PIECE):
         drawn = rng.integers(0, length, size=(min(PIECE, RESAMPLES - start), length))
-        pieces.append(np.stack([np.bincount(row, minlength=length) for row in drawn]).astype(np.int32))
+        pieces.append(np.stack([np.bincount(row, minlength=length) for row in drawn]).astype(np.int32)[:, labels])
     return pieces
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rallebench.bench.clusters import clusters_of
 from rallebench.bench.cost import question_to_json, recorded_prices
 from rallebench.bench.run_cost import not_recorded, run_cost
 from rallebench.bench.statistics import means
@@ -98,7 +99,9 @@ def report_of(
         for row, example in enumerate(answered)
         for name, column in scored.items()
     ]
-    found = means({name: column.values for name, column in scored.items()})
+    clusters = clusters_of(examples)
+    labels = clusters.labels([example.question.qid for example in answered])
+    found = means({name: column.values for name, column in scored.items()}, labels, ranges_of(scored))
     failed = Counter(e.error for e in episodes.values() if e.error)
     steps = [step for episode in episodes.values() for step in episode.steps]
     seconds = folder.seconds()
@@ -120,6 +123,7 @@ def report_of(
         "prompt_tokens": sum(step.reply.prompt_tokens for step in steps),
         "completion_tokens": sum(step.reply.completion_tokens for step in steps),
         "metrics": {name: asdict(mean) for name, mean in found.items()},
+        "clusters": clusters_of(answered).as_json(),
         "over_all": {name: column.over_all for name, column in scored.items() if column.over_all is not None},
         "cost": _cost(folder, episodes),
         "memory": memory_of(spec),
@@ -128,6 +132,11 @@ def report_of(
     if spec["spec"]["workflow"] == IMPORTED:
         report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
     return report, scores
+
+
+def ranges_of(names: Iterable[str]) -> dict[str, Any]:
+    """Metric → (lowest, highest) value, None = no bound, for the intervals of means."""
+    return {name: metric(name).traits.get("range", (None, None)) for name in names}
 
 
 def memory_of(spec: Mapping[str, Any]) -> dict[str, Any]:

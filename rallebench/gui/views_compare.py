@@ -10,11 +10,12 @@ from rallebench.analysis.changes import Change, pieces
 from rallebench.analysis.many import Against, Many
 from rallebench.analysis.paired import Paired
 from rallebench.analysis.together import Together
-from rallebench.bench.statistics import Mean
+from rallebench.bench.clusters import sentence
+from rallebench.bench.statistics import Mean, p_text
 from rallebench.chain.chain import prompt_of
 from rallebench.gui.views import badge, empty, note
 from rallebench.gui.views_csv import csv_link
-from rallebench.gui.views_runs import number
+from rallebench.gui.views_runs import interval_of, number
 from rallebench.types import Episode, Example
 
 FLIPPED_COLUMNS = ("question id", "question", "gold answer", "first run", "other run", "change")
@@ -32,7 +33,8 @@ def table(found: Many) -> str:
         for name in found.metrics
     )
     counted = f"{len(found.common)} questions that all runs share. "
-    told = "Mean, 95 % bootstrap interval, n = questions that every run has scored; bold: the best mean of the row."
+    told = "Mean, 95 % interval, n = questions that every run has scored; bold: the best mean of the row. "
+    told += sentence(found.clusters.as_json(), len(found.common))
     warnings = "".join(map(note, found.warnings))
     return (
         f'{warnings}<div class="rb-label">{counted}{told}</div><div class="rb-wide"><table class="rb-table rb-tight"><thead>'
@@ -54,7 +56,7 @@ def _over_all_row(about: Mapping[str, Any], row: Sequence[Together]) -> str:
     if not row:
         return ""
     cells = "".join(f'<td class="num">{_together(one, about.get("unit", ""))}</td>' for one in row)
-    told = escape(f"{about['over_all']} The intervals resample questions, the same ones for every run.", quote=True)
+    told = escape(f"{about['over_all']} The intervals resample articles, the same ones for every run.", quote=True)
     return f'<tr><td title="{told}">{escape(about["label"])}, over all answers</td>{cells}<td class="num">{row[0].n}</td></tr>'
 
 
@@ -70,11 +72,11 @@ def _together(one: Together, unit: str) -> str:
 
 def mean_cell(mean: Mean, unit: str, best: bool) -> str:
     """A mean with its interval, bold if it is the best; nobody scored is said, not shown as 0."""
-    if mean.value is None or mean.low is None or mean.high is None:
+    if mean.value is None:
         return '<span class="rb-empty">not scored</span>'
     value = number(mean.value, unit)
     shown = f"<b>{value}</b>" if best else value
-    return f'{shown}<br><span class="rb-basis">{number(mean.low, unit)} – {number(mean.high, unit)}</span>'
+    return f'{shown}<br><span class="rb-basis">{interval_of(mean, unit)}</span>'
 
 
 def table_rows(found: Many) -> list[list[Any]]:
@@ -107,10 +109,10 @@ def differences(found: Many) -> str:
         for head in ("difference", "95 % interval", "p", "p, corrected", more, "equal", less, "n", "questions needed")
     )
     body = "".join(_difference(one, upward) for one in found.against)
-    correction = f" Corrected for {len(found.against)} comparisons (Holm)." if len(found.against) > 1 else ""
+    correction = f" Corrected for {len(found.against)} comparisons (Bonferroni): the intervals hold together at 95 %, and 0 lies outside where the corrected p is below .05." if len(found.against) > 1 else ""
     told = (
-        f"{escape(about['label'])} against <b>{escape(first)}</b>, question by question: paired bootstrap interval, paired permutation "
-        f"test.{correction} <i>Questions needed</i>: to see this difference with 80 % power at the 5 % level."
+        f"{escape(about['label'])} against <b>{escape(first)}</b>, question by question. Interval and p come from one sign-flip test that counts articles, not "
+        f"questions.{correction} <i>Questions needed</i>: to see this difference with 80 % power at the 5 % level."
     )
     traps = f" Beware: {about['traps']}" if about.get("traps") else ""
     defined = f"<i>{escape(about['label'])}</i>: {escape(about['definition'] + traps)}"
@@ -127,10 +129,11 @@ def differences(found: Many) -> str:
 
 def _difference(one: Against, upward: bool | None) -> str:
     pair = one.paired
-    if pair.difference is None or pair.low is None or pair.high is None or pair.p is None:
+    if pair.difference is None:
         return f'<tr><td>{escape(one.name)}</td><td colspan="9" class="rb-empty">no question is scored in both</td></tr>'
-    p = one.corrected if one.corrected is not None else pair.p
-    if p >= 0.05:
+    if pair.corrected is None:
+        verdict = badge(pair.note)
+    elif not pair.shown:
         verdict = badge("no difference shown")
     elif upward is None:
         verdict = badge("higher" if pair.difference > 0 else "lower", "page")
@@ -139,14 +142,12 @@ def _difference(one: Against, upward: bool | None) -> str:
         gain = (pair.difference > 0) == upward
         verdict = badge("better" if gain else "worse", "good" if gain else "bad")
     cells = (
-        f"{pair.difference:+.4f}", f"{pair.low:+.4f} – {pair.high:+.4f}", _p(pair.p), _p(p),
+        f"{pair.difference:+.4f}",
+        pair.note if pair.low is None or pair.high is None else f"{pair.low:+.4f} – {pair.high:+.4f}", escape(p_text(pair.p)),
+        escape(p_text(pair.corrected)),
         str(pair.wins), str(pair.ties), str(pair.losses), str(pair.n), f"{pair.needed:,}" if pair.needed else "–",
     )  # fmt: skip
     return f"<tr><td>{escape(one.name)} {verdict}</td>" + "".join(f'<td class="num">{cell}</td>' for cell in cells) + "</tr>"
-
-
-def _p(value: float) -> str:
-    return "&lt; 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 # what was changed

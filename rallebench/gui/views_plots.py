@@ -146,7 +146,7 @@ def radar_table(found: Radar) -> str:
         body += f"<tr><td>{escape(axis)}</td>{shown_}</tr>"
         rows.append([axis, *(part for mean in cells for part in ((mean.value, mean.low, mean.high, mean.n) if mean else [None] * 4))])  # type: ignore[list-item]
     return (
-        f'<div class="rb-label">{escape(about["label"])}, mean and 95 % bootstrap interval</div><div class="rb-wide"><table class="rb-table rb-tight">'
+        f'<div class="rb-label">{escape(about["label"])}, mean and 95 % interval over articles</div><div class="rb-wide"><table class="rb-table rb-tight">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{csv_link('radar.csv', rows)}"
     )
 

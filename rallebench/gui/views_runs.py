@@ -9,9 +9,10 @@ from typing import Any
 
 from rallebench.analysis.references import CEILING, COLUMNS, Beside
 from rallebench.bench import cost_text
+from rallebench.bench.clusters import sentence
 from rallebench.bench.run_cost import recorded
 from rallebench.bench.score import cost_of
-from rallebench.bench.statistics import Mean
+from rallebench.bench.statistics import Mean, no_interval
 from rallebench.bench.store import RunFolder
 from rallebench.gui import views_cost
 from rallebench.gui.views import badge, duration, empty, error, note, progress_bar
@@ -99,12 +100,12 @@ def report_table(
         return empty("No report yet: it is written when the run ends or is stopped.")
     cost = cost or report.get("cost")
     over_all = report.get("over_all", {})
-    rows = "".join(_metric_row(name, value, over_all.get(name), lines) for name, value in report["metrics"].items())
+    rows = "".join(_metric_row(name, value, over_all.get(name), lines, report.get("clusters")) for name, value in report["metrics"].items())
     beside = "".join(f'<th class="num rb-line">{COLUMNS[column]}</th>' for column in lines.columns) if lines else ""
     table = (
         '<div class="rb-wide"><table class="rb-table"><thead><tr><th>Metric</th><th class="num">Mean</th>'
         f'<th class="num">95 % interval</th><th class="num">n</th>{beside}<th>Definition</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{_lines_note(lines) if lines else ''}"
+        f"<tbody>{rows}</tbody></table></div>{basis_note(report)}{_lines_note(lines) if lines else ''}"
     )
     costs = views_cost.report(cost) if cost else ""
     return _summary(report, cost) + table + costs + _errors(report)
@@ -114,6 +115,19 @@ def whole_report(folder: RunFolder, lines: Beside | None = None) -> str:
     """The report of a run with its cost section, also of a run that was scored by an earlier version."""
     report = folder.report()
     return report_table(report, cost_of(folder) if report else None, lines)
+
+
+def basis_note(report: Mapping[str, Any]) -> str:
+    """What the intervals of a report count as independent, and whether one article holds most questions."""
+    text = sentence(report.get("clusters"), report["n_done"])
+    return f'<div class="rb-label"><span>{escape(text)}</span></div>' if text else ""
+
+
+def interval_of(mean: Mean, unit: str, clusters: Mapping[str, Any] | None = None) -> str:
+    """The interval of a mean in its unit, or why it has none."""
+    if mean.low is None or mean.high is None:
+        return no_interval(n=mean.n, clusters=clusters)
+    return f"{number(mean.low, unit)} – {number(mean.high, unit)}"
 
 
 def _lines_note(lines: Beside) -> str:
@@ -151,7 +165,11 @@ def _spent(total: Mapping[str, Any]) -> list[str]:
 
 
 def _metric_row(
-    name: str, value: Mapping[str, Any], over_all: float | None = None, lines: Beside | None = None
+    name: str,
+    value: Mapping[str, Any],
+    over_all: float | None = None,
+    lines: Beside | None = None,
+    clusters: Mapping[str, Any] | None = None,
 ) -> str:
     """``over_all``: the figure over all answers at once, which is no mean (corpus BLEU)."""
     about = card(name)
@@ -159,8 +177,8 @@ def _metric_row(
     mean = "not scored" if value["value"] is None else number(value["value"], about.get("unit", ""))
     interval = (
         ""
-        if value["low"] is None
-        else f"{number(value['low'], about.get('unit', ''))} – {number(value['high'], about.get('unit', ''))}"
+        if value["value"] is None
+        else interval_of(Mean(value["value"], value["low"], value["high"], value["n"]), about.get("unit", ""), clusters)
     )
     if over_all is not None:
         mean += f'<br><span class="rb-basis">over all answers {number(over_all, about.get("unit", ""))}</span>'
@@ -179,9 +197,9 @@ def _metric_row(
 
 
 def _line_cell(mean: Mean | None, unit: str) -> str:
-    if mean is None or mean.value is None or mean.low is None or mean.high is None:
+    if mean is None or mean.value is None:
         return "–"
-    told = f"{number(mean.low, unit)} – {number(mean.high, unit)}, n = {mean.n}"
+    told = f"{interval_of(mean, unit)}, n = {mean.n}"
     return f'<span title="{told}">{number(mean.value, unit)}</span>'
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from rallebench.bench.statistics import p_text
 from rallebench.errors import StoppedError
 from rallebench.gui.views import badge, error, note, progress_bar
 from rallebench.gui.views_csv import csv_link
-from rallebench.gui.views_runs import number
+from rallebench.gui.views_runs import interval_of, number
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 from rallebench.prepared import Costs
 from rallebench.sweeps import Cell, remarks
@@ -68,20 +69,22 @@ def whole(found: Swept) -> str:
     about = compared.measure.about
     unit = about.get("unit", "")
     names = list(found.runs)
-    heads = ("Variant", about["label"], "95 % interval", "to the best", "p, corrected", "n", "Run")
-    head = "".join(f'<th class="{"" if i in (0, 6) else "num"}">{escape(text)}</th>' for i, text in enumerate(heads))
-    rows: list[list[Any]] = [["variant", compared.metric, "low", "high", "difference", "p_corrected", "n", "run"]]
+    heads = ("Variant", about["label"], "95 % interval", "to the best", "95 % interval of all", "p, corrected", "n", "Run")
+    head = "".join(f'<th class="{"" if i in (0, 7) else "num"}">{escape(text)}</th>' for i, text in enumerate(heads))
+    rows: list[list[Any]] = [["variant", compared.metric, "low", "high", "difference", "difference_low", "difference_high", "p_corrected", "n", "run"]]
     body = ""
     for i, run in enumerate(names):
         mean = compared.cells[compared.metric][i]
         against = compared.against[i - 1] if i else None
-        gap, p = (against.paired.difference, against.corrected) if against else (None, None)
-        rows.append([found.runs[run], mean.value, mean.low, mean.high, gap, p, mean.n, run])
+        pair = against.paired if against else None
+        gap = pair.difference if pair else None
+        rows.append([found.runs[run], mean.value, mean.low, mean.high, gap, *((pair.low, pair.high, pair.corrected) if pair else (None,) * 3), mean.n, run])
         cells = (
             "not scored" if mean.value is None else number(mean.value, unit),
-            "" if mean.low is None or mean.high is None else f"{number(mean.low, unit)} – {number(mean.high, unit)}",
+            "" if mean.value is None else interval_of(mean, unit, compared.clusters.as_json()),
             ("equal" if len(found.equal) > 1 else "best") if run in found.equal else "" if gap is None else f"{gap:+.4f}",
-            "" if p is None else f"{p:.3f}" if p >= 0.0005 else "&lt; 0.001",
+            "" if pair is None else pair.note if pair.low is None or pair.high is None else f"{pair.low:+.4f} – {pair.high:+.4f}",
+            "" if pair is None else escape(p_text(pair.corrected)),
             str(mean.n),
         )
         body += f'<tr><td class="name"><b>{escape(found.runs[run])}</b></td>'
@@ -108,8 +111,8 @@ def figure(found: Swept) -> Any:
             marker={"size": 11, "color": [COLOURS[0] if is_best else COLOURS[2] for _, _, is_best in shown]},
             error_y={
                 "type": "data", "symmetric": False, "color": INK, "thickness": 1.2,
-                "array": [(mean.high or 0) - (mean.value or 0) for _, mean, _ in shown],
-                "arrayminus": [(mean.value or 0) - (mean.low or 0) for _, mean, _ in shown],
+                "array": [0 if mean.high is None else mean.high - (mean.value or 0) for _, mean, _ in shown],
+                "arrayminus": [0 if mean.low is None else (mean.value or 0) - mean.low for _, mean, _ in shown],
             },
             hovertemplate="%{x}<br>%{y:.4f}<extra></extra>",
         )

@@ -33,6 +33,10 @@ SECTIONS = {
     "Traps": "traps",
 }
 NEEDS = {"answers": "accepted answers", "provenance": "gold pages"}
+CLUSTERS = (
+    "questions that share gold pages count as one article, else those of one group field, else each question; fewer than 5 have no interval, "
+    "and the report says how many there are and whether one holds over half of the questions"
+)
 TOOLS = {"encoder": "an encoder", "model": "a model"}
 
 _SECTION = re.compile(rf"^({'|'.join(SECTIONS)}): *", re.MULTILINE)
@@ -83,14 +87,21 @@ class Card:
         return "any number" if low is None else f"{low:g} or more"
 
     @property
+    def interval(self) -> str:
+        """What the 95 % interval of its mean is, in words."""
+        known = None not in self.range
+        how = "a score interval (Wilson)" if known else "Student's t"
+        return f"{how} with a cluster-robust standard error: {CLUSTERS}."
+
+    @property
     def needed(self) -> str:
         """What the gold must hold and what has to be loaded, in words."""
         parts = [self.wants] if self.wants else [NEEDS.get(part, part) for part in self.needs.split("+") if part]
         return ", ".join([*parts, TOOLS[self.tool]] if self.tool else parts) or "nothing"
 
     def as_json(self) -> dict[str, Any]:
-        """Every field, ``range`` as a list, and the three above in words."""
-        words = {"direction": self.direction, "bounds": self.bounds, "needed": self.needed}
+        """Every field, ``range`` as a list, and the four above in words."""
+        words = {"direction": self.direction, "bounds": self.bounds, "needed": self.needed, "interval": self.interval}
         return {**asdict(self), "range": list(self.range), **words}
 
     def text(self) -> str:
@@ -103,6 +114,7 @@ class Card:
             "Range": f"{self.bounds} ({self.unit})",
             "Needs": self.needed,
             "Not scored": self.not_scored,
+            "Interval": self.interval,
             "Over all": self.over_all,
             "Option": self.option,
             "Source": self.source,

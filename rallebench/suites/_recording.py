@@ -14,7 +14,6 @@ from rallebench.bench.cost import prices_of
 from rallebench.bench.perform import Backends
 from rallebench.bench.ralle_files import write_ralle_files
 from rallebench.bench.score import score_run
-from rallebench.bench.statistics import means
 from rallebench.bench.store import SCORES, RunFolder
 from rallebench.benchmark import PACKAGES
 from rallebench.catalog import chain_from_json
@@ -23,6 +22,7 @@ from rallebench.coverage import coverage
 from rallebench.files import write_text
 from rallebench.indexing.manifests import versions
 from rallebench.suites import Answered, Asked, Part, Values
+from rallebench.suites._means import bounds_of, means_of
 from rallebench.suites._rehearsing import fixed
 from rallebench.types import Episode, RunSpec
 from rallebench.workbench import Workbench
@@ -86,10 +86,10 @@ def scored(
     good = {e.question.qid: episodes[e.question.qid] for e in part.examples if not episodes[e.question.qid].error}
     rows = {e.question.qid: part.score(e, good[e.question.qid]) for e in part.examples if e.question.qid in good}
     values: dict[str, Values] = {metric: {q: row.get(metric) for q, row in rows.items()} for metric in part.metrics}
-    found = means({metric: list(column.values()) for metric, column in values.items()})
+    found = means_of(part, values)
     own = {metric: column for metric, column in values.items() if metric not in part.scored_by}
     write_text(folder.path / SCORES, (folder.path / SCORES).read_text(encoding="utf-8") + _score_lines(own))
-    own_report = {"suite": {name: asdict(mean) for name, mean in found.items()}, "definitions": dict(part.metrics)}
+    own_report = {"suite": {name: asdict(mean) for name, mean in found.items()}, "definitions": dict(part.metrics), "ranges": bounds_of(part.metrics)}
     folder.write_report({**report, **own_report})
     chain = chain_from_json(part.settings["chain"]) if "chain" in part.settings else None
     config = experiment_to_json(chain, part.dataset, folder.spec()["spec"]["limit"]) if chain else None

@@ -122,7 +122,7 @@ def _made(
         rows = tuple((run, *one.cells) for run, one in found.items())
         tables.append(Table(f"{name.capitalize()}: {llm} against the given scores", ("Run", *COLUMNS), rows))
         given, said = _sides(everything[name])
-        points = {score: means({"judge": values})["judge"] for score, values in by_given(given, said).items()}
+        points = {score: means({"judge": values}, ranges={"judge": (1, 5)})["judge"] for score, values in by_given(given, said).items()}
         series = {"judge": tuple(points.items()), "full agreement": tuple((score, score) for score in points)}
         plots.append(Plot(f"{name.capitalize()}: the judge's mean over the given score", "given", "judge", series))
         if not points:

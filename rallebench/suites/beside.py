@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.paired import compare, holm
-from rallebench.bench.statistics import Mean
+from rallebench.analysis.paired import Paired, compare, shared_scores
+from rallebench.bench.clusters import clusters_of
+from rallebench.bench.score import examples_of
+from rallebench.bench.statistics import Mean, p_text
 from rallebench.bench.store import SCORES, RunFolder
 from rallebench.errors import BadFileError
 from rallebench.suites import Table
@@ -43,25 +45,29 @@ def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
 
 def differences(workspace: Workspace, first: Kept, other: Kept) -> dict[str, Any]:
     """A table, as a suite's own are in JSON: per part and metric the other's mean less the first's over the questions that both
-    have scored, its paired bootstrap interval, p (paired permutation test) corrected for all lines (Holm 1979)."""
-    rows: list[list[Any]] = []
-    chances: list[float] = []
+    have scored, with intervals and p of one sign-flip test over articles that count all lines (Bonferroni)."""
+    sides: list[tuple[str, str, Any, Any, RunFolder]] = []
     for label, (a, b) in pairs_of(first, other).items():
-        left, right = (values_of(RunFolder.open(workspace.runs, run)) for run in (a, b))
-        for name in (name for name in left if name in right):
-            found = compare(name, left[name], right[name])
-            if found.n:
-                gap = asdict(Mean(found.difference, found.low, found.high, found.n))
-                rows.append([label, name, gap, None, found.wins, found.ties, found.losses])
-                chances.append(1.0 if found.p is None else found.p)
-    for row, p in zip(rows, holm(chances) if chances else ()):
-        row[3] = "< 0.001" if p < 0.001 else f"{p:.3f}"
+        folder = RunFolder.open(workspace.runs, a)
+        left, right = values_of(folder), values_of(RunFolder.open(workspace.runs, b))
+        names = [name for name in left if name in right and shared_scores(left[name], right[name])]
+        sides += [(label, name, left[name], right[name], folder) for name in names]
+    clusters = {folder.name: clusters_of(examples_of(folder)).of for *_, folder in sides}
+    rows = []
+    for label, name, mine, theirs, folder in sides:
+        pair = compare(name, mine, theirs, clusters=clusters[folder.name], comparisons=len(sides))
+        rows.append([label, name, gap_cell(pair), pair.note or p_text(pair.corrected), pair.wins, pair.ties, pair.losses])
     note = (
-        f"{other.name} less {first.name}, over the questions that both have scored: paired bootstrap interval (95 %), paired "
-        f"permutation test, p corrected for {len(rows)} comparisons (Holm)."
+        f"{other.name} less {first.name}, over the questions that both have scored. Interval (95 % for all lines together) and p come "
+        f"from one sign-flip test over articles and count {len(rows)} comparisons (Bonferroni): 0 lies outside where p < .05."
     )
     columns = ("part", "metric", "difference", "p, corrected", "higher", "equal", "lower")
     return asdict(Table(TITLE, columns, tuple(map(tuple, rows)), note=note))
+
+
+def gap_cell(pair: Paired) -> dict[str, Any]:
+    """A difference as a table's cell: a mean in JSON."""
+    return asdict(Mean(pair.difference, pair.low, pair.high, pair.n))
 
 
 def by_question(values: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str, float | None]]:

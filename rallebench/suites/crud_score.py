@@ -18,6 +18,7 @@ from rallebench.suites._crud.files import QUEST
 from rallebench.suites._crud.quest import quest_scores, texts
 from rallebench.suites._crud.records import read_tasks
 from rallebench.suites._crud.tasks import tasks_of
+from rallebench.suites._means import bounds_of
 from rallebench.suites._names import check_file
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")
@@ -68,7 +69,7 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "invalid": invalid,
         "missing": missing,
         "differ": {name: count for name, count in differ.items() if count},
-        "metrics": {name: asdict(mean) for name, mean in means(measured).items()},
+        "metrics": {name: asdict(mean) for name, mean in means(measured, ranges=bounds_of(measured)).items()},
         "definitions": named(*measured),
         "notes": notes,
     }

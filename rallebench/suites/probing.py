@@ -14,11 +14,11 @@ from typing import TypeVar
 from rallebench.bench import loop
 from rallebench.bench.cost import Prices, prices_of, total
 from rallebench.bench.perform import Backends
-from rallebench.bench.statistics import means
 from rallebench.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.leases import Lease
 from rallebench.prepared import foreseen
 from rallebench.suites import SUITES, Answered, Asked, Index, Indexed, Part, Release, Values
+from rallebench.suites._means import means_of
 from rallebench.suites._names import named_backends
 from rallebench.suites.estimating import QUANTITIES, Estimate, Sample, estimated
 from rallebench.suites.planning import Plan, checked
@@ -139,7 +139,7 @@ def _asked(
 def _answered(part: Part, good: Mapping[str, Episode], failures: Sequence[str]) -> Answered:
     scored = {e.question.qid: part.score(e, good[e.question.qid]) for e in part.examples if e.question.qid in good}
     values: dict[str, Values] = {m: {qid: row.get(m) for qid, row in scored.items()} for m in part.metrics}
-    found = means({metric: list(column.values()) for metric, column in values.items()}) if scored else {}
+    found = means_of(part, values) if scored else {}
     return Answered(part, "", good, values, found, len(good) + len(failures), len(failures))
 
 

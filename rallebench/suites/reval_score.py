@@ -17,6 +17,7 @@ from rallebench.datasets.kilt import read_questions
 from rallebench.errors import BadFileError
 from rallebench.metrics import METRICS, read_card
 from rallebench.suites import SCORERS
+from rallebench.suites._means import bounds_of
 from rallebench.suites._names import check_file
 from rallebench.types import Episode, Example, Gold, Outcome
 
@@ -64,7 +65,7 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "error": sum(row["error"] for row in rows),
         "rewards_differ": differ,
         "environment_failed": lost,
-        "metrics": {name: asdict(mean) for name, mean in means(columns).items()},
+        "metrics": {name: asdict(mean) for name, mean in means(columns, ranges=bounds_of(columns)).items()},
         "errors": classes,
         "definitions": {name: read_card(ours).definition for name, ours in SCORED.items()} | dict(CLASSES),
         "notes": notes,

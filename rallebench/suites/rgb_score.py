@@ -10,6 +10,7 @@ from typing import Any
 from rallebench.bench.statistics import means
 from rallebench.errors import BadFileError
 from rallebench.suites import SCORERS
+from rallebench.suites._means import bounds_of
 from rallebench.suites._names import check_file
 from rallebench.suites._rgb import files, scoring
 from rallebench.suites._rgb.definitions import named
@@ -97,6 +98,6 @@ def _share(noise: float, rows: Sequence[files.Row], answers: Mapping[str, Requir
         "noise_rate": noise,
         "n": len(relabelled),
         "labels_differ": differ,
-        "metrics": {name: asdict(mean) for name, mean in means(columns).items()},
+        "metrics": {name: asdict(mean) for name, mean in means(columns, ranges=bounds_of(columns)).items()},
         "as_rgb_counts": files.result_of(relabelled, noise, True),
     }

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rallebench.analysis.many import HEADLINES, Many, compare_many
+from rallebench.bench.statistics import no_interval
 from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
 from rallebench.metrics import metric
@@ -44,8 +45,10 @@ class Swept:
             return "Fewer than two variants ended, so there is nothing to compare."
         found, equal = self.compared, self.equal
         first = found.cells[found.metric][0]
-        alike = [one.name for one in found.against if one.name not in equal and (one.corrected is None or one.corrected >= 0.05)]
-        score = f"{metric(found.metric).traits['label']} {first.value:.4f} [{first.low:.4f}, {first.high:.4f}], n = {first.n}"
+        few = next((one.paired.note for one in found.against if one.corrected is None), "")
+        alike = [one.name for one in found.against if one.name not in equal and (not one.paired.shown)]
+        ends = no_interval(n=first.n, clusters=found.clusters.as_json()) if first.low is None else f"[{first.low:.4f}, {first.high:.4f}]"
+        score = f"{metric(found.metric).traits['label']} {first.value:.4f} {ends}, n = {first.n}"
         best = f"Best: {self.runs[equal[0]]} ({score})"
         if len(equal) > 1:
             together = ", ".join(self.runs[run] for run in equal)
@@ -53,9 +56,11 @@ class Swept:
         if len(equal) == len(self.runs):
             return f"{best}."
         if not alike:
-            return f"{best}; the difference to every other variant is more than chance (p < 0.05, Holm)."
+            return f"{best}; the difference to every other variant is more than chance (p < .05, corrected for {len(found.against)} comparisons)."
         said = ", ".join(self.runs[name] for name in alike[:5]) + (" …" if len(alike) > 5 else "")
-        return f"{best}; no difference is shown to: {said} (p ≥ 0.05, Holm)."
+        if few:
+            return f"{best}; {few} to show a difference."
+        return f"{best}; no difference is shown to: {said} (p ≥ .05, corrected for {len(found.against)} comparisons)."
 
 
 def swept(
@@ -131,6 +136,9 @@ def as_json(found: Swept) -> dict[str, Any]:
                 "variant": found.runs[run],
                 "metrics": cells,
                 "difference": against.paired.difference if against else None,
+                "low": against.paired.low if against else None,
+                "high": against.paired.high if against else None,
+                "p": against.paired.p if against else None,
                 "p_corrected": against.corrected if against else None,
             }
         )

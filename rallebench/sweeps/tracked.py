@@ -51,5 +51,8 @@ def _row(workbench: Workbench, row: Mapping[str, Any], decides: str | None) -> d
         mean = means[name]
         found |= {name: mean["value"], f"{name} low": mean["low"], f"{name} high": mean["high"], f"{name} n": mean["n"]}
     if row["difference"] is not None:
-        found |= {"difference to the best": row["difference"], "p (Holm)": row["p_corrected"]}
+        found |= {
+            "difference to the best": row["difference"], "difference low": row["low"], "difference high": row["high"],
+            "p (corrected)": row["p_corrected"],
+        }  # fmt: skip
     return {**found, "failed questions": report.get("n_errors"), "seconds": report.get("seconds")}

@@ -110,6 +110,8 @@ def metrics(report: Mapping[str, Any]) -> dict[str, float]:
         key: report.get(key) for key in ("n", "n_done", "n_errors", "steps", "steps_from_memory")
     }
     found |= {f"total_{key}": report.get(key) for key in _TOTALS}
+    clusters = report.get("clusters") or {}
+    found |= {"clusters": clusters.get("n"), "largest_cluster": clusters.get("largest")}
     found["sec per query"] = report.get("seconds_per_question")
     found["memory_bytes"] = (report.get("memory") or {}).get("bytes")
     found |= cost_metrics(report.get("cost") or {})

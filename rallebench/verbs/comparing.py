@@ -11,7 +11,9 @@ from rallebench.analysis.many import compare_many
 from rallebench.analysis.measures import Measure, measure
 from rallebench.analysis.runs import as_json, compare_runs
 from rallebench.bench import cost_text
+from rallebench.bench.clusters import sentence
 from rallebench.bench.score import cost_of
+from rallebench.bench.statistics import ends_text, p_text
 from rallebench.bench.store import RunFolder
 from rallebench.metrics import metric
 from rallebench.verbs import VERBS, say, workbench_of
@@ -33,7 +35,8 @@ def _plain(value: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             f"{value['metric']} on {value['n']} questions: {a} {value['a']:.4f}, {b} {value['b']:.4f}",
-            f"difference {value['difference']:+.4f}  [{value['low']:+.4f}, {value['high']:+.4f}]  p {p_text(value['p'])}",
+            f"difference {value['difference']:+.4f}  {ends_text(value, '+.4f')}  p {p_text(value['p'])}",
+            sentence(value["cluster_basis"], value["n"]),
             f"{b} {more} {value['wins']}, {same} {value['ties']}, {less} {value['losses']}",
             f"questions needed to see this difference: {value['needed'] or 'there is none'}",
             *([f"{value['metric']}: {value['definition']}"] if value["own"] else []),
@@ -42,15 +45,6 @@ def _plain(value: Mapping[str, Any]) -> str:
             *cost_text.side_by_side(value["runs"], value["cost"]),
         ]
     )
-
-
-def p_text(p: float) -> str:
-    """As it is printed after the letter.
-
-    >>> p_text(0.03125), p_text(0.00001)
-    ('= 0.0312', '< 0.0001')
-    """
-    return "< 0.0001" if p < 0.0001 else f"= {p:.4f}"
 
 
 def _over_all(value: Mapping[str, Any]) -> list[str]:
@@ -73,7 +67,9 @@ def _table(value: Mapping[str, Any]) -> str:
             figures = value["over_all"][name]
             shown = ("not scored" if one["value"] is None else f"{one['value']:.4f}" for one in figures)
             lines.append(f"{f'{name}, over all':24}" + "".join(f"{text:>{wide + 2}}" for text in shown) + f"{figures[0]['n']:>8}")
-    lines.append(f"{value['metric']} against {value['runs'][0]}; p corrected for {len(value['against'])} comparisons (Holm):")
+    lines.append(f"{value['metric']} against {value['runs'][0]}; intervals (95 % for all together) and corrected p count {len(value['against'])} "
+        "comparisons (Bonferroni):")
+    lines += [f"  {sentence(value['cluster_basis'], value['n'])}"]
     more, less = ("better", "worse") if value["higher_is_better"] is not None else ("higher", "lower")
     lines += [f"  {value['metric']}: {value['definition']}"] if value["own"] else []
     for one in value["against"]:
@@ -81,7 +77,7 @@ def _table(value: Mapping[str, Any]) -> str:
             lines.append(f"  {one['run']}: no question is scored in both")
             continue
         lines.append(
-            f"  {one['run']}: {one['difference']:+.4f}  [{one['low']:+.4f}, {one['high']:+.4f}]  p {p_text(one['p'])}, corrected "
+            f"  {one['run']}: {one['difference']:+.4f}  {ends_text(one, '+.4f')}  p {p_text(one['p'])}, corrected "
             f"{p_text(one['p_corrected'])}; {more} on {one['wins']}, equal {one['ties']}, {less} {one['losses']}"
         )
     return "\n".join(lines + cost_text.side_by_side(value["runs"], value["cost"]))
@@ -103,6 +99,7 @@ def _several(runs: list[RunFolder], name: str) -> dict[str, Any]:
         "metrics": {name: [asdict(cell) for cell in row] for name, row in found.cells.items()},
         "over_all": {name: [asdict(one) for one in row] for name, row in found.over_all.items()},
         "against": against,
+        "cluster_basis": found.clusters.as_json(),
         "warnings": found.warnings,
     }
 

@@ -12,7 +12,9 @@ from typing import Any
 from rallebench import benchmark
 from rallebench.agents import Agent, told
 from rallebench.bench import cost_text
+from rallebench.bench.clusters import sentence
 from rallebench.bench.runner import Progress
+from rallebench.bench.statistics import interval_text
 from rallebench.chain.ralle import Experiment
 from rallebench.errors import RalleError, StoppedError, UsageError
 from rallebench.sweeps.results import Swept, as_json, swept
@@ -60,9 +62,10 @@ def _run_lines(result: Mapping[str, Any]) -> str:
         shown = (
             "not scored"
             if m["value"] is None
-            else f"{m['value']:.4f}  [{m['low']:.4f}, {m['high']:.4f}]  n = {m['n']}"
+            else f"{m['value']:.4f}  {interval_text(m, result.get('clusters'))}  n = {m['n']}"
         )
         lines.append(f"  {name:<22} {shown}")
+    lines += [f"  {basis}"] if (basis := sentence(result.get("clusters"), result["n"])) else []
     return "\n".join([*lines, *_agent_lines(result), *cost_text.lines(result["cost"])])
 
 
@@ -200,6 +203,7 @@ def run_plan(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
         "n_errors": report["n_errors"],
         "seconds": report["seconds"],
         "metrics": {**report["metrics"], **_ralle_keys(report["metrics"])},
+        "clusters": report.get("clusters"),
         "cost": report["cost"],
         **({"agent": told(finished.folder.episodes().values())} if plan.agent else {}),
     }

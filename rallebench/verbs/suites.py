@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.bench.statistics import interval_text
 from rallebench.errors import UsageError
 from rallebench.prepared import Described, planned
 from rallebench.suites import SUITES, Asked, estimating, planning, probing, settings_of
@@ -80,7 +81,7 @@ def _table(metrics: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> list[s
 def _shown(mean: Mapping[str, Any]) -> str:
     if mean["value"] is None:
         return "not scored"
-    return f"{mean['value']:.4f} [{mean['low']:.4f}, {mean['high']:.4f}] n={mean['n']}"
+    return f"{mean['value']:.4f} {interval_text(mean)} n={mean['n']}"
 
 
 def models_of(suite: str, llms: Sequence[str], given: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:

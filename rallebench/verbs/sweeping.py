@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.bench.statistics import ends_text, interval_text, p_text
 from rallebench.benchmark import check_chain
 from rallebench.errors import BackendError, UsageError
 from rallebench.prepared import Costs
@@ -43,8 +44,8 @@ def _plain(value: Mapping[str, Any]) -> str:
     lines, wide = [value["verdict"]], max((len(row["variant"]) for row in value["variants"]), default=0)
     for row in value["variants"]:
         cell = row["metrics"].get(value["metric"] or headline(row["metrics"]))
-        score = "" if not cell or cell["value"] is None else f"{cell['value']:.4f}  [{cell['low']:.4f}, {cell['high']:.4f}]  n = {cell['n']}"
-        p = "" if row["p_corrected"] is None else f"  {row['difference']:+.4f} to the best, p = {row['p_corrected']:.4f}"
+        score = "" if not cell or cell["value"] is None else f"{cell['value']:.4f}  {interval_text(cell)}  n = {cell['n']}"
+        p = "" if row["p_corrected"] is None else f"  {row['difference']:+.4f} {ends_text(row, '+.4f')} to the best, p {p_text(row['p_corrected'])}"
         lines.append(f"  {row['variant']:<{wide}}  {score}{p}")
     lines += [f"  {label}: not ended. {sentence}" for label, sentence in value["failed"].items()]
     return "\n".join(lines)

@@ -9,7 +9,6 @@ import pytest
 from small_workspace import CommandLine, make_workspace
 
 from rallebench.analysis.many import Many, compare_many
-from rallebench.analysis.paired import holm
 from rallebench.bench.store import RunFolder
 from rallebench.errors import UsageError
 
@@ -76,8 +75,8 @@ def test_a_question_that_failed_in_one_run_is_left_out_for_all_and_counted(compa
 def test_every_run_is_compared_with_the_first_and_p_is_corrected_for_as_many(compared: Compared) -> None:
     found = compared("titan", "echo", "short")
     assert [one.name for one in found.against] == ["echo", "short"]
-    ps = [one.paired.p for one in found.against]
-    assert [one.corrected for one in found.against] == holm([p for p in ps if p is not None])
+    assert [one.paired.comparisons for one in found.against] == [2, 2]
+    assert [(one.paired.p, one.paired.note) for one in found.against] == [(None, "too few articles")] * 2, "5 questions show nothing"
     assert found.against[0].paired.lost == ("q1",)
 
 
@@ -109,7 +108,7 @@ def test_the_command_line_prints_the_table_for_more_than_two_runs(rallebench: Co
     assert (found["runs"], found["n"], found["metric"]) == (["titan", "echo", "short"], 5, "em")
     assert [one["run"] for one in found["against"]] == ["echo", "short"]
     plain = rallebench("compare", "titan", "echo", "short")
-    assert "em against titan; p corrected for 2 comparisons (Holm):" in plain.out
+    assert "em against titan; intervals (95 % for all together) and corrected p count 2 comparisons (Bonferroni):" in plain.out
     assert "Warning: The runs asked different questions" in plain.err
 
 

@@ -45,7 +45,7 @@ def test_two_runs_of_a_suite_are_compared_by_its_own_metric_with_its_definition(
     assert found.metric == "right" == headline(found.measures), "before what a question cost"
     assert [mean.value for mean in found.cells["right"]] == [1 / 8, 0.0]
     (one,) = found.against
-    assert one.paired.difference == -1 / 8 and one.paired.p == 1.0 and one.paired.lost == ("q1",)
+    assert one.paired.difference == -1 / 8 and one.paired.note == "too few articles" and one.paired.lost == ("q1",)
     shown = views_compare.table(found) + views_compare.differences(found)
     assert shown.count(DEFINED) == 2 and "<b>0.1250</b>" not in shown, "nobody says that more of it is better"
     assert ">higher</th>" in shown

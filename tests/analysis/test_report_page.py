@@ -40,7 +40,7 @@ def test_a_comparison_shows_the_difference_what_was_changed_and_what_flipped(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     text = written(rallebench, tmp_path, "first", "second")
-    assert "action 2: target" in text and "paired permutation" in text
+    assert "action 2: target" in text and "one sign-flip test" in text and "too few articles" in text
     assert "1 question changed its score" in text
     assert "Quality against seconds a question" in text and text.count("<svg") >= 1
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import pytest
 
 from rallebench.bench.ralle_files import output_row, prompts_text, reduced_row, results, write_ralle_files
 from rallebench.bench.score import choose_metrics, examples_of, has_gold, score_episode, score_run
-from rallebench.bench.statistics import Mean, means
 from rallebench.bench.store import RunFolder
 from rallebench.chain.ralle import experiment_from_json, experiment_to_json
 from rallebench.errors import NotFoundError, UsageError
@@ -240,76 +237,6 @@ def test_an_episode_is_scored_by_each_metric_in_the_asked_order() -> None:
     (example, _) = examples(answers=("Titan",))
     found = score_episode(RIGHT, example, ["f1", "em"])
     assert [(score.metric, score.value) for score in found] == [("f1", 1.0), ("em", 1.0)]
-
-
-# ── how sure a mean is ───────────────────────────────────────────────────────
-
-coin = random.Random(7)
-ANSWERS = [float(coin.random() < 0.37) for _ in range(300)]
-SHARES = [coin.betavariate(0.5, 1.5) for _ in range(300)]
-HOLES: list[float | None] = [None if n % 3 == 0 else value for n, value in enumerate(SHARES)]
-
-
-def test_an_interval_is_the_same_every_time_and_whatever_is_scored_beside_it() -> None:
-    first = means({"em": ANSWERS, "f1": SHARES})
-    assert means({"em": ANSWERS, "f1": SHARES}) == first
-    alone = means({"f1": SHARES})["f1"]
-    assert (alone.low, alone.high) == pytest.approx((first["f1"].low, first["f1"].high), abs=1e-12)
-    assert means({"em": ANSWERS}, seed=1)["em"] != first["em"], "another seed draws other questions"
-
-
-@pytest.mark.parametrize(
-    "column", [ANSWERS, SHARES, HOLES], ids=["right or wrong", "shares", "some not scored"]
-)
-def test_an_interval_agrees_with_scipys_percentile_bootstrap(column: list[float | None]) -> None:
-    np = pytest.importorskip("numpy")
-    stats = pytest.importorskip("scipy.stats", reason="SciPy is not installed")
-    values = np.array([np.nan if value is None else value for value in column])
-    theirs = stats.bootstrap(
-        (values,),
-        np.nanmean,
-        n_resamples=20_000,
-        method="percentile",
-        batch=500,
-        rng=np.random.default_rng(1),
-    ).confidence_interval
-    ours = means({"m": column}, resamples=20_000)["m"]
-    assert ours.value == pytest.approx(float(np.nanmean(values)), abs=1e-12)
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.003)
-    few = means({"m": column})["m"]
-    assert (few.low, few.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
-
-
-def test_an_interval_narrows_with_the_root_of_the_number_of_questions() -> None:
-    def width(values: list[float]) -> float:
-        found = means({"m": values})["m"]
-        assert found.low is not None and found.high is not None
-        return found.high - found.low
-
-    assert width(ANSWERS) / width(ANSWERS * 4) == pytest.approx(2, rel=0.1)
-    share = sum(ANSWERS) / len(ANSWERS)
-    by_theory = 2 * 1.96 * math.sqrt(share * (1 - share) / len(ANSWERS))
-    assert width(ANSWERS) == pytest.approx(by_theory, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("column", "expected"),
-    [
-        ([], Mean(None, None, None, 0)),
-        ([None, None], Mean(None, None, None, 0)),
-        ([0.5], Mean(0.5, 0.5, 0.5, 1)),
-        ([1.0] * 9, Mean(1.0, 1.0, 1.0, 9)),
-        ([None, 0.25, None], Mean(0.25, 0.25, 0.25, 1)),
-    ],
-)
-def test_where_nothing_varies_the_interval_is_a_point_and_where_nothing_is_scored_there_is_none(
-    column: list[float | None], expected: Mean
-) -> None:
-    assert means({"m": column})["m"] == expected
-
-
-def test_there_are_no_metrics_without_names() -> None:
-    assert means({}) == {}
 
 
 # ── RaLLe's files ────────────────────────────────────────────────────────────

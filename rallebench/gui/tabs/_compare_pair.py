@@ -13,7 +13,9 @@ from rallebench.analysis.changes import changes
 from rallebench.analysis.many import scores_of
 from rallebench.analysis.measures import Measure, measure
 from rallebench.analysis.paired import Paired, compare
+from rallebench.bench.clusters import clusters_of
 from rallebench.bench.heads import episode_of, heads
+from rallebench.bench.score import examples_of
 from rallebench.bench.store import RunFolder
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.errors import UsageError
@@ -71,7 +73,8 @@ def flipped_rows(first: RunFolder, second: RunFolder, of: Measure) -> tuple[list
     """One row per question whose score differs, gains first, at most FLIPPED_AT_MOST; and the comparison."""
     by_id = shared_records(first, second)
     left, right = ({q: v for q, v in scores_of(run, (of.name,))[of.name].items() if q in by_id} for run in (first, second))
-    pair = compare(of.name, left, right, higher_is_better=of.upward is not False)
+    clusters = clusters_of(examples_of(first)).of
+    pair = compare(of.name, left, right, higher_is_better=of.upward is not False, clusters=clusters)
     answers = [heads(run) for run in (first, second)]
     rows: list[list[Any]] = []
     for change, qids in zip(("higher", "lower") if of.upward is None else ("better", "worse"), (pair.gained, pair.lost)):

@@ -54,7 +54,7 @@ class Summary:
 
 def summary_of(rows: Sequence[Row]) -> Summary:
     """The sums over a run's rows."""
-    scores = means({"t": [row.truthfulness for row in rows], "r": [row.relevance for row in rows]})
+    scores = means({"t": [row.truthfulness for row in rows], "r": [row.relevance for row in rows]}, ranges={"t": (1, 5), "r": (1, 5)})
     totals = [row.total for row in rows if row.total is not None]
     histogram = dict.fromkeys(BINS, 0)
     for total in totals:

@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rallebench.bench.clusters import clusters_of
 from rallebench.bench.statistics import Mean
 from rallebench.errors import RalleError, StoppedError
 from rallebench.prepared import Described
@@ -48,6 +49,8 @@ class Ran:
     counts: Mapping[str, int]
     cell: Cell | None = None
     invented: bool = False
+    clusters: Mapping[str, int] = field(default_factory=dict)
+    """Record id → cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +138,13 @@ def _performed(
     if not config.llm:
         answered = yield _retrieving(plan, label)
         counts = {"asked": answered.n, "failed": answered.n_errors}
-        return Ran(config, task, label, answered.means, answered.values, answered.n, counts, None, answered.invented)
+        return Ran(config, task, label, answered.means, answered.values, answered.n, counts, None, answered.invented, clusters_of(answered.part.examples).of)
     cell = yield from perform_cell(plan, label)
-    return Ran(config, task, label, cell.means, columns_of(cell), cell.answered.n, cell.counts, cell, cell.answered.invented)
+    answered = cell.answered
+    clusters = clusters_of(answered.part.examples).of
+    return Ran(
+        config, task, label, cell.means, columns_of(cell), answered.n, cell.counts, cell, answered.invented, clusters
+    )  # fmt: skip
 
 
 def _cell_plan(asked: Asked, config: Config, task: Task, records: RecordSet, retriever: str) -> Plan:

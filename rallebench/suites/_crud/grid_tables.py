@@ -81,7 +81,7 @@ def at_a_glance(compared_all: Compared, grid: Grid, tasks: Sequence[Task], metri
             cells = [by_place.get((task.name, factor, value)) for task in tasks]
             if any(cells):
                 rows.append((f"{FACTORS[factor].heading} {value}", *(_gap(one.paired, 1) if one else None for one in cells)))
-    note = f"{HEADS[metric]}: points of 100 above the base, on the questions that both answered, with paired bootstrap intervals (95 %)."
+    note = f"{HEADS[metric]}: points of 100 above the base, on the questions that both answered, with intervals of 95 % for all comparisons together."
     return Table("All tasks at a glance: differences to the base", ("", *(task.name for task in tasks)), tuple(rows), True, note)
 
 
@@ -94,8 +94,8 @@ def differences(compared_all: Compared) -> Table:
                 told = (one.p, one.paired.wins, one.paired.ties, one.paired.losses)
                 rows.append((f"{task} · {FACTORS[factor].heading} {one.value}", HEADS[metric], _gap(one.paired), *told))
     note = (
-        "The value less the base in points of 100, over the questions that both answered: paired bootstrap interval (95 %), paired "
-        "permutation test, p corrected for all comparisons of one metric (Holm)."
+        "The value less the base in points of 100, over the questions that both answered. Interval (95 % for all together) and p come "
+        "from one sign-flip test and count all comparisons of one metric (Bonferroni): 0 lies outside where p < .05."
     )
     columns = ("", "metric", "difference", "p, corrected", "higher", "equal", "lower")
     return Table("Differences to the base, question by question", columns, tuple(rows), note=note)

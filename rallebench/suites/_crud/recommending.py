@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis.paired import Paired, compare, holm
+from rallebench.analysis.paired import Paired, compare, shared_scores
+from rallebench.bench.statistics import TOO_FEW
 from rallebench.published import published_table
 from rallebench.suites import Table
 from rallebench.suites._crud.grid import FACTORS, Factor, Grid
@@ -40,23 +41,28 @@ ASIDE = {"QA_avg_F1": "precision", "QA_recall": "recall"}
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """A value against the base on the questions that both have scored; ``p`` is corrected."""
+    """A value against the base on the questions that both have scored."""
 
     value: Any
     paired: Paired
-    p: float
+
+    @property
+    def p(self) -> float | None:
+        """Corrected for all comparisons."""
+        return self.paired.corrected
 
     @property
     def shown(self) -> bool:
         """Whether it differs by more than chance."""
-        return self.p < LEVEL
+        return self.paired.shown
 
 
 def versus(
     found: Outcomes, grid: Grid, metric: str, groups: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], list[Versus]]:
-    """(group, factor) → its values against the base; p corrected over all that are returned (Holm 1979)."""
-    raw: list[tuple[tuple[str, str], Any, Paired]] = []
+    """(group, factor) → its values against the base; p and interval count all that are returned (Bonferroni)."""
+    raw: list[tuple[tuple[str, str], Any, dict[str, float | None], dict[str, float | None]]] = []
+    clusters: dict[str, str] = {}
     for group, tasks in groups.items():
         for factor, values in grid.values.items():
             for value, config in values.items():
@@ -66,15 +72,14 @@ def versus(
                     for name in tasks:
                         base, other = found.of(grid.base, TASKS[name]), found.of(config, TASKS[name])
                         if base and other:
+                            clusters |= {f"{name} {qid}": f"{name} {number}" for qid, number in base.clusters.items()}
                             a |= {f"{name} {qid}": one for qid, one in base.values.get(metric, {}).items()}
                             b |= {f"{name} {qid}": one for qid, one in other.values.get(metric, {}).items()}
-                    paired = compare(metric, a, b)
-                    if paired.n:
-                        raw.append(((group, factor), value, paired))
-    corrected = holm([1.0 if paired.p is None else paired.p for _, _, paired in raw])
+                    if shared_scores(a, b):
+                        raw.append(((group, factor), value, a, b))
     out: dict[tuple[str, str], list[Versus]] = {}
-    for (place, value, paired), p in zip(raw, corrected):
-        out.setdefault(place, []).append(Versus(value, paired, p))
+    for place, value, a, b in raw:
+        out.setdefault(place, []).append(Versus(value, compare(metric, a, b, clusters=clusters, comparisons=len(raw))))
     return out
 
 
@@ -91,7 +96,7 @@ def recommended(factor: Factor, base: Any, values: Sequence[Any], found: Sequenc
     if shown:
         worse = ", ".join(f"{one.value} {_gap(one)}" for one in shown)
         return f"{word(factor, base, values)} (as the base; worse: {worse})", base
-    return NONE_SHOWN, None
+    return (TOO_FEW if found and all(one.p is None for one in found) else NONE_SHOWN), None
 
 
 def word(factor: Factor, value: Any, values: Sequence[Any]) -> str:
@@ -110,7 +115,9 @@ def word(factor: Factor, value: Any, values: Sequence[Any]) -> str:
 def _gap(one: Versus) -> str:
     """The difference to the base with its interval, in points of 100."""
     paired = one.paired
-    assert paired.difference is not None and paired.low is not None and paired.high is not None
+    assert paired.difference is not None
+    if paired.low is None or paired.high is None:
+        return f"{100 * paired.difference:+.2f} ({paired.note})"
     return f"{100 * paired.difference:+.2f} [{100 * paired.low:.2f}, {100 * paired.high:.2f}]"
 
 
@@ -127,8 +134,8 @@ def table_of(found: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
         rows.append((f"{group} · paper", *(printed.get(name) for name in COLUMNS)))
     tried = len([one for row in all_of[metric].values() for one in row])
     note = (
-        f"By {heading}, each value against the base on the questions that both answered: paired permutation test, p < {LEVEL} "
-        f"after Holm's correction for {tried} comparisons; differences in points of 100 with their 95 % interval (paired bootstrap). "
+        f"By {heading}, each value against the base on the questions that both answered: sign-flip test, p < {LEVEL} "
+        f"corrected for {tried} comparisons (Bonferroni); differences in points of 100 with the interval of the same test (95 % for all). "
         "The paper tested nothing. "
     )
     note += f"Of top-k a larger one can only find more, so nothing is recommended for it by {heading}. " * (metric in GROWING) + _doubts()
