@@ -561,15 +561,24 @@ def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
     assert result["metrics"]["em"]["value"] == 1 / 8
 
 
-@pytest.mark.parametrize("name", ["runs", "cache"])
-def test_a_file_where_a_folder_should_be_is_one_sentence(
-    name: str, rallebench: CommandLine, workspace: Path
+def test_a_file_where_the_runs_should_be_is_one_sentence(
+    rallebench: CommandLine, workspace: Path
 ) -> None:
-    (workspace / name).write_text("in the way")
+    (workspace / "runs").write_text("in the way")
     ran = rallebench("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow")
     assert ran.code == 1
-    assert str(workspace / name) in ran.last and "Traceback" not in ran.err
-    assert (workspace / name).read_text() == "in the way"
+    assert str(workspace / "runs") in ran.last and "Traceback" not in ran.err
+    assert (workspace / "runs").read_text() == "in the way"
+
+
+def test_a_file_where_the_cache_should_be_leaves_a_run_without_it_and_is_said(
+    rallebench: CommandLine, workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (workspace / "cache").write_text("in the way")
+    ran = rallebench("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow")
+    assert ran.code == 0
+    assert str(workspace / "cache") in caplog.text and "neither taken from it nor kept" in caplog.text
+    assert (workspace / "cache").read_text() == "in the way"
 
 
 def test_a_file_where_the_indexes_should_be_is_one_sentence(

@@ -94,7 +94,8 @@ def test_a_run_that_has_ended_cannot_be_stopped(bench: Workbench) -> None:
 def test_a_run_that_another_process_works_on_can_be_stopped(bench: Workbench) -> None:
     folder = bench.open_run("first")
     folder.set_state("running", done=1, total=2)
-    assert "after the current batch" in tab.on_stop(bench, "first")
+    with folder.lock():
+        assert "after the current batch" in tab.on_stop(bench, "first")
     assert folder.stop_asked()
 
 
@@ -180,8 +181,9 @@ def test_reference_lines_of_no_run_or_of_one_that_goes_on_are_refused(bench: Wor
         tab.on_references(bench, "", False)
     with pytest.raises(UsageError, match="The chain 'said' retrieves nothing"):
         tab.on_references(bench, "first", False)
-    bench.open_run("first").set_state("running", done=1, total=2)
-    with pytest.raises(UsageError, match="The run 'first' goes on"):
+    folder = bench.open_run("first")
+    folder.set_state("running", done=1, total=2)
+    with folder.lock(), pytest.raises(UsageError, match="The run 'first' goes on"):
         tab.on_references(bench, "first", False)
 
 

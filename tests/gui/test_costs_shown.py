@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ QUIET = Step(Generate("<old>", (Message("user", "Who?"),)), Reply("Ada"), 1.0)
 
 def words(html: str) -> str:
     """The text of some HTML."""
-    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
 def episode(*steps: Step) -> Episode:

@@ -205,7 +205,7 @@ def test_results_are_the_suites_own_tables_and_plots_with_intervals_and_nothing_
     start()
     shown, two, _, taking, files, _, parts, *plots = results.on_open(bench, "n", "")
     assert "Right &lt;i&gt;answers&lt;/i&gt;" in shown and "<i>" not in shown and "Know &lt;this&gt;." in shown and "text &lt;b&gt;" in shown
-    assert "12.50" in shown and "0.9 – 67.4, n = 8" in shown and "A note." in shown
+    assert "12.50" in shown and "-17.1 – 42.1, n = 8" in shown and "A note." in shown
     assert not two["visible"] and taking["visible"] and files["choices"] == ["asked.json", "raw/answers.txt", "report.json"]
     assert parts["choices"] == [("time 1", "n time 1"), ("time 2", "n time 2")]
     assert [one["visible"] for one in plots[results.MOST_PLOTS :]] == [True] + [False] * (results.MOST_PLOTS - 1)

@@ -69,7 +69,7 @@ def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) 
     assert stages["1-articles"]["left_out"] == {"too short": 1} and stages["2-summary"]["unknown"] == 1
     assert stages["4-hallucination"]["left_out"] == {"not the text with one change": 3} and stages["5-qa1"]["left_out"] == {"no answer": 1}
     assert any("qa3: no 3 articles share" in note for note in done.notes)
-    found = read_tasks(str(done.folder), tasks_of("summary,continuation,hallucination,qa1,qa2"))
+    found = read_tasks(done.folder, tasks_of("summary,continuation,hallucination,qa1,qa2"))
     (hallucination,) = found["hallucination"].records
     assert "2.4亿元" in hallucination.reference and "4.2亿元" in hallucination.values["hallucination"]
     (pair,) = found["qa2"].records
@@ -84,7 +84,7 @@ def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: 
     path.write_text(path.read_text(encoding="utf-8").replace("水厂二期投资多少？", "二期工程投资几何？", 1), encoding="utf-8")
     again = made(workspace, tasks="qa1")
     assert again.counts["stages"]["2-qa1"]["edited"] == 1 and again.counts["stages"]["2-qa1"]["made"] == 0
-    asked = {record.values["question"] for record in read_tasks(str(folder), (TASKS["qa1"],))["qa1"].records}
+    asked = {record.values["question"] for record in read_tasks(folder, (TASKS["qa1"],))["qa1"].records}
     assert "二期工程投资几何？" in asked
 
 

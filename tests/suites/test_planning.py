@@ -199,7 +199,7 @@ def test_the_suites_own_tables_are_printed_and_in_the_json_with_their_intervals(
     lines = ran.out.splitlines()
     at = lines.index("Right <i>answers</i> (percent)")
     assert lines[at + 1].split() == ["time", "right", "not", "measured", "word"]
-    assert lines[at + 2].startswith("time 1") and "12.50 [0.0, 37.5] n=8" in lines[at + 2] and "–" in lines[at + 2]
+    assert lines[at + 2].startswith("time 1") and "12.50 [-17.1, 42.1] n=8" in lines[at + 2] and "–" in lines[at + 2]
     assert lines[at + 4].split()[:4] == ["the", "paper", "50.00", "3"] and lines[at + 5] == "A note."
     value = rallebench.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
     assert value["tables"][0]["rows"][0][1]["n"] == 8 and value["plots"][0]["series"]["ours"][0][1]["value"] == 0.125
