@@ -105,7 +105,9 @@ class Measure:
             bare = _short(statistics.median(self.bare))
             text += f", {self.ratio:.2f} times {self.bare_name} ({bare} {self.unit})"
         if self.met is not None:
-            bound = f"at most {self.most:g}" if self.most is not None else f"at least {self.least:g}"
+            bound = (
+                f"at most {self.most:g}" if self.most is not None else f"at least {self.least:g}"
+            )
             text += f"; target {bound} {self.unit}: {'met' if self.met else 'MISSED'}"
         return text
 
@@ -129,7 +131,9 @@ class Fact:
 
     def line(self) -> str:
         """One line for people."""
-        return f"{self.name}: {self.value}" + ("" if self.met else f"; expected {self.expected}: WRONG")
+        return f"{self.name}: {self.value}" + (
+            "" if self.met else f"; expected {self.expected}: WRONG"
+        )
 
 
 @dataclass
@@ -155,7 +159,8 @@ class Report:
             },
             "measures": [measure.as_json() for measure in self.measures],
             "facts": [
-                {"name": f.name, "value": f.value, "expected": f.expected, "met": f.met} for f in self.facts
+                {"name": f.name, "value": f.value, "expected": f.expected, "met": f.met}
+                for f in self.facts
             ],
             "notes": self.notes,
         }
@@ -164,7 +169,9 @@ class Report:
         """The report for people."""
         settings = ", ".join(f"{key} {value}" for key, value in self.settings.items())
         rows = (
-            [measure.line() for measure in self.measures] + [fact.line() for fact in self.facts] + self.notes
+            [measure.line() for measure in self.measures]
+            + [fact.line() for fact in self.facts]
+            + self.notes
         )
         return [f"{self.benchmark} ({settings})", *(f"  {row}" for row in rows)]
 
@@ -189,7 +196,9 @@ def parser(about: str | None, *, rounds: int) -> argparse.ArgumentParser:
     flags.add_argument(
         "--quick", action="store_true", help="a small size that only shows that the script works"
     )
-    flags.add_argument("--strict", action="store_true", help="exit with 1 also when a target is missed")
+    flags.add_argument(
+        "--strict", action="store_true", help="exit with 1 also when a target is missed"
+    )
     flags.add_argument("--rounds", type=int, default=rounds, metavar="N", help=f"default: {rounds}")
     return flags
 
@@ -242,11 +251,17 @@ def starter_records(count: int, seed: int = SEED) -> list[dict[str, Any]]:
         while text in seen:
             text = f"{row['input']} ({drawn.choice(words)} {drawn.choice(words)})"
         seen.add(text)
-        records.append({"id": f"q{len(records):05d}", "input": text, "output": row.get("output", [])})
+        records.append(
+            {"id": f"q{len(records):05d}", "input": text, "output": row.get("output", [])}
+        )
     return records
 
 
 def starter_words() -> Iterable[str]:
     """The words of the starter's corpus, in order."""
     text = (PROJECT / "rallebench" / "starter" / "corpus.tsv").read_text(encoding="utf-8")
-    return (word.strip(".,;:()\"'") for line in text.splitlines()[1:] for word in line.split("\t")[1].split())
+    return (
+        word.strip(".,;:()\"'")
+        for line in text.splitlines()[1:]
+        for word in line.split("\t")[1].split()
+    )

@@ -21,7 +21,9 @@ FAILURES = ("500", "429", "dropped")
 class Served:
     """What was served so far."""
 
-    def __init__(self, seed: int, median: float, sigma: float, errors: float, bearable: float) -> None:
+    def __init__(
+        self, seed: int, median: float, sigma: float, errors: float, bearable: float
+    ) -> None:
         self.drawn = random.Random(seed)
         self.mu, self.sigma, self.errors = math.log(median), sigma, errors
         self.bearable = bearable
@@ -34,7 +36,11 @@ class Served:
 
     def as_json(self) -> dict[str, Any]:
         """For ``GET /stats``."""
-        return {key: value for key, value in vars(self).items() if key not in ("drawn", "mu", "sigma", "errors")}
+        return {
+            key: value
+            for key, value in vars(self).items()
+            if key not in ("drawn", "mu", "sigma", "errors")
+        }
 
 
 class Connection(asyncio.Protocol):
@@ -116,7 +122,9 @@ class Connection(asyncio.Protocol):
 async def serve(*settings: float) -> None:
     """Serve until the process is ended."""
     served = Served(int(settings[0]), *settings[1:])
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(served), "127.0.0.1", 0, backlog=512)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Connection(served), "127.0.0.1", 0, backlog=512
+    )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

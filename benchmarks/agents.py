@@ -18,15 +18,25 @@ import _report
 from _report import Fact, Measure, Report
 
 from rallebench import sandbox
-from rallebench.agents import told
-from rallebench.bench import loop
-from rallebench.bench.perform import Backends
+from rallebench.core.types import (
+    Episode,
+    Flow,
+    Generate,
+    Hit,
+    Message,
+    Passage,
+    Question,
+    Retrieve,
+    ToolSpec,
+)
+from rallebench.engine import loop
+from rallebench.engine.perform import Backends
 from rallebench.environments import Observed
 from rallebench.llms.scripted import Scripted
-from rallebench.types import Episode, Flow, Generate, Hit, Message, Passage, Question, Retrieve, ToolSpec
 from rallebench.workflows import Limits
 from rallebench.workflows._prompts import read_shots
 from rallebench.workflows.react import react
+from rallebench.workspace.flows import told
 
 STEPS, BATCH = 6, 20
 TARGET_MS, PAL_TARGET_MS = 3.0, 150.0
@@ -63,7 +73,9 @@ class Pages:
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """One hit each."""
-        return [(Hit(Passage(query, f"{query} is a moon of Saturn. " * 8), 1.0),) for query in queries]
+        return [
+            (Hit(Passage(query, f"{query} is a moon of Saturn. " * 8), 1.0),) for query in queries
+        ]
 
 
 def reply(request: Generate) -> str:
@@ -72,19 +84,25 @@ def reply(request: Generate) -> str:
     kind, _, number = prompt[prompt.rfind("\n") + 1 : -1].partition(" ")
     if kind == "Thought":
         return "I think that another page has to be opened before the answer is known."
-    return f"Finish[{number}]" if int(number) == STEPS else f"Search[moon {number} of {len(prompt)}]"
+    return (
+        f"Finish[{number}]" if int(number) == STEPS else f"Search[moon {number} of {len(prompt)}]"
+    )
 
 
 def flow(question: Question) -> Flow:
     """A ReAct episode as R-Eval runs it, with two demonstrations."""
-    return react(question, llm="m", env=World(), shots=SHOTS, limits=Limits(), prompts={"react.txt": PROMPT})
+    return react(
+        question, llm="m", env=World(), shots=SHOTS, limits=Limits(), prompts={"react.txt": PROMPT}
+    )
 
 
 def by_the_loop(questions: Sequence[Question]) -> tuple[float, list[Episode], Scripted]:
     """Seconds for all episodes, the episodes, and the model."""
     llm = Scripted(reply)
     backends = Backends({"pages": Pages()}, {"m": llm})
-    took, found = _report.timed(lambda: list(loop.run(flow, questions, backends, workflow="react", batch_size=BATCH)))
+    took, found = _report.timed(
+        lambda: list(loop.run(flow, questions, backends, workflow="react", batch_size=BATCH))
+    )
     return took.wall, found, llm
 
 
@@ -128,7 +146,9 @@ def at_once() -> list[str]:
 
     def run(number: int) -> str:
         most = 3 * MEMORY_MIB if number % 4 == 0 else MEMORY_MIB // 2
-        return tool.use(sandbox.begin(sandbox.new_name(), f"x = bytearray({most} * 2**20)\nprint(len(x))", {})).finish_reason
+        return tool.use(
+            sandbox.begin(sandbox.new_name(), f"x = bytearray({most} * 2**20)\nprint(len(x))", {})
+        ).finish_reason
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(run, range(AT_ONCE)))
@@ -141,7 +161,9 @@ def batches(llms: Iterable[Scripted]) -> list[float]:
 
 def measure(episodes: int, rounds: int, programs: int) -> Report:
     """Episodes, direct calls, programs and bare Pythons, turn by turn."""
-    questions = [Question(f"q{n}", f"Which planet does moon {n} go round?") for n in range(episodes)]
+    questions = [
+        Question(f"q{n}", f"Which planet does moon {n} go round?") for n in range(episodes)
+    ]
     ours: list[float] = []
     bare: list[float] = []
     models: list[Scripted] = []
@@ -149,7 +171,11 @@ def measure(episodes: int, rounds: int, programs: int) -> Report:
     by_the_loop(questions[:BATCH])
     for _ in range(rounds):
         took, found, llm = by_the_loop(questions)
-        prompts = [s.request.messages[-1].content for s in found[0].steps if isinstance(s.request, Generate)]
+        prompts = [
+            s.request.messages[-1].content
+            for s in found[0].steps
+            if isinstance(s.request, Generate)
+        ]
         ours.append(took)
         bare.append(directly(questions, prompts))
         models.append(llm)
@@ -163,12 +189,33 @@ def measure(episodes: int, rounds: int, programs: int) -> Report:
         "agents",
         {"episodes": episodes, "steps": STEPS, "batch": BATCH, "window": 256, "programs": programs},
         [
-            Measure("own time per ReAct step", "ms", [(a - b) * each for a, b in zip(ours, bare)], most=TARGET_MS),
-            Measure("a ReAct step", "ms", [a * each for a in ours], [b * each for b in bare], "direct calls"),
-            Measure("mean batch of the model's requests", "requests", batches(models), least=0.9 * BATCH),
-            Measure("a PAL program beyond Python's own start", "ms", [(a - b) * 1000 for a, b in starts], most=PAL_TARGET_MS),
             Measure(
-                "a PAL program, started, answered and judged", "ms", [a * 1000 for a, _ in starts], [b * 1000 for _, b in starts],
+                "own time per ReAct step",
+                "ms",
+                [(a - b) * each for a, b in zip(ours, bare)],
+                most=TARGET_MS,
+            ),
+            Measure(
+                "a ReAct step",
+                "ms",
+                [a * each for a in ours],
+                [b * each for b in bare],
+                "direct calls",
+            ),
+            Measure(
+                "mean batch of the model's requests", "requests", batches(models), least=0.9 * BATCH
+            ),
+            Measure(
+                "a PAL program beyond Python's own start",
+                "ms",
+                [(a - b) * 1000 for a, b in starts],
+                most=PAL_TARGET_MS,
+            ),
+            Measure(
+                "a PAL program, started, answered and judged",
+                "ms",
+                [a * 1000 for a, _ in starts],
+                [b * 1000 for _, b in starts],
                 "a Python that starts and ends",
             ),
         ],
@@ -176,12 +223,13 @@ def measure(episodes: int, rounds: int, programs: int) -> Report:
             Fact("wrong answers", wrong, 0),
             Fact("requests to the model in an episode", turns, 2.0 * STEPS),
             Fact(
-                "16 programs at once, each within its memory", at_once(),
+                "16 programs at once, each within its memory",
+                at_once(),
                 ["memory_limit" if n % 4 == 0 and held.memory else "stop" for n in range(AT_ONCE)],
             ),
         ],
         list(held.sentences()),
-    )  # fmt: skip
+    )
 
 
 def main() -> int:

@@ -49,7 +49,9 @@ def write_corpus(path: Path, count: int) -> None:
     """``count`` passages as JSON lines."""
     texts = pieces()
     with open(path, "w", encoding="utf-8") as handle:
-        handle.writelines(json.dumps(record(number, texts), ensure_ascii=False) + "\n" for number in range(count))
+        handle.writelines(
+            json.dumps(record(number, texts), ensure_ascii=False) + "\n" for number in range(count)
+        )
 
 
 def anonymous_mb() -> float:
@@ -97,7 +99,8 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
     by_id = _each(lambda at: store.row_of(ids[at]))
     texts = pieces()
     same = all(
-        (p.doc_id, p.title, p.text) == tuple(record(row, texts)[key] for key in ("id", "title", "text"))
+        (p.doc_id, p.title, p.text)
+        == tuple(record(row, texts)[key] for key in ("id", "title", "text"))
         for row, p in ((row, store[row]) for row in rows)
     )
     found = all(store.row_of(ids[at]) == rows[at] for at in range(0, ASKED, 20))
@@ -125,7 +128,13 @@ def bare(corpus: Path) -> dict[str, Any]:
     known = {passage["id"]: number for number, passage in enumerate(passages)}
     ids = [f"p{row}" for row in rows]
     by_row, by_id = _each(lambda at: passages[rows[at]]), _each(lambda at: known[ids[at]])
-    return {"seconds": seconds, "processor": processor, "peak": watched.peak, "row": by_row, "id": by_id}
+    return {
+        "seconds": seconds,
+        "processor": processor,
+        "peak": watched.peak,
+        "row": by_row,
+        "id": by_id,
+    }
 
 
 def _each(ask: Callable[[int], Any]) -> float:
@@ -144,8 +153,11 @@ def in_a_fresh_process(*arguments: str) -> dict[str, Any]:
     """One of the two as another Python does it."""
     done = subprocess.run(
         [sys.executable, __file__, "--child", *arguments],
-        capture_output=True, text=True, check=True, env=_report.child_environment(),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        env=_report.child_environment(),
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -166,19 +178,32 @@ def measure(folder: Path, passages: int, rounds: int) -> Report:
     loop = "a list of json.loads"
     return Report(
         "big_corpus",
-        {"passages": passages, "corpus": f"{corpus.stat().st_size / 2**20:.0f} MB", "words a passage": WORDS},
+        {
+            "passages": passages,
+            "corpus": f"{corpus.stat().st_size / 2**20:.0f} MB",
+            "words a passage": WORDS,
+        },
         [
             Measure("import", "s", *both("seconds"), loop),
             Measure("its processor time", "s", *both("processor"), loop),
             Measure("anonymous memory at most", "MB", *both("peak"), loop, most=TARGET_MB),
-            Measure("anonymous memory while serving", "MB", [found["serving"] for found in own], most=TARGET_MB),
+            Measure(
+                "anonymous memory while serving",
+                "MB",
+                [found["serving"] for found in own],
+                most=TARGET_MB,
+            ),
             Measure("a passage by its row", "µs", *both("row"), loop, most=TARGET_US),
             Measure("a row by its id", "µs", *both("id"), "a dict", most=TARGET_US),
             Measure("disk", "MB", [found["disk"] / 2**20 for found in own]),
         ],
         [
             Fact("passages served", own[0]["passages"], passages),
-            Fact("random passages are those that were written", all(found["same"] for found in own), True),
+            Fact(
+                "random passages are those that were written",
+                all(found["same"] for found in own),
+                True,
+            ),
             Fact("ids lead to their rows", all(found["found"] for found in own), True),
         ],
     )
@@ -187,12 +212,18 @@ def measure(folder: Path, passages: int, rounds: int) -> Report:
 def main() -> int:
     """Measure and print."""
     flags = _report.parser(__doc__, rounds=1)
-    flags.add_argument("--passages", type=int, default=2_000_000, metavar="N", help="default: 2000000")
+    flags.add_argument(
+        "--passages", type=int, default=2_000_000, metavar="N", help="default: 2000000"
+    )
     flags.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     arguments = flags.parse_args()
     if arguments.child:
         which, *paths = arguments.child
-        print(json.dumps(ours(Path(paths[0]), Path(paths[1])) if which == "ours" else bare(Path(paths[0]))))
+        print(
+            json.dumps(
+                ours(Path(paths[0]), Path(paths[1])) if which == "ours" else bare(Path(paths[0]))
+            )
+        )
         return 0
     passages, rounds = (3000, 1) if arguments.quick else (arguments.passages, arguments.rounds)
     with tempfile.TemporaryDirectory() as folder:

@@ -27,11 +27,11 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
-from rallebench.catalog import Manifest
+from rallebench.core.text import tokenize
 from rallebench.corpora.reading import read_corpus
-from rallebench.indexing import build_index
 from rallebench.retrievers.bm25 import K1, B
-from rallebench.tokens import tokenize
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.build import build_index
 
 TARGET_SECONDS, TARGET_FIRST_MS = 15.0, 250.0
 WORDS_PER_PASSAGE = 100
@@ -49,7 +49,9 @@ def generated(count: int, seed: int = _report.SEED) -> Iterator[str]:
     words = np.array([*known, *(_made_up(number) for number in range(MADE_UP_WORDS))])
     often = np.array([*known.values()], dtype=float)
     rare = 1.0 / (np.arange(MADE_UP_WORDS) + 2.7)
-    chance = np.concatenate([often / often.sum() * (1 - MADE_UP_SHARE), rare / rare.sum() * MADE_UP_SHARE])
+    chance = np.concatenate(
+        [often / often.sum() * (1 - MADE_UP_SHARE), rare / rare.sum() * MADE_UP_SHARE]
+    )
     upper = np.cumsum(chance)
     for _ in range(count):
         length = int(drawn.integers(WORDS_PER_PASSAGE // 2, WORDS_PER_PASSAGE * 3 // 2))
@@ -71,7 +73,9 @@ def _made_up(number: int) -> str:
 def write_corpus(path: Path, passages: int, sources: Sequence[Path]) -> int:
     """Write a TSV of at most ``passages`` passages; return how many there are."""
     files = sources or [_report.PROJECT / "rallebench" / "starter" / "corpus.tsv"]
-    rows = [(passage.text, passage.title) for file in files for passage in read_corpus(file)][:passages]
+    rows = [(passage.text, passage.title) for file in files for passage in read_corpus(file)][
+        :passages
+    ]
     if not sources:
         rows += [(text, text.split(" ", 1)[0]) for text in generated(passages - len(rows))]
     lines = (f"{number}\t{text}\t{title}\n" for number, (text, title) in enumerate(rows, 1))
@@ -109,8 +113,8 @@ def queries(count: int) -> list[str]:
 def answer(indexes: Path, name: str, count: int) -> dict[str, Any]:
     """Seconds to open an index, of the first query, and of the later ones; run in a fresh process."""
     started = time.perf_counter()
-    from rallebench.loading import Encoders, open_retriever
-    from rallebench.workspace import Workspace
+    from rallebench.workspace.opening import Encoders, open_retriever
+    from rallebench.workspace.paths import Workspace
 
     retriever: Any = [*open_retriever(Workspace(indexes.parent), name, Encoders())][-1]
     opened = time.perf_counter() - started
@@ -121,7 +125,13 @@ def answer(indexes: Path, name: str, count: int) -> dict[str, Any]:
         seconds.append(time.perf_counter() - started)
         top.append([hit.score for hit in hits])
     compilers = [name for name in COMPILERS if name in sys.modules]
-    return {"opened": opened, "first": seconds[0], "later": seconds[1:], "top": top, "compilers": compilers}
+    return {
+        "opened": opened,
+        "first": seconds[0],
+        "later": seconds[1:],
+        "top": top,
+        "compilers": compilers,
+    }
 
 
 def in_a_fresh_process(indexes: Path, name: str, count: int) -> dict[str, Any]:
@@ -141,7 +151,9 @@ def bare_queries(model: Any, texts: Sequence[str]) -> list[float]:
     seconds = []
     for text in texts:
         started = time.perf_counter()
-        model.retrieve(bm25s.tokenize([text], stopwords="en", show_progress=False), k=K, show_progress=False)
+        model.retrieve(
+            bm25s.tokenize([text], stopwords="en", show_progress=False), k=K, show_progress=False
+        )
         seconds.append(time.perf_counter() - started)
     return seconds
 
@@ -154,12 +166,18 @@ def scores_by_bm25s(folder: Path, texts: Sequence[str]) -> list[list[float]]:
     found = []
     for text in texts:
         known = [token for token in tokenize(text) if token in model.vocab_dict]
-        scores = sorted((float(score) for score in model.get_scores(known)), reverse=True) if known else []
+        scores = (
+            sorted((float(score) for score in model.get_scores(known)), reverse=True)
+            if known
+            else []
+        )
         found.append([score for score in scores[:K] if score > 0])
     return found
 
 
-def measure(folder: Path, passages: int, rounds: int, sources: Sequence[Path], asked: int) -> Report:
+def measure(
+    folder: Path, passages: int, rounds: int, sources: Sequence[Path], asked: int
+) -> Report:
     """Build both ways, turn by turn; open and ask in fresh processes."""
     corpus = folder / "corpus.tsv"
     count = write_corpus(corpus, passages, sources)
@@ -188,10 +206,19 @@ def measure(folder: Path, passages: int, rounds: int, sources: Sequence[Path], a
             "source": ", ".join(p.name for p in sources) or "starter and word model",
         },
         [
-            Measure("build", "s", built, alone, "bare bm25s", most=TARGET_SECONDS * max(1.0, count / 20_000)),
+            Measure(
+                "build",
+                "s",
+                built,
+                alone,
+                "bare bm25s",
+                most=TARGET_SECONDS * max(1.0, count / 20_000),
+            ),
             Measure("its processor time", "s", used),
             Measure(
-                "opening in a fresh process, import of bm25s included", "s", [f["opened"] for f in found]
+                "opening in a fresh process, import of bm25s included",
+                "s",
+                [f["opened"] for f in found],
             ),
             Measure("first query", "ms", [f["first"] * 1000 for f in found], most=TARGET_FIRST_MS),
             Measure(
@@ -205,7 +232,11 @@ def measure(folder: Path, passages: int, rounds: int, sources: Sequence[Path], a
         [
             Fact("passages indexed", manifest.passages, count),
             Fact("scores equal bm25s's over the same tokens", same, True),
-            Fact("compilers imported for a query", sorted({c for f in found for c in f["compilers"]}), []),
+            Fact(
+                "compilers imported for a query",
+                sorted({c for f in found for c in f["compilers"]}),
+                [],
+            ),
         ],
     )
 

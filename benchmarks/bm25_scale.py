@@ -28,9 +28,9 @@ def answer(indexes: Path, name: str, asked: int, rounds: int) -> dict[str, Any]:
     """Seconds and memory of batches in this process, ours and bm25s's own."""
     import psutil
 
-    from rallebench.loading import Encoders, open_retriever
-    from rallebench.tokens import tokenize
-    from rallebench.workspace import Workspace
+    from rallebench.core.text import tokenize
+    from rallebench.workspace.opening import Encoders, open_retriever
+    from rallebench.workspace.paths import Workspace
 
     process = psutil.Process()
     queries = bm25_build.queries(asked)
@@ -48,11 +48,14 @@ def answer(indexes: Path, name: str, asked: int, rounds: int) -> dict[str, Any]:
     ours, bare = [], []
     for _ in range(rounds):
         ours.append(_report.timed(lambda: retriever.search(queries, K))[0].processor)
-        took, found = _report.timed(lambda: model.retrieve(known, k=K, show_progress=False, n_threads=0))
+        took, found = _report.timed(
+            lambda: model.retrieve(known, k=K, show_progress=False, n_threads=0)
+        )
         bare.append(took.processor)
     # bm25s cuts ties as it likes: the scores are compared, not the passages.
     same = all(
-        [round(hit.score, 4) for hit in mine] == [round(float(score), 4) for score in theirs][: len(mine)]
+        [round(hit.score, 4) for hit in mine]
+        == [round(float(score), 4) for score in theirs][: len(mine)]
         for mine, theirs in zip(hits, found.scores)
         if mine
     )
@@ -65,7 +68,15 @@ def measure(folder: Path, passages: int, rounds: int, asked: int) -> Report:
     corpus = folder / "corpus.tsv"
     count = bm25_build.write_corpus(corpus, passages, [])
     took, manifest = _report.timed(lambda: bm25_build.ours(corpus, folder / "indexes", "scale"))
-    command = [sys.executable, __file__, "--answer", str(folder / "indexes"), "scale", str(asked), str(rounds)]
+    command = [
+        sys.executable,
+        __file__,
+        "--answer",
+        str(folder / "indexes"),
+        "scale",
+        str(asked),
+        str(rounds),
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=_report.child_environment()
     )
@@ -87,7 +98,11 @@ def measure(folder: Path, passages: int, rounds: int, asked: int) -> Report:
             ),
             Measure("first batch, by the clock", "s", [found["first"]]),
             Measure(
-                "first batch, processor time", "s", [found["first_processor"]], found["ours"], "later ones"
+                "first batch, processor time",
+                "s",
+                [found["first_processor"]],
+                found["ours"],
+                "later ones",
             ),
             Measure("memory of the first batch, mapped files apart", "MB", [found["held"] / 2**20]),
         ],

@@ -20,13 +20,23 @@ from mlflow_logging import CHAIN, text
 
 from rallebench.analysis.paired import compare
 from rallebench.analysis.runs import compare_runs
-from rallebench.bench.score import score_run
-from rallebench.bench.store import RunFolder
-from rallebench.catalog import chain_to_json
+from rallebench.core.types import (
+    Episode,
+    Generate,
+    Hit,
+    Message,
+    Outcome,
+    Passage,
+    Reply,
+    Retrieve,
+    Step,
+)
+from rallebench.engine.score import score_run
+from rallebench.engine.store import RunFolder
 from rallebench.gui.report_page import run_page
 from rallebench.gui.views_questions import question_rows
-from rallebench.types import Episode, Generate, Hit, Message, Outcome, Passage, Reply, Retrieve, Step
-from rallebench.workspace import Workspace
+from rallebench.workspace.entries import chain_to_json
+from rallebench.workspace.paths import Workspace
 
 METRICS = ("em", "f1", "accuracy", "has_answer", "Rprec", "recall@5")
 SIMULATED, SIMULATED_QUESTIONS = 1000, 200
@@ -38,19 +48,34 @@ def make_run(runs: Path, name: str, questions: int, right: float, seed: int) -> 
     rng = random.Random(seed)
     gold = [text(random.Random(f"gold {i}"), 14) for i in range(questions)]
     records = [
-        {"id": f"q{i}", "input": f"question {i}", "output": [{"answer": gold[i], "provenance": [{"wikipedia_id": f"p{i}"}]}]}
+        {
+            "id": f"q{i}",
+            "input": f"question {i}",
+            "output": [{"answer": gold[i], "provenance": [{"wikipedia_id": f"p{i}"}]}],
+        }
         for i in range(questions)
     ]
     spec = {
         "fingerprint": "0" * 12,
-        "spec": {"dataset": "made-up", "workflow": "chain", "settings": {"chain": chain_to_json(CHAIN)}, "limit": None, "seed": 0},
+        "spec": {
+            "dataset": "made-up",
+            "workflow": "chain",
+            "settings": {"chain": chain_to_json(CHAIN)},
+            "limit": None,
+            "seed": 0,
+        },
         "metrics": list(METRICS),
         "batch_size": 20,
     }
     folder = RunFolder.create(runs, name, spec, records)
     with folder.log() as log:
         for i in range(questions):
-            folder.append(log, _episode(rng, i, gold[i] if rng.random() < right else "something else"), "1", 0.1 * i)
+            folder.append(
+                log,
+                _episode(rng, i, gold[i] if rng.random() < right else "something else"),
+                "1",
+                0.1 * i,
+            )
     score_run(folder, METRICS)
     folder.set_state("done", done=questions, total=questions, errors=0)
     return folder
@@ -59,11 +84,26 @@ def make_run(runs: Path, name: str, questions: int, right: float, seed: int) -> 
 def _episode(rng: random.Random, number: int, answer: str) -> Episode:
     pages = [f"p{number}", *(f"x{rng.randrange(10**6)}" for _ in range(4))]
     rng.shuffle(pages)
-    passages = [Passage(f"{number}-{i}", text(rng, 600), f"Title {i}", page) for i, page in enumerate(pages)]
+    passages = [
+        Passage(f"{number}-{i}", text(rng, 600), f"Title {i}", page) for i, page in enumerate(pages)
+    ]
     context = "; ".join(passage.text for passage in passages)
-    found = Step(Retrieve("wiki-bm25", f"question {number}", 5), Reply(context, tuple(Hit(p, 9.0 - i) for i, p in enumerate(passages))), 0.02)
-    asked = Generate("reader", (Message("user", f"{context}\n\nQuestion: question {number}\nAnswer:"),), max_tokens=50)
-    return Episode(f"q{number}", "chain", (found, Step(asked, Reply(answer, prompt_tokens=900, completion_tokens=6), 0.8)), Outcome(answer))
+    found = Step(
+        Retrieve("wiki-bm25", f"question {number}", 5),
+        Reply(context, tuple(Hit(p, 9.0 - i) for i, p in enumerate(passages))),
+        0.02,
+    )
+    asked = Generate(
+        "reader",
+        (Message("user", f"{context}\n\nQuestion: question {number}\nAnswer:"),),
+        max_tokens=50,
+    )
+    return Episode(
+        f"q{number}",
+        "chain",
+        (found, Step(asked, Reply(answer, prompt_tokens=900, completion_tokens=6), 0.8)),
+        Outcome(answer),
+    )
 
 
 def by_scipy(a: Any, b: Any) -> float:
@@ -72,7 +112,12 @@ def by_scipy(a: Any, b: Any) -> float:
     from scipy import stats
 
     found = stats.permutation_test(
-        (b - a,), np.mean, permutation_type="samples", n_resamples=10_000, batch=200, random_state=np.random.default_rng(0)
+        (b - a,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=10_000,
+        batch=200,
+        random_state=np.random.default_rng(0),
     )
     return float(found.pvalue)
 
@@ -85,7 +130,10 @@ def null_rate(simulations: int) -> float:
     found = 0
     for _ in range(simulations):
         hard = rng.random(SIMULATED_QUESTIONS)
-        a, b = (np.where(rng.random(SIMULATED_QUESTIONS) < hard, rng.random(SIMULATED_QUESTIONS), 0.0) for _ in range(2))
+        a, b = (
+            np.where(rng.random(SIMULATED_QUESTIONS) < hard, rng.random(SIMULATED_QUESTIONS), 0.0)
+            for _ in range(2)
+        )
         pair = compare("f1", *({f"q{i}": float(v) for i, v in enumerate(side)} for side in (a, b)))
         found += pair.p is not None and pair.p < 0.05
     return found / simulations
@@ -113,21 +161,42 @@ def measure(questions: int, rounds: int, simulations: int) -> Report:
         "comparing",
         {"questions": questions, "simulated comparisons": simulations},
         [
-            Measure("comparing two runs", "s", [t.wall for t, _ in compared], [t.wall for t, _ in bare], "SciPy on scores in memory", most=5.0),
+            Measure(
+                "comparing two runs",
+                "s",
+                [t.wall for t, _ in compared],
+                [t.wall for t, _ in bare],
+                "SciPy on scores in memory",
+                most=5.0,
+            ),
             Measure("the table of all questions", "s", table, most=2.0),
             Measure("a report of 1,000 questions", "MB", [len(page.encode()) / 1e6], most=5.0),
-            Measure("share of p < 0.05 without a difference", "", [rate], least=bounds[0], most=bounds[1]),
+            Measure(
+                "share of p < 0.05 without a difference",
+                "",
+                [rate],
+                least=bounds[0],
+                most=bounds[1],
+            ),
         ],
         [
             Fact("p is SciPy's but for the ties", abs((pair.p or 0) - p) < 0.05, True),
-            Fact("0 lies outside the interval where p < .05", ((pair.p or 1) < 0.05) == ((pair.low or 0) > 0 or (pair.high or 0) < 0), True),
-            Fact("the report asks no network", "http" in page.split("</style>")[1].replace("http-equiv", ""), False),
+            Fact(
+                "0 lies outside the interval where p < .05",
+                ((pair.p or 1) < 0.05) == ((pair.low or 0) > 0 or (pair.high or 0) < 0),
+                True,
+            ),
+            Fact(
+                "the report asks no network",
+                "http" in page.split("</style>")[1].replace("http-equiv", ""),
+                False,
+            ),
         ],
     )
 
 
 def _scores(run: RunFolder) -> dict[str, float]:
-    from rallebench.analysis.many import scores_of
+    from rallebench.analysis.ranking import scores_of
 
     return {qid: float(value or 0.0) for qid, value in scores_of(run, ("em",))["em"].items()}
 

@@ -26,7 +26,11 @@ def passages(count: int, files: list[Path], seed: int = _report.SEED) -> list[st
     """``count`` pieces of the corpus, a few words up to whole passages: log-normal around 55 words."""
     drawn = random.Random(seed)
     starter = [_report.PROJECT / "rallebench" / "starter" / "corpus.tsv"]
-    lines = [line for file in files or starter for line in file.read_text(encoding="utf-8").splitlines()[1:]]
+    lines = [
+        line
+        for file in files or starter
+        for line in file.read_text(encoding="utf-8").splitlines()[1:]
+    ]
     rows = [line.split("\t") for line in lines if line.count("\t") >= 2]
     found = []
     while len(found) < count:
@@ -88,7 +92,9 @@ def measure(texts: list[str], rounds: int, threads: int) -> Report:
     notes = []
     if BFLOAT16 in types:
         share = top_overlap(questions, vectors[FLOAT32], vectors[BFLOAT16], 10)
-        measures.append(Measure("mean overlap of the top 10 with float32", "", [share], least=0.995))
+        measures.append(
+            Measure("mean overlap of the top 10 with float32", "", [share], least=0.995)
+        )
     else:
         notes = ["this processor has no bfloat16 of its own; passages are encoded in float32"]
     same = bool(np.abs(vectors[FLOAT32] - vectors["library"]).max() < 1e-5)
@@ -103,7 +109,10 @@ def measure(texts: list[str], rounds: int, threads: int) -> Report:
             "threads": threads,
         },
         measures,
-        [Fact("float32 vectors equal the library's", same, True), Fact("all vectors are of unit length", unit, True)],
+        [
+            Fact("float32 vectors equal the library's", same, True),
+            Fact("all vectors are of unit length", unit, True),
+        ],
         notes,
     )
 
@@ -113,7 +122,9 @@ def main() -> int:
     flags = _report.parser(__doc__, rounds=3)
     flags.add_argument("--passages", type=int, default=1000, metavar="N")
     flags.add_argument("--threads", type=int, default=2, metavar="N")
-    flags.add_argument("--corpus", type=Path, nargs="*", default=[], metavar="FILE", help="TSV: id, text, title")
+    flags.add_argument(
+        "--corpus", type=Path, nargs="*", default=[], metavar="FILE", help="TSV: id, text, title"
+    )
     arguments: argparse.Namespace = flags.parse_args()
     count, rounds, threads = arguments.passages, arguments.rounds, arguments.threads
     if arguments.quick:

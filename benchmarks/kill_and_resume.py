@@ -37,7 +37,11 @@ CHAIN = {
     "name": "killed",
     "actions": [
         {"kind": "retrieve", "template": "{question}", "target": "starter-bm25", "k": 3},
-        {"kind": "generate", "template": "{response[0]}\n\nQuestion: {question}", "target": "counted"},
+        {
+            "kind": "generate",
+            "template": "{response[0]}\n\nQuestion: {question}",
+            "target": "counted",
+        },
     ],
 }
 
@@ -71,7 +75,10 @@ class ChatServer(ThreadingHTTPServer):
             return 400, {"error": {"message": "this question is refused"}}
         message = {"role": "assistant", "content": " ".join(prompt.split()[:40])}
         usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": 40}
-        return 200, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+        return 200, {
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": usage,
+        }
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a victim that hung up; anything else is shown."""
@@ -131,8 +138,23 @@ def make_workspace(folder: Path, records: Sequence[dict[str, Any]], url: str) ->
 
 def start(workspace: Path, *more: str) -> subprocess.Popen[str]:
     """The real command line, started."""
-    command = [sys.executable, "-m", "rallebench", "run", "--json", "--no-mlflow", "--name", RUN, *more]
-    files = ["--chain", str(workspace / "chain.json"), "--dataset", str(workspace / "questions.jsonl")]
+    command = [
+        sys.executable,
+        "-m",
+        "rallebench",
+        "run",
+        "--json",
+        "--no-mlflow",
+        "--name",
+        RUN,
+        *more,
+    ]
+    files = [
+        "--chain",
+        str(workspace / "chain.json"),
+        "--dataset",
+        str(workspace / "questions.jsonl"),
+    ]
     return subprocess.Popen(
         [*command, "--workspace", str(workspace), *files],
         stdout=subprocess.PIPE,
@@ -157,7 +179,11 @@ def whole_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSONL file; a torn last line is left out."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    return [
+        json.loads(line)
+        for line in path.read_bytes().splitlines(keepends=True)
+        if line.endswith(b"\n")
+    ]
 
 
 @dataclass(frozen=True)
@@ -188,7 +214,9 @@ class Run:
             "errors",
             "fingerprint",
         )
-        metrics = {name: value for name, value in self.report["metrics"].items() if name != "seconds"}
+        metrics = {
+            name: value for name, value in self.report["metrics"].items() if name != "seconds"
+        }
         tokens = {name: self.report[name] for name in ("prompt_tokens", "completion_tokens")}
         return {**{name: self.report[name] for name in same}, **tokens, "metrics": metrics}
 
@@ -218,7 +246,9 @@ class Outcome:
     def asked_again(self) -> set[str]:
         """Ids of questions that were finished before the kill and asked after it."""
         after = set(self.resumed.asked[self.asked_before :])
-        return {r["id"] for r in self.records if r["id"] in self.finished_before and r["input"] in after}
+        return {
+            r["id"] for r in self.records if r["id"] in self.finished_before and r["input"] in after
+        }
 
     def asked_twice(self) -> int:
         """Prompts asked beyond one per question, failed questions (tried again on purpose) left out."""
@@ -288,12 +318,20 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
             Fact("killed in the middle", all(0 < n < questions for n in finished), True),
             Fact("finished questions asked again", sum(len(o.asked_again()) for o in outcomes), 0),
             Fact("questions with more than one answer", twice, 0),
-            Fact("same report", all(o.resumed.result() == o.undisturbed.result() for o in outcomes), True),
             Fact(
-                "same output files", all(o.resumed.outputs == o.undisturbed.outputs for o in outcomes), True
+                "same report",
+                all(o.resumed.result() == o.undisturbed.result() for o in outcomes),
+                True,
+            ),
+            Fact(
+                "same output files",
+                all(o.resumed.outputs == o.undisturbed.outputs for o in outcomes),
+                True,
             ),
         ],
-        [f"answered before the kill: {finished}; refused on purpose: {len(refused_of(outcomes[0].records))}"],
+        [
+            f"answered before the kill: {finished}; refused on purpose: {len(refused_of(outcomes[0].records))}"
+        ],
     )
 
 

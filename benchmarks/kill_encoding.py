@@ -38,7 +38,7 @@ def write_corpus(path: Path, count: int) -> None:
 
 def child(folder: Path, encoder: str) -> int:
     """Build the index ``folder/indexes/built``; print how far the encoding is, batch by batch."""
-    from rallebench.indexing import build_index
+    from rallebench.workspace.indexes.build import build_index
 
     corpus = folder.parent / "corpus.tsv"
     for piece in build_index(folder / "indexes", "built", corpus, "flat", encoder_name=encoder):
@@ -60,9 +60,18 @@ class Session:
 def run(folder: Path, encoder: str, kill_at: int = 0) -> Session:
     """Run one process to its end, or kill it as soon as it has encoded ``kill_at`` passages."""
     kept = finished(folder)
-    command = [sys.executable, str(Path(__file__).resolve()), "--build", str(folder), "--encoder", encoder]
+    command = [
+        sys.executable,
+        str(Path(__file__).resolve()),
+        "--build",
+        str(folder),
+        "--encoder",
+        encoder,
+    ]
     started, done = time.perf_counter(), kept
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_report.child_environment()) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=_report.child_environment()
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             done = max(done, int(line))
@@ -74,7 +83,7 @@ def run(folder: Path, encoder: str, kill_at: int = 0) -> Session:
 
 def finished(folder: Path) -> int:
     """Passages in finished shards."""
-    from rallebench.embeddings import kept_vectors
+    from rallebench.workspace.indexes.vectors import kept_vectors
 
     return sum(kept.done for kept in kept_vectors(folder / "cache" / "vectors"))
 
@@ -91,7 +100,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 def measure(folder: Path, count: int, encoder: str, rounds: int) -> Report:
     """Builds that nobody disturbs, and builds that are killed at half and run again."""
-    from rallebench.embeddings._shards import SHARD
+    from rallebench.workspace.indexes._shards import SHARD
 
     write_corpus(folder / "corpus.tsv", count)
     calm: list[Session] = []
@@ -105,9 +114,17 @@ def measure(folder: Path, count: int, encoder: str, rounds: int) -> Report:
     twice = [first.done - second.kept for first, second in killed]
     return Report(
         "kill_encoding",
-        {"passages": count, "shard": SHARD, "killed at": count // 2, "encoder": encoder, "kind": "flat"},
+        {
+            "passages": count,
+            "shard": SHARD,
+            "killed at": count // 2,
+            "encoder": encoder,
+            "kind": "flat",
+        },
         [
-            Measure("passages encoded twice", "passages", [float(n) for n in twice], most=float(SHARD)),
+            Measure(
+                "passages encoded twice", "passages", [float(n) for n in twice], most=float(SHARD)
+            ),
             Measure(
                 "time in both sessions",
                 "s",
@@ -117,12 +134,18 @@ def measure(folder: Path, count: int, encoder: str, rounds: int) -> Report:
             ),
         ],
         [
-            Fact("killed in the middle", all(0 < f.done < count and f.exit_code != 0 for f, _ in killed), True),
+            Fact(
+                "killed in the middle",
+                all(0 < f.done < count and f.exit_code != 0 for f, _ in killed),
+                True,
+            ),
             Fact("something was kept", all(second.kept > 0 for _, second in killed), True),
             Fact("at most one shard was encoded twice", all(n <= SHARD for n in twice), True),
             Fact("vectors and index equal those built in one go", all(same), True),
         ],
-        [f"encoded when killed: {[f.done for f, _ in killed]}; kept: {[s.kept for _, s in killed]}"],
+        [
+            f"encoded when killed: {[f.done for f, _ in killed]}; kept: {[s.kept for _, s in killed]}"
+        ],
     )
 
 
@@ -131,7 +154,9 @@ def main() -> int:
     flags = _report.parser(__doc__, rounds=1)
     flags.add_argument("--passages", type=int, default=6000, metavar="N")
     flags.add_argument("--encoder", default="", metavar="E", help="default: minilm?dtype=float32")
-    flags.add_argument("--build", type=Path, metavar="FOLDER", help="what the measured process does")
+    flags.add_argument(
+        "--build", type=Path, metavar="FOLDER", help="what the measured process does"
+    )
     arguments = flags.parse_args()
     if arguments.build:
         return child(arguments.build, arguments.encoder)

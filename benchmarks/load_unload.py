@@ -29,8 +29,14 @@ def make_model(folder: Path, hidden: int, layers: int) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    words = ["<unk>", "</s>", *sorted({word for word in _report.starter_words() if word.isalpha()})[:1000]]
-    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
+    words = [
+        "<unk>",
+        "</s>",
+        *sorted({word for word in _report.starter_words() if word.isalpha()})[:1000],
+    ]
+    tokenizer = Tokenizer(
+        models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", eos_token="</s>")
     fast.save_pretrained(folder)
@@ -59,24 +65,33 @@ def bare(model: Path) -> float:
 
 def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
     """Load, ask, and unload: per round MB after it, MB that the model took, % of that left, seconds."""
-    from rallebench.catalog import LLMEntry
-    from rallebench.loads import Loads
-    from rallebench.memory import release, rss_bytes
-    from rallebench.types import Generate, Message
-    from rallebench.workspace import Workspace
+    from rallebench.core.memory import release, rss_bytes
+    from rallebench.core.types import Generate, Message
+    from rallebench.services.models import Loads
+    from rallebench.workspace.entries import LLMEntry
+    from rallebench.workspace.paths import Workspace
 
     workspace = Workspace(model.parent)
     settings = {"model": str(model), "quantization": form, "device_map": "cpu", "max_tokens": 4}
     workspace.save_llm("random", LLMEntry(backend="transformers", settings=settings))
     table = Loads(workspace)
-    found: dict[str, Any] = {"after": [], "took": [], "left": [], "seconds": [], "asked": 0, "estimate": 0.0}
+    found: dict[str, Any] = {
+        "after": [],
+        "took": [],
+        "left": [],
+        "seconds": [],
+        "asked": 0,
+        "estimate": 0.0,
+    }
     for number in range(rounds + SETTLED):
         release()
         before, started = rss_bytes(), time.perf_counter()
         list(table.load("random", "language model"))
         seconds = time.perf_counter() - started
         (loaded,) = table.status()
-        (reply,) = table.backends.llms["random"].generate([Generate("random", (Message("user", "the city"),))])
+        (reply,) = table.backends.llms["random"].generate(
+            [Generate("random", (Message("user", "the city"),))]
+        )
         found["asked"] += getattr(reply, "completion_tokens", 0) == 4
         del reply
         table.unload("random")
@@ -102,18 +117,36 @@ def measure(folder: Path, rounds: int, hidden: int, layers: int) -> Report:
         settled = found["after"][SETTLED]
         growth = 100 * max(0.0, max(found["after"][SETTLED:]) / settled - 1)
         lasting = 100 * (found["after"][-1] / settled - 1)
-        compared: dict[str, Any] = {"bare": seconds, "bare_name": "from_pretrained"} if form == "none" else {}
+        compared: dict[str, Any] = (
+            {"bare": seconds, "bare_name": "from_pretrained"} if form == "none" else {}
+        )
         measures += [
             Measure(f"{form}: growth of resident memory", "%", [growth], most=TARGET_GROWTH),
-            Measure(f"{form}: growth that is left after the last round", "%", [lasting], most=TARGET_GROWTH),
-            Measure(f"{form}: left after an unload, of what it took", "%", found["left"], most=TARGET_LEFT),
-            Measure(f"{form}: taken", "MB", found["took"], [found["estimate"]] * rounds, "the estimate"),
+            Measure(
+                f"{form}: growth that is left after the last round",
+                "%",
+                [lasting],
+                most=TARGET_GROWTH,
+            ),
+            Measure(
+                f"{form}: left after an unload, of what it took",
+                "%",
+                found["left"],
+                most=TARGET_LEFT,
+            ),
+            Measure(
+                f"{form}: taken", "MB", found["took"], [found["estimate"]] * rounds, "the estimate"
+            ),
             Measure(f"{form}: load", "s", found["seconds"], **compared),
         ]
         facts.append(Fact(f"{form}: rounds that answered", found["asked"], rounds + SETTLED))
-        notes.append(f"{form}: MB after each round: {' '.join(f'{one:.0f}' for one in found['after'])}")
+        notes.append(
+            f"{form}: MB after each round: {' '.join(f'{one:.0f}' for one in found['after'])}"
+        )
     size = (model / "model.safetensors").stat().st_size / 1e6
-    return Report("load_unload", {"model": f"{size:.0f} MB", "rounds": rounds}, measures, facts, notes)
+    return Report(
+        "load_unload", {"model": f"{size:.0f} MB", "rounds": rounds}, measures, facts, notes
+    )
 
 
 def main() -> int:

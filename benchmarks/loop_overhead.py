@@ -15,21 +15,19 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report, Took
 
-from rallebench.bench.memo import Memo
-from rallebench.bench.perform import Backends
-from rallebench.bench.runner import work
-from rallebench.bench.store import RunFolder
-from rallebench.chain.chain import as_flow
+from rallebench.chains.chain import as_flow
+from rallebench.core.types import Action, Chain, Evidence, Generate, Hit, Message, Question
+from rallebench.engine.answer import work
+from rallebench.engine.perform import Backends
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
-from rallebench.loading import Encoders, open_retriever
-from rallebench.types import Action, Chain, Evidence, Generate, Hit, Message, Question
-from rallebench.workspace import Workspace
+from rallebench.workspace.opening import Encoders, open_retriever
+from rallebench.workspace.paths import Workspace
 
 K, BATCH = 5, 20
 RETRIEVER = "starter-bm25"
-REWRITE = (
-    "Rewrite the following question so that it is clear and complete.\n\n{question}?\n\nRewritten question: "
-)
+REWRITE = "Rewrite the following question so that it is clear and complete.\n\n{question}?\n\nRewritten question: "
 ANSWER = (
     'Referring to the following document, answer "{response[1]}" in 5 words or less.'
     "\n\n{response[0]}\n\nAnswer: "
@@ -63,14 +61,21 @@ def open_bm25(folder: Path) -> Any:
 
 
 def directly(
-    texts: Sequence[str], retriever: Any, first: Any, last: Any, prompt: str = REWRITE, answer: str = ANSWER
+    texts: Sequence[str],
+    retriever: Any,
+    first: Any,
+    last: Any,
+    prompt: str = REWRITE,
+    answer: str = ANSWER,
 ) -> list[str]:
     """What ``three_actions`` does, in plain Python: no flow, no loop, no trace, no memory."""
     answers: list[str] = []
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         found = retriever.search(batch, K)
-        read = ["; ".join(f"{hit.passage.title}, {hit.passage.text}" for hit in hits) for hits in found]
+        read = [
+            "; ".join(f"{hit.passage.title}, {hit.passage.text}" for hit in hits) for hits in found
+        ]
         prompts = [
             prompt.format(question=text, response=[passages])
             for text, passages in zip(batch, read, strict=True)
@@ -84,12 +89,19 @@ def directly(
 def _asked(prompt: str, question: str, hits: Sequence[Hit]) -> Generate:
     passages = tuple(hit.passage for hit in hits if hit.passage.text in prompt)
     return Generate(
-        "", (Message("user", prompt),), evidence=Evidence(question if question in prompt else "", passages)
+        "",
+        (Message("user", prompt),),
+        evidence=Evidence(question if question in prompt else "", passages),
     )
 
 
 def by_the_runner(
-    folder: Path, name: str, chain: Chain, records: Sequence[dict[str, Any]], backends: Backends, memo: Memo
+    folder: Path,
+    name: str,
+    chain: Chain,
+    records: Sequence[dict[str, Any]],
+    backends: Backends,
+    memo: Memo,
 ) -> tuple[Took, RunFolder]:
     """What the runner took to answer all records into a new run folder, and that folder."""
     run = RunFolder.create(folder / "runs", name, {}, records)
@@ -97,7 +109,12 @@ def by_the_runner(
 
     def answer_all() -> None:
         for _ in work(
-            run, lambda question: as_flow(chain, question), questions, backends, memo=memo, batch_size=BATCH
+            run,
+            lambda question: as_flow(chain, question),
+            questions,
+            backends,
+            memo=memo,
+            batch_size=BATCH,
         ):
             pass
 
@@ -128,7 +145,9 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
         models = {"first": Scripted(few_words, "first"), "last": Scripted(few_words, "last")}
         memo = Memo(folder / f"memo-{number}.sqlite")
         backends = Backends({RETRIEVER: retriever}, models)
-        took, run = by_the_runner(folder, f"round-{number}", three_actions(), records, backends, memo)
+        took, run = by_the_runner(
+            folder, f"round-{number}", three_actions(), records, backends, memo
+        )
         memo.close()
         ours.append(took)
         wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
@@ -141,9 +160,14 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
         {"questions": questions, "batch": BATCH, "retriever": RETRIEVER, "k": K, "actions": 3},
         [
             Measure(
-                "overhead per question", "ms", [(a.wall - b.wall) * each for a, b in pairs], most=TARGET_MS
+                "overhead per question",
+                "ms",
+                [(a.wall - b.wall) * each for a, b in pairs],
+                most=TARGET_MS,
             ),
-            Measure("its processor time", "ms", [(a.processor - b.processor) * each for a, b in pairs]),
+            Measure(
+                "its processor time", "ms", [(a.processor - b.processor) * each for a, b in pairs]
+            ),
             Measure(
                 "the runner, per question",
                 "ms",

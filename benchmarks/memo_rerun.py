@@ -34,8 +34,8 @@ from loop_overhead import (
     three_actions,
 )
 
-from rallebench.bench.memo import Memo
-from rallebench.bench.perform import Backends
+from rallebench.engine.perform import Backends
+from rallebench.engine.reply_cache import Memo
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted, prompt_of
 
@@ -71,7 +71,11 @@ def first_model(kind: str, delay: float) -> tuple[str, str, Any]:
     """What the first model is, in words; its prompt; the model."""
     if kind == "reader":
         return "the extractive reader", READ, LLMS[READER]("first")
-    return f"scripted, {delay:g} s per batch of {BATCH}", REWRITE, Scripted(few_words, "first", delay=delay)
+    return (
+        f"scripted, {delay:g} s per batch of {BATCH}",
+        REWRITE,
+        Scripted(few_words, "first", delay=delay),
+    )
 
 
 def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) -> Report:
@@ -84,11 +88,15 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
     again: list[Took] = []
     reasked = missing = wrong = 0
     texts = [record["input"] for record in records]
-    direct, expected = _report.timed(lambda: directly(texts, retriever, first, last, prompt, EDITED))
+    direct, expected = _report.timed(
+        lambda: directly(texts, retriever, first, last, prompt, EDITED)
+    )
     edited = {prompt_of(request) for request in last.requests}
     for number in range(rounds):
         memo = Memo(folder / f"memo-{number}.sqlite")
-        took, _ = by_the_runner(folder, f"full-{number}", three_actions(prompt), records, backends, memo)
+        took, _ = by_the_runner(
+            folder, f"full-{number}", three_actions(prompt), records, backends, memo
+        )
         full.append(took.wall)
         asked, calls = first.asked + retriever.asked, last.calls
         chain = three_actions(prompt, EDITED)
@@ -108,7 +116,9 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
             "last model": "scripted, no delay",
         },
         [
-            Measure("speed-up by the memory", "times", list(map(truediv, full, seconds)), least=TARGET),
+            Measure(
+                "speed-up by the memory", "times", list(map(truediv, full, seconds)), least=TARGET
+            ),
             Measure("full run", "s", full, [direct.wall], "direct calls"),
             Measure("re-run", "s", seconds, [direct.wall], "direct calls"),
             Measure("re-run, per question", "ms", [took.wall * each for took in again]),
@@ -132,7 +142,11 @@ def main() -> int:
         help="the slow first model; default: scripted",
     )
     flags.add_argument(
-        "--delay", type=float, default=0.5, metavar="S", help="of the scripted model, per batch; default: 0.5"
+        "--delay",
+        type=float,
+        default=0.5,
+        metavar="S",
+        help="of the scripted model, per batch; default: 0.5",
     )
     arguments = flags.parse_args()
     questions, rounds, delay = 1000, arguments.rounds, arguments.delay

@@ -19,13 +19,8 @@ from typing import Any
 import _report  # sets the environment: before numpy
 from _report import Fact, Measure, Report
 
-from rallebench.bench.ralle_files import write_ralle_files
-from rallebench.bench.store import REPORT, SCORES, RunFolder
-from rallebench.catalog import chain_to_json
-from rallebench.files import write_json, write_text
-from rallebench.tracking.connection import connect, default_uri, import_mlflow
-from rallebench.tracking.mlflow import log_run
-from rallebench.types import (
+from rallebench.core.files import write_json, write_text
+from rallebench.core.types import (
     Action,
     Chain,
     Episode,
@@ -38,6 +33,11 @@ from rallebench.types import (
     Retrieve,
     Step,
 )
+from rallebench.engine.ralle_files import write_ralle_files
+from rallebench.engine.store import REPORT, SCORES, RunFolder
+from rallebench.tracking.connection import connect, default_uri, import_mlflow
+from rallebench.tracking.mlflow import log_run
+from rallebench.workspace.entries import chain_to_json
 
 METRICS = (
     "accuracy",
@@ -95,15 +95,20 @@ def text(rng: random.Random, characters: int) -> str:
 def episode(rng: random.Random, qid: str, failed: bool) -> Episode:
     """One question: five passages and an answer, or a failure after the retrieval."""
     passages = [
-        Passage(f"{qid}-{i}", text(rng, 600), f"Title {i}", str(rng.randrange(10**6))) for i in range(5)
+        Passage(f"{qid}-{i}", text(rng, 600), f"Title {i}", str(rng.randrange(10**6)))
+        for i in range(5)
     ]
     hits = tuple(Hit(passage, 20.0 - rank) for rank, passage in enumerate(passages))
     context = "; ".join(passage.text for passage in passages)
     found = Step(Retrieve("wiki-bm25", text(rng, 60), 5), Reply(context, hits), 0.02)
     if failed:
-        return Episode(qid, "chain", (found,), None, "reader failed: the endpoint closed the connection")
+        return Episode(
+            qid, "chain", (found,), None, "reader failed: the endpoint closed the connection"
+        )
     asked = Generate(
-        "reader", (Message("user", f"{context}\n\nQuestion: {text(rng, 60)}\nAnswer:"),), max_tokens=50
+        "reader",
+        (Message("user", f"{context}\n\nQuestion: {text(rng, 60)}\nAnswer:"),),
+        max_tokens=50,
     )
     said = Step(asked, Reply(text(rng, 20), prompt_tokens=900, completion_tokens=6), 0.8)
     return Episode(qid, "chain", (found, said), Outcome(said.reply.text))
@@ -116,7 +121,9 @@ def make_folder(runs: Path, questions: int) -> RunFolder:
         {"id": f"q{i}", "input": text(rng, 60), "output": [{"answer": text(rng, 15)}]}
         for i in range(questions)
     ]
-    episodes = {str(r["id"]): episode(rng, str(r["id"]), i % 100 == 99) for i, r in enumerate(records)}
+    episodes = {
+        str(r["id"]): episode(rng, str(r["id"]), i % 100 == 99) for i, r in enumerate(records)
+    }
     spec: dict[str, Any] = {
         "dataset": "made-up",
         "workflow": "chain",
@@ -154,7 +161,11 @@ def make_folder(runs: Path, questions: int) -> RunFolder:
         "complete": True,
         "seconds": 0.82 * questions,
     }
-    report |= {"seconds_per_question": 0.82, "steps": 2 * questions, "metrics": dict.fromkeys(METRICS, mean)}
+    report |= {
+        "seconds_per_question": 0.82,
+        "steps": 2 * questions,
+        "metrics": dict.fromkeys(METRICS, mean),
+    }
     write_json(folder.path / REPORT, report)
     write_ralle_files(folder.path, records, episodes, report, CHAIN, {"chain_config": {}})
     return folder
@@ -181,7 +192,9 @@ def bare(client: Any, made: Any, run_id: str, files: Path) -> None:
 def once(questions: int) -> dict[str, float]:
     """Seconds of every part in a workspace of its own, and the megabytes and traces that were sent."""
     clock = time.perf_counter
-    with tempfile.TemporaryDirectory(prefix="rallebench-bench-", ignore_cleanup_errors=True) as made:
+    with tempfile.TemporaryDirectory(
+        prefix="rallebench-bench-", ignore_cleanup_errors=True
+    ) as made:
         workspace = Path(made)
         folder = make_folder(workspace / "runs", questions)
         megabytes = sum(file.stat().st_size for file in folder.path.iterdir()) / 2**20
@@ -195,7 +208,9 @@ def once(questions: int) -> dict[str, float]:
         log_run(folder.path, workspace=workspace)
         marks.append(clock())
         run = client.get_run(run_id)
-        traces = client.search_traces(locations=[run.info.experiment_id], run_id=run_id, max_results=100)
+        traces = client.search_traces(
+            locations=[run.info.experiment_id], run_id=run_id, max_results=100
+        )
         files = Path(client.download_artifacts(run_id, ""))
         start = clock()
         bare(client, run, run_id, files)
@@ -213,13 +228,26 @@ def measure(questions: int, rounds: int) -> Report:
         "mlflow_logging",
         {"questions": questions, "run folder": f"{found[0]['megabytes']:.0f} MB"},
         [
-            Measure("logging the run", "s", ours, [one["bare"] for one in found], "MLflow's bare calls", most=TARGET_SECONDS),
+            Measure(
+                "logging the run",
+                "s",
+                ours,
+                [one["bare"] for one in found],
+                "MLflow's bare calls",
+                most=TARGET_SECONDS,
+            ),
             Measure("logging it again", "s", [one["again"] for one in found]),
             Measure("first migration of a database", "s", [one["migration"] for one in found]),
             Measure("import of MLflow", "s", [found[0]["import"]]),
         ],
         # A sample of 50 and the first 10 failures; one question in a hundred failed.
-        [Fact("traces sent, each time", sorted({one["traces"] for one in found}), [min(questions, 50) + min(questions // 100, 10)])],
+        [
+            Fact(
+                "traces sent, each time",
+                sorted({one["traces"] for one in found}),
+                [min(questions, 50) + min(questions // 100, 10)],
+            )
+        ],
         ["the bare calls send no traces and no table, and read nothing"],
     )
 

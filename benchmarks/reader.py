@@ -32,9 +32,9 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.encoders.minilm import MiniLM
 from rallebench.reader import Found, Task
 from rallebench.reader.spans import WEIGHTS, SpanReader, load
-from rallebench.reader.training import prompts
-from rallebench.reader.training.prompts import Asked
-from rallebench.reader.training.sources import SOURCES, part_of, read_source
+from tools.reader import prompts
+from tools.reader.prompts import Asked
+from tools.reader.sources import SOURCES, part_of, read_source
 
 TESTED = "XQuAD, test articles"
 SEARCH = "search questions (NQ), test articles"
@@ -54,7 +54,9 @@ class Questions:
     rankings: Sequence[Sequence[int]]
 
 
-def read_set(name: str, corpus: Path, questions: Path, limit: int, page_map: Path | None = None) -> Questions:
+def read_set(
+    name: str, corpus: Path, questions: Path, limit: int, page_map: Path | None = None
+) -> Questions:
     """Questions in KILT's format; those without a paragraph in the corpus are left out.
 
     Where provenance names only the page, the paragraph is the page's first that holds an answer.
@@ -69,7 +71,9 @@ def read_set(name: str, corpus: Path, questions: Path, limit: int, page_map: Pat
         answers = tuple(o["answer"] for o in record["output"] if o.get("answer"))
         places = [p for o in record["output"] for p in o.get("provenance", [])]
         named = [by_id[str(p["doc_id"])] for p in places if str(p.get("doc_id")) in by_id]
-        pages = [n for p in places if "doc_id" not in p for n in by_page.get(str(p["wikipedia_id"]), [])]
+        pages = [
+            n for p in places if "doc_id" not in p for n in by_page.get(str(p["wikipedia_id"]), [])
+        ]
         named += [n for n in pages if any(a.lower() in passages[n].text.lower() for a in answers)]
         if answers and named:
             every.append(Asked(record["input"], answers, named[0]))
@@ -84,7 +88,11 @@ def untrained(questions: Questions, trained: Iterable[str], hashed: bool, limit:
     the weights say they learned from; all paragraphs stay."""
     known = set(trained)
     titles = [questions.titles[one.gold].replace("_", " ") for one in questions.asked]
-    rows = [i for i, title in enumerate(titles) if part_of(title, hashed) == "test" and title not in known]
+    rows = [
+        i
+        for i, title in enumerate(titles)
+        if part_of(title, hashed) == "test" and title not in known
+    ]
     rows = prompts.sampled(rows, limit, _report.SEED)
     asked, rankings = ([every[i] for i in rows] for every in (questions.asked, questions.rankings))
     return Questions(questions.name, asked, questions.titles, questions.paragraphs, rankings)  # type: ignore[arg-type]
@@ -122,9 +130,15 @@ def row(name: str, found: Sequence[Found], questions: Questions) -> tuple[str, f
     return f"{name} | {len(scores)} | {figures}", means[0], means[1]
 
 
-def measure_quality(reader: SpanReader, sets: Sequence[Questions], report: Report) -> dict[str, list[Found]]:
+def measure_quality(
+    reader: SpanReader, sets: Sequence[Questions], report: Report
+) -> dict[str, list[Found]]:
     """Exact match and F1 of every form; set → what was found with the paragraph among five."""
-    targets = {(TESTED, "gold"): (60.0, 70.0), (TESTED, "five"): (55.0, None), (SEARCH, "five"): (41.0, None)}
+    targets = {
+        (TESTED, "gold"): (60.0, 70.0),
+        (TESTED, "five"): (55.0, None),
+        (SEARCH, "five"): (41.0, None),
+    }
     forms = {"gold": "its paragraph", "five": "1 + 4 nearest", "nearest": "MiniLM's top 5"}
     among_five = {}
     for questions in sets:
@@ -136,20 +150,28 @@ def measure_quality(reader: SpanReader, sets: Sequence[Questions], report: Repor
             report.notes.append(line)
             least = targets.get((questions.name, form), (None, None))
             for label, value, bound in zip(("exact match", "F1"), (exact, f1), least):
-                report.measures.append(Measure(f"{questions.name}, {said}: {label}", "%", [value], least=bound))
+                report.measures.append(
+                    Measure(f"{questions.name}, {said}: {label}", "%", [value], least=bound)
+                )
     return among_five
 
 
-def measure_declining(reader: SpanReader, questions: Questions, present: Sequence[Found], report: Report) -> None:
+def measure_declining(
+    reader: SpanReader, questions: Questions, present: Sequence[Found], report: Report
+) -> None:
     """The confidence with the paragraph among five (``present``) against five that hold no answer."""
     absent = read_all(reader, prompts_of(questions, "absent"))
     area = prompts.auroc([f.confidence for f in present], [f.confidence for f in absent])
     # Hanley and McNeil 1982, equation 2.
     q1, q2 = area / (2 - area), 2 * area**2 / (1 + area)
     n, m = len(present), len(absent)
-    error = ((area * (1 - area) + (n - 1) * (q1 - area**2) + (m - 1) * (q2 - area**2)) / (n * m)) ** 0.5
+    error = (
+        (area * (1 - area) + (n - 1) * (q1 - area**2) + (m - 1) * (q2 - area**2)) / (n * m)
+    ) ** 0.5
     least = 0.84 if questions.name == TESTED else None
-    report.measures.append(Measure(f"{questions.name}: AUROC of declining", "", [area], least=least))
+    report.measures.append(
+        Measure(f"{questions.name}: AUROC of declining", "", [area], least=least)
+    )
     answered = sum(bool(f.text) for f in present) / n
     declined = sum(not f.text for f in absent) / m
     report.notes.append(
@@ -159,7 +181,13 @@ def measure_declining(reader: SpanReader, questions: Questions, present: Sequenc
 
 
 def measure_latency(
-    reader: SpanReader, dtype: str, name: str, tasks: Sequence[Task], rounds: int, most: float | None, report: Report
+    reader: SpanReader,
+    dtype: str,
+    name: str,
+    tasks: Sequence[Task],
+    rounds: int,
+    most: float | None,
+    report: Report,
 ) -> None:
     """Seconds for one five-passage prompt of a set, median over prompts, for each round.
 
@@ -173,14 +201,26 @@ def measure_latency(
     medians, alone, own = [], [], []
     for _ in range(rounds):
         pairs = [
-            (_report.timed(partial(reader.read, [task]))[0], _report.timed(partial(reader.scores, some))[0])
+            (
+                _report.timed(partial(reader.read, [task]))[0],
+                _report.timed(partial(reader.scores, some))[0],
+            )
             for task, some in zip(tasks, windows)
         ]
         medians.append(statistics.median(whole.wall for whole, _ in pairs))
         own.append(statistics.median(whole.processor for whole, _ in pairs))
         alone.append(statistics.median(bare.wall for _, bare in pairs))
     words = statistics.fmean(sum(len(p.text.split()) for p in task.passages) for task in tasks)
-    report.measures.append(Measure(f"a five-passage prompt of {name} in {dtype}", "s", medians, alone, "the network alone", most=most))
+    report.measures.append(
+        Measure(
+            f"a five-passage prompt of {name} in {dtype}",
+            "s",
+            medians,
+            alone,
+            "the network alone",
+            most=most,
+        )
+    )
     report.notes.append(
         f"time, {name}, {dtype}: {len(tasks)} prompts of {words:.0f} words on average, {LATENCY_THREADS} threads; "
         f"processor time {statistics.median(own):.3f} s in all threads"
@@ -197,7 +237,9 @@ def measure_nq_open(reader: SpanReader, questions: Questions, path: Path, report
     asked = [Asked(a.question, (*a.answers, *known[_plain(a.question)]), a.gold) for a in asked]
     name = f"{questions.name}, those of NQ-open"
     rankings = [questions.rankings[i] for i in rows]
-    measure_forms(reader, Questions(name, asked, questions.titles, questions.paragraphs, rankings), report)
+    measure_forms(
+        reader, Questions(name, asked, questions.titles, questions.paragraphs, rankings), report
+    )
 
 
 def _plain(question: str) -> str:
@@ -207,10 +249,18 @@ def _plain(question: str) -> str:
 def measure_forms(reader: SpanReader, questions: Questions, report: Report) -> None:
     """Exact match and F1 with the paragraph alone and among five, as notes."""
     for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
-        report.notes.append(row(f"{questions.name}, {said}", read_all(reader, prompts_of(questions, form)), questions)[0])
+        report.notes.append(
+            row(
+                f"{questions.name}, {said}",
+                read_all(reader, prompts_of(questions, form)),
+                questions,
+            )[0]
+        )
 
 
-def measure_annotators(reader: SpanReader, questions: Questions, folder: Path, report: Report) -> None:
+def measure_annotators(
+    reader: SpanReader, questions: Questions, folder: Path, report: Report
+) -> None:
     """XQuAD's questions scored against the answers of all annotators of SQuAD: XQuAD itself keeps one."""
     known = {
         q.text: tuple(text for text, _ in q.answers)
@@ -218,35 +268,68 @@ def measure_annotators(reader: SpanReader, questions: Questions, folder: Path, r
         for q in context.questions
         if q.answers
     }
-    asked = [Asked(a.question, (*a.answers, *known.get(a.question.strip(), ())), a.gold) for a in questions.asked]
+    asked = [
+        Asked(a.question, (*a.answers, *known.get(a.question.strip(), ())), a.gold)
+        for a in questions.asked
+    ]
     name = f"{questions.name}, any annotator's answer"
-    measure_forms(reader, Questions(name, asked, questions.titles, questions.paragraphs, questions.rankings), report)
+    measure_forms(
+        reader,
+        Questions(name, asked, questions.titles, questions.paragraphs, questions.rankings),
+        report,
+    )
 
 
 def measure_facts(reader: SpanReader, tasks: Sequence[Task], size: int, report: Report) -> None:
     """What holds on every machine: answers repeat themselves, alone and in a batch; the weights are small."""
     alone = read_all(reader, tasks)
-    report.facts.append(Fact("prompts read together and in another order are answered alike", reader.read(tasks[::-1])[::-1] == alone, True))  # fmt: skip
-    report.facts.append(Fact(f"the weights ({size / 1e6:.2f} MB) take at most 8 MB", size <= 8e6, True))
+    report.facts.append(
+        Fact(
+            "prompts read together and in another order are answered alike",
+            reader.read(tasks[::-1])[::-1] == alone,
+            True,
+        )
+    )
+    report.facts.append(
+        Fact(f"the weights ({size / 1e6:.2f} MB) take at most 8 MB", size <= 8e6, True)
+    )
 
 
 def main() -> int:
     """Run everything; the exit code."""
     flags = _report.parser(__doc__, rounds=3)
-    flags.add_argument("--data", type=Path, metavar="FOLDER", help="sets in KILT's format (default: the starter)")
-    flags.add_argument("--limit", type=int, default=400, metavar="N", help="questions of a set at most (400)")
     flags.add_argument(
-        "--annotators", type=Path, metavar="FOLDER", help="squad_dev.jsonl.gz: accept any annotator's answer, too"
+        "--data", type=Path, metavar="FOLDER", help="sets in KILT's format (default: the starter)"
     )
-    flags.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"), help="for the quality")
-    flags.add_argument("--weights", type=Path, default=WEIGHTS, metavar="FILE", help="others than the shipped ones")
+    flags.add_argument(
+        "--limit", type=int, default=400, metavar="N", help="questions of a set at most (400)"
+    )
+    flags.add_argument(
+        "--annotators",
+        type=Path,
+        metavar="FOLDER",
+        help="squad_dev.jsonl.gz: accept any annotator's answer, too",
+    )
+    flags.add_argument(
+        "--dtype", default="float32", choices=("float32", "bfloat16"), help="for the quality"
+    )
+    flags.add_argument(
+        "--weights", type=Path, default=WEIGHTS, metavar="FILE", help="others than the shipped ones"
+    )
     flags.add_argument("--no-latency", action="store_true", help="leave the times out")
     arguments = flags.parse_args()
     if arguments.data is not None:
-        names = [f"{stem}_{end}" for stem in ("xquad_en", "qed_nq") for end in ("corpus.tsv", "kilt.jsonl")]
+        names = [
+            f"{stem}_{end}"
+            for stem in ("xquad_en", "qed_nq")
+            for end in ("corpus.tsv", "kilt.jsonl")
+        ]
         missing = [name for name in names if not (arguments.data / name).is_file()]
         if missing:
-            print(f"{arguments.data} lacks {', '.join(missing)}; give another folder.", file=sys.stderr)
+            print(
+                f"{arguments.data} lacks {', '.join(missing)}; give another folder.",
+                file=sys.stderr,
+            )
             return 2
     return _measured(arguments, 20 if arguments.quick else arguments.limit).tell(arguments)
 
@@ -256,7 +339,11 @@ def _sets(data: Path | None, limit: int, reader: SpanReader) -> list[Questions]:
     if data is None:
         starter = _report.PROJECT / "rallebench" / "starter"
         questions = starter / "questions" / "starter-qa.jsonl"
-        return [read_set("starter-qa", starter / "corpus.tsv", questions, limit, starter / "page_map.json")]
+        return [
+            read_set(
+                "starter-qa", starter / "corpus.tsv", questions, limit, starter / "page_map.json"
+            )
+        ]
     # Every article's questions are read, so that the limit counts those of the test articles.
     found = []
     for name, stem, hashed in ((TESTED, "xquad_en", False), (SEARCH, "qed_nq", True)):
@@ -266,7 +353,9 @@ def _sets(data: Path | None, limit: int, reader: SpanReader) -> list[Questions]:
 
 
 def _measured(arguments: argparse.Namespace, limit: int) -> Report:
-    report = Report("reader", {"questions of a set at most": limit, "numeric type": arguments.dtype})
+    report = Report(
+        "reader", {"questions of a set at most": limit, "numeric type": arguments.dtype}
+    )
     reader = load(arguments.dtype, arguments.weights)
     sets = _sets(arguments.data, limit, reader)
     among_five = measure_quality(reader, sets, report)
@@ -286,7 +375,15 @@ def _measured(arguments: argparse.Namespace, limit: int) -> Report:
         for name, some in timed.items():
             for dtype, most in (("float32", 0.16), ("bfloat16", 0.08)):
                 bound = most if name == "the starter" else None
-                measure_latency(load(dtype, arguments.weights), dtype, name, some, arguments.rounds, bound, report)
+                measure_latency(
+                    load(dtype, arguments.weights),
+                    dtype,
+                    name,
+                    some,
+                    arguments.rounds,
+                    bound,
+                    report,
+                )
     return report
 
 

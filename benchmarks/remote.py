@@ -23,15 +23,18 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report, Took
 
-from rallebench.bench.loop import run
-from rallebench.bench.perform import Backends
+from rallebench.core.types import Flow, Generate, Message, Outcome, Question
+from rallebench.engine.loop import run
+from rallebench.engine.perform import Backends
 from rallebench.llms import LLMS
-from rallebench.types import Flow, Generate, Message, Outcome, Question
 
 WINDOW, MEDIAN, SIGMA, ERRORS = 16, 0.05, 0.5, 0.01
 BEARABLE = 8
 TARGET = 1.25
-READ = "Referring to the following document, answer the question in 5 words or less.\n\n" + "A line of it. " * 40
+READ = (
+    "Referring to the following document, answer the question in 5 words or less.\n\n"
+    + "A line of it. " * 40
+)
 
 
 class Server:
@@ -53,8 +56,18 @@ class Server:
 def serving(seed: int, errors: float, bearable: int = 10_000) -> Iterator[Server]:
     """A server that runs meanwhile."""
     script = Path(__file__).resolve().parent / "_slow_server.py"
-    command = [sys.executable, str(script), str(seed), str(MEDIAN), str(SIGMA), str(errors), str(bearable)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_report.child_environment())
+    command = [
+        sys.executable,
+        str(script),
+        str(seed),
+        str(MEDIAN),
+        str(SIGMA),
+        str(errors),
+        str(bearable),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=_report.child_environment()
+    )
     try:
         assert process.stdout is not None
         yield Server(int(process.stdout.readline()))
@@ -104,7 +117,9 @@ def bare_client(server: Server, prompts: Sequence[str]) -> tuple[float, float]:
 
         def ask(prompt: str) -> Any:
             messages: Any = [{"role": "user", "content": prompt}]
-            return client.chat.completions.create(model="m", messages=messages, max_tokens=256, temperature=0)
+            return client.chat.completions.create(
+                model="m", messages=messages, max_tokens=256, temperature=0
+            )
 
         return by_threads(server, ask, prompts)
 
@@ -113,7 +128,9 @@ def our_backend(server: Server, prompts: Sequence[str]) -> tuple[float, float]:
     """The backend, called directly."""
     llm = load(server)
     try:
-        return by_threads(server, lambda text: llm.generate([Generate("llm", (Message("user", text),))]), prompts)
+        return by_threads(
+            server, lambda text: llm.generate([Generate("llm", (Message("user", text),))]), prompts
+        )
     finally:
         llm.close()
 
@@ -130,7 +147,9 @@ def measure(count: int, rounds: int) -> Report:
     looped: list[float] = []
     ours: list[float] = []
     bare: list[float] = []
-    wrong: dict[str, int] = dict.fromkeys(("lost", "wrong", "twice", "connections", "window", "threads"), 0)
+    wrong: dict[str, int] = dict.fromkeys(
+        ("lost", "wrong", "twice", "connections", "window", "threads"), 0
+    )
     failed = 0
     for number in range(rounds):
         with serving(_report.SEED + number, ERRORS) as server:
@@ -143,10 +162,16 @@ def measure(count: int, rounds: int) -> Report:
             failed += sum(failures.values())
             answers = {episode.qid: episode.answer for episode in episodes}
             wrong["lost"] += sum(not answers.get(question.qid) for question in questions)
-            wrong["wrong"] += sum(answers.get(q.qid) not in ("", None, f"answer to {q.text}") for q in questions)
+            wrong["wrong"] += sum(
+                answers.get(q.qid) not in ("", None, f"answer to {q.text}") for q in questions
+            )
             asked = served["asked"]
-            wrong["twice"] += sum(asked.get(q.text, 0) != 1 + failures.get(q.text, 0) for q in questions)
-            wrong["connections"] += max(0, served["connections"] - WINDOW - served["how"].get("dropped", 0))
+            wrong["twice"] += sum(
+                asked.get(q.text, 0) != 1 + failures.get(q.text, 0) for q in questions
+            )
+            wrong["connections"] += max(
+                0, served["connections"] - WINDOW - served["how"].get("dropped", 0)
+            )
             wrong["window"] += max(0, served["most_in_flight"] - WINDOW)
             wrong["threads"] += max(0, _settled(threads) - threads)
         with serving(_report.SEED + number, 0.0, BEARABLE) as server:
@@ -162,10 +187,21 @@ def measure(count: int, rounds: int) -> Report:
             bare.append(processor)
     return Report(
         "remote",
-        {"prompts": count, "window": WINDOW, "median ms": 1000 * MEDIAN, "sigma": SIGMA, "errors": ERRORS},
+        {
+            "prompts": count,
+            "window": WINDOW,
+            "median ms": 1000 * MEDIAN,
+            "sigma": SIGMA,
+            "errors": ERRORS,
+        },
         [
             Measure(
-                "time over the ideal", "times", wall, bare_wall, "the openai client without failures", most=TARGET
+                "time over the ideal",
+                "times",
+                wall,
+                bare_wall,
+                "the openai client without failures",
+                most=TARGET,
             ),
             Measure(f"time over the ideal of a server that bears {BEARABLE}", "times", crowded),
             Measure("requests it turned away, per question", "", turned_away),
@@ -175,8 +211,14 @@ def measure(count: int, rounds: int) -> Report:
         [
             Fact("questions without an answer", wrong["lost"], 0),
             Fact("questions with another question's answer", wrong["wrong"], 0),
-            Fact("questions asked more often than once and once for each failure", wrong["twice"], 0),
-            Fact("connections beyond the window and one for each that was dropped", wrong["connections"], 0),
+            Fact(
+                "questions asked more often than once and once for each failure", wrong["twice"], 0
+            ),
+            Fact(
+                "connections beyond the window and one for each that was dropped",
+                wrong["connections"],
+                0,
+            ),
             Fact("requests in flight beyond the window", wrong["window"], 0),
             Fact("threads left behind", wrong["threads"], 0),
         ],

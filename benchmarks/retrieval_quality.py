@@ -25,8 +25,8 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
-from rallebench.types import Hit, Passage
-from rallebench.workbench import Workbench
+from rallebench.core.types import Hit, Passage
+from rallebench.services.workbench import Workbench
 
 DEPTH = 5
 QUICK = 20
@@ -69,14 +69,18 @@ def question_sets(folder: Path, wanted: Sequence[str]) -> Iterator[QuestionSet]:
         named = sorted(corpus.parent.glob(f"{stem or '*'}kilt.jsonl"))
         name = stem.rstrip("_") or corpus.parent.name
         if len(named) == 1 and (not wanted or name in wanted):
-            yield read_set(name, corpus, named[0], corpus.parent / f"{stem}doc_id_to_wikipedia_id.json")
+            yield read_set(
+                name, corpus, named[0], corpus.parent / f"{stem}doc_id_to_wikipedia_id.json"
+            )
 
 
 def read_set(name: str, corpus: Path, questions: Path, page_map: Path) -> QuestionSet:
     """One set; a passage that no map gives a page is a page of its own."""
     from rallebench.corpora.reading import read_corpus
 
-    pages: dict[str, Any] = json.loads(page_map.read_text(encoding="utf-8")) if page_map.is_file() else {}
+    pages: dict[str, Any] = (
+        json.loads(page_map.read_text(encoding="utf-8")) if page_map.is_file() else {}
+    )
     passages = [
         Passage(f"{name}/{p.doc_id}", p.text, p.title, f"{name}/{pages.get(p.doc_id, p.doc_id)}")
         for p in read_corpus(corpus)
@@ -99,7 +103,9 @@ def read_set(name: str, corpus: Path, questions: Path, page_map: Path) -> Questi
 def starter() -> QuestionSet:
     """The corpus and the questions that come with the project."""
     folder = _report.PROJECT / "rallebench" / "starter"
-    questions = next(path for path in sorted((folder / "questions").glob("*.jsonl")) if path.stem == "starter-qa")
+    questions = next(
+        path for path in sorted((folder / "questions").glob("*.jsonl")) if path.stem == "starter-qa"
+    )
     return read_set("starter", folder / "corpus.tsv", questions, folder / "page_map.json")
 
 
@@ -109,7 +115,10 @@ def build(workbench: Workbench, passages: Sequence[Passage], name: str) -> tuple
     corpus, pages = folder / f"{name}.jsonl", folder / f"{name}.json"
     with open(corpus, "w", encoding="utf-8") as handle:
         for p in passages:
-            handle.write(json.dumps({"id": p.doc_id, "text": p.text, "title": p.title}, ensure_ascii=False) + "\n")
+            handle.write(
+                json.dumps({"id": p.doc_id, "text": p.text, "title": p.title}, ensure_ascii=False)
+                + "\n"
+            )
     pages.write_text(json.dumps({p.doc_id: p.page_id for p in passages}), encoding="utf-8")
     made = (f"{name}-bm25", f"{name}-dense")
     for index, kind in zip(made, ("bm25", "flat")):
@@ -132,11 +141,15 @@ def ask(workbench: Workbench, retriever: str, questions: Sequence[Asked]) -> lis
     """The first five hits of every question."""
     for _ in workbench.load(retriever, "retriever"):
         pass
-    found: list[tuple[Hit, ...]] = workbench.backends.retrievers[retriever].search([q.text for q in questions], DEPTH)
+    found: list[tuple[Hit, ...]] = workbench.backends.retrievers[retriever].search(
+        [q.text for q in questions], DEPTH
+    )
     return found
 
 
-def shares(questions: Sequence[Asked], found: Sequence[Sequence[Hit]]) -> dict[str, tuple[float, int]]:
+def shares(
+    questions: Sequence[Asked], found: Sequence[Sequence[Hit]]
+) -> dict[str, tuple[float, int]]:
     """Figure → (share, number of questions it is over)."""
     rows: dict[str, list[bool]] = {figure: [] for figure in FIGURES}
     for question, hits in zip(questions, found):
@@ -150,7 +163,9 @@ def shares(questions: Sequence[Asked], found: Sequence[Sequence[Hit]]) -> dict[s
     return {figure: (sum(row) / len(row), len(row)) for figure, row in rows.items() if row}
 
 
-def measure(report: Report, workbench: Workbench, group: Sequence[QuestionSet], reranker: str) -> None:
+def measure(
+    report: Report, workbench: Workbench, group: Sequence[QuestionSet], reranker: str
+) -> None:
     """Build over all passages of a group of sets, ask each set's questions, and add the figures."""
     name = group[0].name if len(group) == 1 else "together"
     passages = [passage for one in group for passage in one.passages]
@@ -160,7 +175,11 @@ def measure(report: Report, workbench: Workbench, group: Sequence[QuestionSet], 
         for people, retriever in named.items():
             found = ask(workbench, retriever, one.questions)
             for figure, (share, count) in shares(one.questions, found).items():
-                known = REFERENCE.get(one.name, (None,) * 4)[FIGURES.index(figure)] if len(group) == 1 else None
+                known = (
+                    REFERENCE.get(one.name, (None,) * 4)[FIGURES.index(figure)]
+                    if len(group) == 1
+                    else None
+                )
                 judged = known is not None and people == "BM25"
                 report.measures.append(
                     Measure(
@@ -174,16 +193,24 @@ def measure(report: Report, workbench: Workbench, group: Sequence[QuestionSet], 
                 )
                 if people == "BM25":
                     bare[figure] = share
-            report.facts.append(Fact(f"{one.name}, {people}: questions answered for", len(found), len(one.questions)))
+            report.facts.append(
+                Fact(
+                    f"{one.name}, {people}: questions answered for", len(found), len(one.questions)
+                )
+            )
 
 
 def main() -> int:
     """Measure and print; the exit code."""
     flags = _report.parser(__doc__, rounds=1)
     flags.add_argument("--data", type=Path, metavar="FOLDER", help="default: the starter corpus")
-    flags.add_argument("--sets", default="", metavar="NAME,…", help="default: all sets of the folder")
+    flags.add_argument(
+        "--sets", default="", metavar="NAME,…", help="default: all sets of the folder"
+    )
     flags.add_argument("--together", action="store_true", help="all passages in one corpus")
-    flags.add_argument("--reranker", default="", metavar="MODEL", help="folder or hub id of a cross-encoder")
+    flags.add_argument(
+        "--reranker", default="", metavar="MODEL", help="folder or hub id of a cross-encoder"
+    )
     arguments = flags.parse_args()
     wanted = [name for name in arguments.sets.split(",") if name]
     sets = [*question_sets(arguments.data, wanted)] if arguments.data else [starter()]
@@ -191,9 +218,13 @@ def main() -> int:
         flags.error(f"{arguments.data} holds no corpus with questions")
     if arguments.quick:
         sets = [QuestionSet(s.name, s.passages, s.questions[:QUICK]) for s in sets]
-    report = Report("retrieval_quality", {"depth": DEPTH, "sets": len(sets), "together": arguments.together})
+    report = Report(
+        "retrieval_quality", {"depth": DEPTH, "sets": len(sets), "together": arguments.together}
+    )
     if not arguments.reranker:
-        report.notes.append("hybrid + re-rank: not run, no --reranker was given and none comes with the project")
+        report.notes.append(
+            "hybrid + re-rank: not run, no --reranker was given and none comes with the project"
+        )
     with tempfile.TemporaryDirectory() as folder:
         workbench = Workbench(Path(folder))
         try:

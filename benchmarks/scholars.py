@@ -22,11 +22,11 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
-from rallebench.acting import import_scholars, scholar_table
 from rallebench.environments._scholar.fictional import write_fictional
 from rallebench.environments._scholar.table import ScholarTable
 from rallebench.environments.scholar import TOOLS, Scholar
-from rallebench.workspace import Workspace
+from rallebench.workspace.environments import import_scholars, scholar_table
+from rallebench.workspace.paths import Workspace
 
 EXACT, LOOSE = 1.0, 10.0
 
@@ -50,7 +50,9 @@ def misspelled(rng: random.Random, name: str) -> str:
     return name.replace(word, f"{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}")
 
 
-def calls(rng: random.Random, rows: dict[str, list[dict[str, Any]]]) -> dict[str, Callable[[], tuple[str, str]]]:
+def calls(
+    rng: random.Random, rows: dict[str, list[dict[str, Any]]]
+) -> dict[str, Callable[[], tuple[str, str]]]:
     """Kind of call → one such call, drawn anew each time."""
 
     def person() -> dict[str, Any]:
@@ -66,13 +68,20 @@ def calls(rng: random.Random, rows: dict[str, list[dict[str, Any]]]) -> dict[str
         "getPublication": lambda: ("getPublication", paper()["id"]),
         "getCoauthors": lambda: ("getCoauthors", person()["id"]),
         "searchPerson, name": lambda: ("searchPerson", f'name="{person()["name"]}"'),
-        "searchPerson, misspelled": lambda: ("searchPerson", f'name="{misspelled(rng, person()["name"])}"'),
+        "searchPerson, misspelled": lambda: (
+            "searchPerson",
+            f'name="{misspelled(rng, person()["name"])}"',
+        ),
         "searchPerson, office and topic": lambda: (
-            "searchPerson", f'organization="{(one := person())["organization"]}", interest="{one["interests"][0]}"',
+            "searchPerson",
+            f'organization="{(one := person())["organization"]}", interest="{one["interests"][0]}"',
         ),
         "searchPublication, title": lambda: ("searchPublication", paper()["title"]),
-        "searchPublication, a common word": lambda: ("searchPublication", rng.choice(("learning", "a survey of models", "for graph theory"))),
-    }  # fmt: skip
+        "searchPublication, a common word": lambda: (
+            "searchPublication",
+            rng.choice(("learning", "a survey of models", "for graph theory")),
+        ),
+    }
 
 
 def measure(scholars: int, each: int, rounds: int) -> Report:
@@ -83,7 +92,10 @@ def measure(scholars: int, each: int, rounds: int) -> Report:
         counts = write_fictional(folder, scholars)
         filled, imported = _report.timed(lambda: import_scholars(workspace, "big", folder))
         rows = {
-            kind: [json.loads(line) for line in (folder / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()]
+            kind: [
+                json.loads(line)
+                for line in (folder / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+            ]
             for kind in ("scholars", "publications")
         }
         table = scholar_table(workspace, "big")
@@ -98,23 +110,38 @@ def measure(scholars: int, each: int, rounds: int) -> Report:
                 start = time.perf_counter()
                 answers = [play(environment, table, *one) for one in asked]
                 taken.setdefault(kind, []).append(1000 * (time.perf_counter() - start) / each)
-                unanswered += sum(answer.startswith(("Could not", "There is no", "Invalid")) for answer in answers)
+                unanswered += sum(
+                    answer.startswith(("Could not", "There is no", "Invalid")) for answer in answers
+                )
             ids = [rng.choice(rows["scholars"])["id"] for _ in range(each)]
             start = time.perf_counter()
             for one in ids:
-                json.loads(bare.execute("SELECT record FROM person WHERE id = ?", (one,)).fetchone()[0])
+                json.loads(
+                    bare.execute("SELECT record FROM person WHERE id = ?", (one,)).fetchone()[0]
+                )
             looked_up.append(1000 * (time.perf_counter() - start) / each)
         size = imported.path.stat().st_size / 1e6
         table.close()
         bare.close()
     measures = [
-        Measure(kind, "ms", times, looked_up, "a look-up by key in plain SQLite", most=LOOSE if kind.startswith("search") else EXACT)
+        Measure(
+            kind,
+            "ms",
+            times,
+            looked_up,
+            "a look-up by key in plain SQLite",
+            most=LOOSE if kind.startswith("search") else EXACT,
+        )
         for kind, times in taken.items()
     ]
     return Report(
         "scholars",
         {"scholars": scholars, "calls of each kind in a round": each},
-        [*measures, Measure("filling the table, processor", "s", [filled.processor]), Measure("size of the table", "MB", [size])],
+        [
+            *measures,
+            Measure("filling the table, processor", "s", [filled.processor]),
+            Measure("size of the table", "MB", [size]),
+        ],
         [
             Fact("calls without an answer", unanswered, 0),
             Fact("scholars of the table", imported.scholars, counts["scholars"]),

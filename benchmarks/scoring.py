@@ -33,7 +33,9 @@ def made_up(count: int, seed: int = _report.SEED) -> list[tuple[str, str]]:
     for _ in range(count):
         characters, text = drawn.lognormvariate(5.0, 0.5), ""
         while len(text) < characters:
-            text += "".join(drawn.choices(words, weights, k=drawn.randint(4, 12))) + drawn.choice("，。；")
+            text += "".join(drawn.choices(words, weights, k=drawn.randint(4, 12))) + drawn.choice(
+                "，。；"
+            )
         references.append(text)
     return [(altered(text, drawn), text) for text in references]
 
@@ -63,9 +65,9 @@ def altered(text: str, drawn: random.Random) -> str:
 
 def ours(texts: list[tuple[str, str]]) -> dict[str, Any]:
     """Metric → its column."""
+    from rallebench.core.types import Episode, Gold, Outcome
     from rallebench.metrics.columns import columns
     from rallebench.metrics.words import jieba_words
-    from rallebench.types import Episode, Gold, Outcome
 
     jieba_words.cache_clear()
     pairs = [(Episode("q", "chain", (), Outcome(said)), Gold((wanted,))) for said, wanted in texts]
@@ -110,7 +112,9 @@ def measure(texts: list[tuple[str, str]], rounds: int, most: float | None) -> Re
         seconds.append(took.processor)
         each.append(took.processor / len(texts) * 1000)
         others.append(alone.processor / len(few) * 1000)
-    values = [(found["bleu-avg"].values[i], found["rouge-L:jieba"].values[i]) for i in range(len(few))]
+    values = [
+        (found["bleu-avg"].values[i], found["rouge-L:jieba"].values[i]) for i in range(len(few))
+    ]
     apart = max(abs(a - b) for one, other in zip(values, expected) for a, b in zip(one, other))
     mean = sum(map(len, (said for said, _ in texts))) / len(texts)
     return Report(
@@ -128,8 +132,12 @@ def measure(texts: list[tuple[str, str]], rounds: int, most: float | None) -> Re
 def main(arguments: list[str] | None = None) -> int:
     """See the module's docstring."""
     flags = _report.parser(__doc__, rounds=3)
-    flags.add_argument("--data", type=Path, metavar="FOLDER", help="take real text from FOLDER/corpus.tsv")
-    flags.add_argument("--count", type=int, default=ANSWERS, metavar="N", help=f"answers, default {ANSWERS}")
+    flags.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="take real text from FOLDER/corpus.tsv"
+    )
+    flags.add_argument(
+        "--count", type=int, default=ANSWERS, metavar="N", help=f"answers, default {ANSWERS}"
+    )
     args: argparse.Namespace = flags.parse_args(arguments)
     count, rounds = (QUICK, 1) if args.quick else (args.count, args.rounds)
     texts = pieces(count, args.data / "corpus.tsv") if args.data else made_up(count)

@@ -39,7 +39,7 @@ print(time.perf_counter() - started, *(name for name in {heavy} if name in sys.m
 
 LIST = """
 import sys
-from rallebench.cli import main
+from rallebench.cli.main import main
 code = main(["list", "--json", "--workspace", sys.argv[1]])
 print("heavy:", *(name for name in {heavy} if name in sys.modules), file=sys.stderr)
 raise SystemExit(code)
@@ -119,7 +119,9 @@ def serving(command: Sequence[str], folder: Path, log: Path, port: int) -> Itera
     """Start a page, yield its first answer, end it. Raises RuntimeError if none comes."""
     with open(log, "wb") as output:
         started = time.perf_counter()
-        page = subprocess.Popen(command, stdout=output, stderr=output, env=environment(), cwd=folder)
+        page = subprocess.Popen(
+            command, stdout=output, stderr=output, env=environment(), cwd=folder
+        )
         try:
             while not (size := answer(f"http://127.0.0.1:{port}/")):
                 waited = time.perf_counter() - started
@@ -149,7 +151,16 @@ def answer(url: str) -> int:
 def page_command(workspace: Path, port: int, *flags: str) -> list[str]:
     """``python app.py`` on a port of its own."""
     app = str(_report.PROJECT / "app.py")
-    return [sys.executable, *flags, app, "--port", str(port), "--workspace", str(workspace), "--no-browser"]
+    return [
+        sys.executable,
+        *flags,
+        app,
+        "--port",
+        str(port),
+        "--workspace",
+        str(workspace),
+        "--no-browser",
+    ]
 
 
 def pages(folder: Path, rounds: int) -> tuple[list[FirstAnswer], list[FirstAnswer]]:
@@ -172,10 +183,13 @@ def pages(folder: Path, rounds: int) -> tuple[list[FirstAnswer], list[FirstAnswe
 def imported_by_the_page(folder: Path) -> tuple[list[str], FirstAnswer]:
     """Which of ``WATCHED`` the page had imported at its first answer, by Python's import log; that answer."""
     port, log = free_port(), folder / "imports.log"
-    with serving(page_command(folder / "watched", port, "-X", "importtime"), folder, log, port) as found:
+    with serving(
+        page_command(folder / "watched", port, "-X", "importtime"), folder, log, port
+    ) as found:
         lines = log.read_text(errors="replace")
     names = {
-        name.split(".")[0] for name in re.findall(r"^import time:[^|]*\|[^|]*\|\s*(\S+)", lines, re.MULTILINE)
+        name.split(".")[0]
+        for name in re.findall(r"^import time:[^|]*\|[^|]*\|\s*(\S+)", lines, re.MULTILINE)
     }
     if "gradio" not in names:
         raise RuntimeError("Python's import log could not be read")
@@ -198,7 +212,13 @@ def measure(folder: Path, rounds: int, page_rounds: int) -> Report:
         {"workspace": "empty", "heavy": "/".join(HEAVY)},
         [
             Measure("import rallebench", "s", inside, most=TARGET_IMPORT),
-            Measure("a process that imports rallebench", "s", process, nothing, "a Python that does nothing"),
+            Measure(
+                "a process that imports rallebench",
+                "s",
+                process,
+                nothing,
+                "a Python that does nothing",
+            ),
             Measure("rallebench list", "s", listed, nothing, "a Python that does nothing"),
             Measure(
                 "app.py until its first answer",
@@ -226,7 +246,11 @@ def measure(folder: Path, rounds: int, page_rounds: int) -> Report:
         [
             Fact("heavy packages after import rallebench", sorted(heavy), []),
             Fact("heavy packages after rallebench list", sorted(heavy_list), []),
-            Fact("heavy packages when the page answers", [name for name in at_answer if name in HEAVY], []),
+            Fact(
+                "heavy packages when the page answers",
+                [name for name in at_answer if name in HEAVY],
+                [],
+            ),
         ],
         [f"imported when the page answers, of those watched: {', '.join(at_answer)}"],
     )

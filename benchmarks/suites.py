@@ -49,25 +49,35 @@ def made_up(count: int, seed: int = _report.SEED) -> list[dict[str, Any]]:
 
 def directly(path: Path) -> dict[tuple[float, str], bool]:
     """(share, record) → right: documents, prompt, model and label in plain Python."""
+    from rallebench.core.types import Generate, Passage, Question
+    from rallebench.experiments.suites._rgb import documents, prompts, scoring
+    from rallebench.experiments.suites._rgb.records import read_records
     from rallebench.llms.scripted import Scripted, echo
-    from rallebench.suites._rgb import documents, prompts, scoring
-    from rallebench.suites._rgb.records import read_records
-    from rallebench.types import Generate, Passage, Question
 
     model, prompt, found = Scripted(echo, MODEL), prompts.read_prompt("en"), {}
     for share in SHARES:
         for record in read_records(path).records:
             texts = documents.base(record, 5, share).texts
-            asked = Question(record.id, record.query, tuple(Passage(str(n), text) for n, text in enumerate(texts)))
-            (reply,) = model.generate([Generate(MODEL, prompts.messages(prompt, asked), max_tokens=256)])
-            found[share, record.id] = scoring.is_right(scoring.labels_of(reply.text, record.required))
+            asked = Question(
+                record.id,
+                record.query,
+                tuple(Passage(str(n), text) for n, text in enumerate(texts)),
+            )
+            (reply,) = model.generate(
+                [Generate(MODEL, prompts.messages(prompt, asked), max_tokens=256)]
+            )
+            found[share, record.id] = scoring.is_right(
+                scoring.labels_of(reply.text, record.required)
+            )
     return found
 
 
-def by_the_suite(workbench: Any, data: Path, name: str, shares: tuple[float, ...], **more: Any) -> Any:
+def by_the_suite(
+    workbench: Any, data: Path, name: str, shares: tuple[float, ...], **more: Any
+) -> Any:
     """The suite's last word."""
-    from rallebench.suites import Asked, settings_of
-    from rallebench.suites.running import run_suite
+    from rallebench.experiments.suites import Asked, settings_of
+    from rallebench.experiments.suites.running import run_suite
 
     settings = settings_of("rgb-noise", {"data": str(data), "noise": ",".join(map(str, shares))})
     asked = Asked(workbench.workspace, more.get("llm", MODEL), settings, more.get("limit"))
@@ -75,61 +85,97 @@ def by_the_suite(workbench: Any, data: Path, name: str, shares: tuple[float, ...
     return finished
 
 
-def measure(folder: Path, count: int, rounds: int, most: float | None) -> tuple[list[Measure], list[Fact]]:
+def measure(
+    folder: Path, count: int, rounds: int, most: float | None
+) -> tuple[list[Measure], list[Fact]]:
     """The five shares by the suite and in plain Python, then with one share changed."""
-    from rallebench.catalog import LLMEntry
-    from rallebench.workbench import Workbench
+    from rallebench.services.workbench import Workbench
+    from rallebench.workspace.entries import LLMEntry
 
     data = folder / "en.jsonl"
-    data.write_text("".join(json.dumps(record) + "\n" for record in made_up(count)), encoding="utf-8")
+    data.write_text(
+        "".join(json.dumps(record) + "\n" for record in made_up(count)), encoding="utf-8"
+    )
     ours, plain, again = [], [], []
     wrong = asked_twice = 0
     for number in range(rounds):
         workbench = Workbench(folder / f"workspace-{number}")
         workbench.workspace.save_llm(MODEL, LLMEntry(backend="scripted", settings={"echo": True}))
-        took, finished = _report.timed(lambda bench=workbench: by_the_suite(bench, data, "r", SHARES))
+        took, finished = _report.timed(
+            lambda bench=workbench: by_the_suite(bench, data, "r", SHARES)
+        )
         alone, expected = _report.timed(lambda: directly(data))
         asked = workbench.backends.llms[MODEL].calls
         second, _ = _report.timed(lambda bench=workbench: by_the_suite(bench, data, "r", CHANGED))
         asked_twice += workbench.backends.llms[MODEL].calls - asked - count
-        found = {(s, q): bool(v) for s, one in zip(SHARES, finished.parts) for q, v in one.values["all_rate"].items()}
-        wrong += sum(found[key] != right for key, right in expected.items()) + abs(len(found) - len(expected))
+        found = {
+            (s, q): bool(v)
+            for s, one in zip(SHARES, finished.parts)
+            for q, v in one.values["all_rate"].items()
+        }
+        wrong += sum(found[key] != right for key, right in expected.items()) + abs(
+            len(found) - len(expected)
+        )
         ours.append(took.processor)
         plain.append(alone.processor)
         again.append(second.processor)
         workbench.close()
     each = [seconds / (count * len(SHARES)) * 1000 for seconds in ours]
     return [
-        Measure("RGB at five shares of noise, processor", "s", ours, plain, "plain Python", most=most),
+        Measure(
+            "RGB at five shares of noise, processor", "s", ours, plain, "plain Python", most=most
+        ),
         Measure("an answer of it", "ms", each),
-        Measure("a second run that changes one share, processor", "s", again, ours, "the first run"),
+        Measure(
+            "a second run that changes one share, processor", "s", again, ours, "the first run"
+        ),
     ], [
         Fact("labels that differ from plain Python's", wrong, 0),
         Fact("prompts asked again by the second run", asked_twice, 0),
     ]
 
 
-def read_by_the_reader(folder: Path, data: Path, name: str, count: int, most: float | None) -> tuple[list[Measure], list[str]]:
+def read_by_the_reader(
+    folder: Path, data: Path, name: str, count: int, most: float | None
+) -> tuple[list[Measure], list[str]]:
     """Index, testbed and five shares, by the clock."""
     import time
 
-    from rallebench.suites import Asked, settings_of
-    from rallebench.suites.running import run_suite
-    from rallebench.workbench import Workbench
+    from rallebench.experiments.suites import Asked, settings_of
+    from rallebench.experiments.suites.running import run_suite
+    from rallebench.services.workbench import Workbench
 
     workbench = Workbench(folder / "reading")
     started, used = time.perf_counter(), time.process_time()
     for _ in workbench.build_index("bed", data / f"{name}_corpus.tsv", "bm25"):
         pass
-    settings = settings_of("rgb-testbed", {"data": str(data / f"{name}_kilt.jsonl"), "index": "bed", "positives": "5"})
-    *_, made = run_suite(workbench, "rgb-testbed", Asked(workbench.workspace, "", settings, LOOKED_AT), "bed", track=False)
+    settings = settings_of(
+        "rgb-testbed", {"data": str(data / f"{name}_kilt.jsonl"), "index": "bed", "positives": "5"}
+    )
+    *_, made = run_suite(
+        workbench,
+        "rgb-testbed",
+        Asked(workbench.workspace, "", settings, LOOKED_AT),
+        "bed",
+        track=False,
+    )
     building = time.perf_counter() - started
-    noise = by_the_suite(workbench, made.folder, "read", SHARES, llm="extractive-reader", limit=count)
+    noise = by_the_suite(
+        workbench, made.folder, "read", SHARES, llm="extractive-reader", limit=count
+    )
     whole, processor = time.perf_counter() - started, time.process_time() - used
-    rates = ", ".join(f"{part.part.label} {part.mean('all_rate'):.3f} (n = {len(part.episodes)})" for part in noise.parts)
+    rates = ", ".join(
+        f"{part.part.label} {part.mean('all_rate'):.3f} (n = {len(part.episodes)})"
+        for part in noise.parts
+    )
     workbench.close()
     return [
-        Measure(f"{name}: testbed of {count} questions at five shares, the embedded reader", "s", [whole], most=most),
+        Measure(
+            f"{name}: testbed of {count} questions at five shares, the embedded reader",
+            "s",
+            [whole],
+            most=most,
+        ),
         Measure(f"{name}: its processor time", "s", [processor]),
         Measure(f"{name}: index and testbed of it", "s", [building]),
     ], [f"right: {rates}"]
@@ -138,8 +184,15 @@ def read_by_the_reader(folder: Path, data: Path, name: str, count: int, most: fl
 def main(arguments: list[str] | None = None) -> int:
     """See the module's docstring."""
     flags = _report.parser(__doc__, rounds=3)
-    flags.add_argument("--data", type=Path, metavar="FOLDER", help="also make a testbed of FOLDER's set and have it read")
-    flags.add_argument("--set", default="newwiki", metavar="NAME", help="of FOLDER, default newwiki")
+    flags.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="also make a testbed of FOLDER's set and have it read",
+    )
+    flags.add_argument(
+        "--set", default="newwiki", metavar="NAME", help="of FOLDER, default newwiki"
+    )
     args: argparse.Namespace = flags.parse_args(arguments)
     count, rounds = (QUICK, 1) if args.quick else (RECORDS, args.rounds)
     with tempfile.TemporaryDirectory() as folder:
@@ -149,7 +202,9 @@ def main(arguments: list[str] | None = None) -> int:
             size, most = (FEW, None) if args.quick else (READ, READING)
             more, notes = read_by_the_reader(Path(folder), args.data, args.set, size, most)
             figures += more
-    return Report("suites", {"records": count, "shares": len(SHARES)}, figures, facts, notes).tell(args)
+    return Report("suites", {"records": count, "shares": len(SHARES)}, figures, facts, notes).tell(
+        args
+    )
 
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
-from rallebench.catalog import LLMEntry
-from rallebench.files import write_text
-from rallebench.sweeps import cells, factor, run_name
-from rallebench.sweeps.results import Swept
-from rallebench.sweeps.running import sweep
-from rallebench.types import Action, Chain, Generate, Retrieve, Step
-from rallebench.workbench import Workbench
-from rallebench.workspace import Workspace, parse_settings
+from rallebench.core.files import write_text
+from rallebench.core.types import Action, Chain, Generate, Retrieve, Step
+from rallebench.experiments.sweeps import cells, factor, run_name
+from rallebench.experiments.sweeps.results import Swept
+from rallebench.experiments.sweeps.running import sweep
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.paths import Workspace, parse_settings
 
 RETRIEVER, MODEL, BATCH = "starter-bm25", "slow", 20
 DEPTHS = (2, 4, 6, 8, 10)
@@ -66,14 +66,21 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
     for number in range(rounds):
         place = folder / str(number)
         workspace = Workspace(place)
-        workspace.save_llm(MODEL, LLMEntry(backend="scripted", settings={"echo": True, "delay": delay}))
-        write_text(place / "datasets" / "asked.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+        workspace.save_llm(
+            MODEL, LLMEntry(backend="scripted", settings={"echo": True, "delay": delay})
+        )
+        write_text(
+            place / "datasets" / "asked.jsonl",
+            "".join(json.dumps(record) + "\n" for record in records),
+        )
         workbench = Workbench(place)
         list(workbench.lease("the benchmark").load_for(CHAIN))
         variants = cells(CHAIN, [factor(f"k={','.join(map(str, DEPTHS))}", parse_settings)])
         found: list[Any] = []
         seconds, _ = _report.timed(
-            lambda bench=workbench, kept=found, every=variants: kept.extend(sweep(bench, "s", CHAIN, every, "asked", track=False))
+            lambda bench=workbench, kept=found, every=variants: kept.extend(
+                sweep(bench, "s", CHAIN, every, "asked", track=False)
+            )
         )
         took.append(seconds.wall)
         assert isinstance(found[-1], Swept)
@@ -81,21 +88,40 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         real = [step.request for step in steps if not step.cached]
         searched += sum(isinstance(request, Retrieve) for request in real)
         asked += sum(isinstance(request, Generate) for request in real)
-        prompts = {step.request.messages: step.request for step in steps if isinstance(step.request, Generate)}
+        prompts = {
+            step.request.messages: step.request
+            for step in steps
+            if isinstance(step.request, Generate)
+        }
         distinct += len(prompts)
         every = list(prompts.values())
-        alone, _ = _report.timed(lambda bench=workbench, every=every: directly(bench, queries, every))
+        alone, _ = _report.timed(
+            lambda bench=workbench, every=every: directly(bench, queries, every)
+        )
         bare.append(alone.wall)
         workbench.close()
     return Report(
         "sweeping",
-        {"questions": questions, "depths": ", ".join(map(str, DEPTHS)), "model": f"scripted, {delay:g} s per batch of {BATCH}"},
+        {
+            "questions": questions,
+            "depths": ", ".join(map(str, DEPTHS)),
+            "model": f"scripted, {delay:g} s per batch of {BATCH}",
+        },
         [
-            Measure("the sweep", "s", took, bare, "one deep retrieval and every prompt, called directly"),
-            Measure("the sweep over the direct calls", "times", list(map(truediv, took, bare)), most=TARGET),
+            Measure(
+                "the sweep", "s", took, bare, "one deep retrieval and every prompt, called directly"
+            ),
+            Measure(
+                "the sweep over the direct calls",
+                "times",
+                list(map(truediv, took, bare)),
+                most=TARGET,
+            ),
         ],
         [
-            Fact("questions that the index was asked beyond once", searched - questions * rounds, 0),
+            Fact(
+                "questions that the index was asked beyond once", searched - questions * rounds, 0
+            ),
             Fact("prompts that the model was asked beyond once", asked - distinct, 0),
         ],
     )
@@ -104,7 +130,13 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
 def main() -> int:
     """Measure and print."""
     flags = _report.parser(__doc__, rounds=3)
-    flags.add_argument("--delay", type=float, default=0.5, metavar="S", help="of the scripted model, per batch; default: 0.5")
+    flags.add_argument(
+        "--delay",
+        type=float,
+        default=0.5,
+        metavar="S",
+        help="of the scripted model, per batch; default: 0.5",
+    )
     arguments = flags.parse_args()
     questions, rounds, delay = 500, arguments.rounds, arguments.delay
     if arguments.quick:

@@ -19,16 +19,26 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report, Took
 
+from rallebench.core.types import Generate, Message, Reply
 from rallebench.llms import LLMS
-from rallebench.types import Generate, Message, Reply
 
 BATCH = 8
 TARGET_OVERHEAD = 1.03
 TARGET_SORTED = 1.5
 POSITIONS = 2048
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
-SMALL = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 4, "num_attention_heads": 4}
-LARGE = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 16, "num_attention_heads": 16}
+SMALL = {
+    "hidden_size": 256,
+    "intermediate_size": 768,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+}
+LARGE = {
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 16,
+}
 BATCHES = (1, 8, 32)
 
 
@@ -73,7 +83,10 @@ def mixed_prompts(count: int, longest: int, seed: int = _report.SEED) -> list[st
 
 def asked(texts: Sequence[str], tokens: int) -> list[Generate]:
     """One greedy request a text."""
-    return [Generate("small", (Message("user", text),), max_tokens=tokens, temperature=0.0) for text in texts]
+    return [
+        Generate("small", (Message("user", text),), max_tokens=tokens, temperature=0.0)
+        for text in texts
+    ]
 
 
 def said(replies: Sequence[Any]) -> list[str]:
@@ -99,7 +112,9 @@ def directly(model: Any, tokenizer: Any, texts: Sequence[str], tokens: int) -> l
     return answers
 
 
-def measure(folder: Path, *, prompts: int, mixed: int, longest: int, tokens: int, rounds: int) -> Report:
+def measure(
+    folder: Path, *, prompts: int, mixed: int, longest: int, tokens: int, rounds: int
+) -> Report:
     """Ours and the bare library, then sorted and as they come, turn by turn."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -134,7 +149,13 @@ def measure(folder: Path, *, prompts: int, mixed: int, longest: int, tokens: int
     share = same / (len(many) * len(arrived))
     return Report(
         "transformers_batch",
-        {"prompts": prompts, "batch": BATCH, "new tokens": tokens, "mixed": mixed, "longest": longest},
+        {
+            "prompts": prompts,
+            "batch": BATCH,
+            "new tokens": tokens,
+            "mixed": mixed,
+            "longest": longest,
+        },
         [
             Measure(
                 "processor time over model.generate's, best round",
@@ -166,7 +187,9 @@ def measure(folder: Path, *, prompts: int, mixed: int, longest: int, tokens: int
         [
             Fact("texts that differ from model.generate's on the same batches", wrong, 0),
             # In another batch a sum is rounded differently, and two words may all but tie.
-            Fact("at least 99 % of the mixed texts are the same in both orders", share >= 0.99, True),
+            Fact(
+                "at least 99 % of the mixed texts are the same in both orders", share >= 0.99, True
+            ),
         ],
     )
 
@@ -213,7 +236,13 @@ def main() -> int:
 
     torch.set_num_threads(_report.THREADS)
     arguments = arguments_of()
-    size: dict[str, int] = {"prompts": 48, "mixed": 200, "longest": 1000, "tokens": 48, "rounds": arguments.rounds}
+    size: dict[str, int] = {
+        "prompts": 48,
+        "mixed": 200,
+        "longest": 1000,
+        "tokens": 48,
+        "rounds": arguments.rounds,
+    }
     if arguments.quick:
         size = {"prompts": 6, "mixed": 12, "longest": 60, "tokens": 4, "rounds": 1}
     with tempfile.TemporaryDirectory() as folder:

@@ -21,8 +21,8 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
-from rallebench.errors import MissingPackageError
-from rallebench.vector_index import VECTOR_INDEXES, built
+from rallebench.core.errors import MissingPackageError
+from rallebench.vector_indexes import VECTOR_INDEXES, built
 
 DIM, K = 384, 10
 KINDS = ("flat", "hnsw", "hnswlib", "ivf-sq8", "diskann", "diskann-memory")
@@ -33,7 +33,14 @@ SWEPT: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "diskann": ("complexity", (16, 32, 64, 100, 200)),
     "diskann-memory": ("complexity", (16, 32, 64, 100, 200)),
 }
-RECALL = {"flat": 0.9995, "hnsw": 0.99, "hnswlib": 0.99, "ivf-sq8": 0.95, "diskann": 0.95, "diskann-memory": 0.95}
+RECALL = {
+    "flat": 0.9995,
+    "hnsw": 0.99,
+    "hnswlib": 0.99,
+    "ivf-sq8": 0.95,
+    "diskann": 0.95,
+    "diskann-memory": 0.95,
+}
 MEMORY = {"ivf-sq8": 0.30, "diskann": 0.15}
 GRAPH_BATCH, GRAPH_SINGLE = 8.0, 20.0
 EXTRA_SHARE, EXTRA_MS = 0.05, 0.2
@@ -72,7 +79,10 @@ def exact(known: Any, asked: Any) -> Any:
         here = np.broadcast_to(np.arange(start, start + found.shape[1]), found.shape)
         scores, rows = np.concatenate([scores, found], axis=1), np.concatenate([rows, here], axis=1)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :K]
-        scores, rows = np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)
+        scores, rows = (
+            np.take_along_axis(scores, best, axis=1),
+            np.take_along_axis(rows, best, axis=1),
+        )
     return rows
 
 
@@ -85,7 +95,9 @@ def bare(kind: str, index: Any, known: Any) -> Callable[[Any], Any]:
     """The library's own call for the answer that our index gives."""
     import numpy as np
 
-    knobs = {name: knob.default for name, knob in VECTOR_INDEXES.entry(kind).traits["knobs"].items()}
+    knobs = {
+        name: knob.default for name, knob in VECTOR_INDEXES.entry(kind).traits["knobs"].items()
+    }
     if kind == "hnswlib":
         index._index.set_ef(knobs["ef_search"])
         return lambda asked: index._index.knn_query(asked, K)
@@ -93,7 +105,9 @@ def bare(kind: str, index: Any, known: Any) -> Callable[[Any], Any]:
         if not hasattr(index, "_graph"):  # too small for a graph
             return lambda asked: index._index.search(asked, K)
         more = {"beam_width": knobs["beam_width"]} if "beam_width" in knobs else {}
-        return lambda asked: [index._graph[0].search(q, K, knobs["complexity"], **more) for q in asked]
+        return lambda asked: [
+            index._graph[0].search(q, K, knobs["complexity"], **more) for q in asked
+        ]
     import faiss
 
     if kind == "ivf-sq8":
@@ -111,7 +125,9 @@ def bare(kind: str, index: Any, known: Any) -> Callable[[Any], Any]:
     return lambda asked: index._index.search(asked, K)
 
 
-def compared(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[list[float], list[float]]:
+def compared(
+    ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int
+) -> tuple[list[float], list[float]]:
     """Processor seconds of both, turn by turn."""
     took: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds):
@@ -163,7 +179,9 @@ def measure_kind(
     place = folder / kind
     place.mkdir()
     started = time.perf_counter()
-    took, _ = _report.timed(lambda: built(VECTOR_INDEXES[kind]().build(place, known, **_threads(kind))))
+    took, _ = _report.timed(
+        lambda: built(VECTOR_INDEXES[kind]().build(place, known, **_threads(kind)))
+    )
     seconds = time.perf_counter() - started
     index = VECTOR_INDEXES[kind]().load(place)
     direct = bare(kind, index, known)
@@ -178,7 +196,10 @@ def measure_kind(
     per_batch, bare_batch = (1000 * min(side) / len(asked) for side in batch)
     per_single, bare_single = (1000 * min(side) / len(some) for side in single)
     knob, values = SWEPT.get(kind, ("", ()))
-    sweep = [swept(index, asked, some, true, min(rounds, SWEEP_ROUNDS), {knob: value}) for value in values]
+    sweep = [
+        swept(index, asked, some, true, min(rounds, SWEEP_ROUNDS), {knob: value})
+        for value in values
+    ]
     index.close()
     np_save(folder / "asked.npy", asked)
     held = memory(kind, place, folder / "asked.npy")
@@ -194,15 +215,39 @@ def measure_kind(
     }
     extra = per_single - bare_single
     return row, [
-        Measure(f"{kind}: batch", "ms a query", [1000 * s / len(asked) for s in batch[0]], [1000 * s / len(asked) for s in batch[1]], "bare"),
-        Measure(f"{kind}: batch, best over bare's best", "times", [per_batch / bare_batch], most=1 + EXTRA_SHARE),
-        Measure(f"{kind}: single", "ms a query", [1000 * s / len(some) for s in single[0]], [1000 * s / len(some) for s in single[1]], "bare"),
-        Measure(f"{kind}: single, best above bare's best", "ms", [extra], most=max(EXTRA_MS, EXTRA_SHARE * bare_single)),
+        Measure(
+            f"{kind}: batch",
+            "ms a query",
+            [1000 * s / len(asked) for s in batch[0]],
+            [1000 * s / len(asked) for s in batch[1]],
+            "bare",
+        ),
+        Measure(
+            f"{kind}: batch, best over bare's best",
+            "times",
+            [per_batch / bare_batch],
+            most=1 + EXTRA_SHARE,
+        ),
+        Measure(
+            f"{kind}: single",
+            "ms a query",
+            [1000 * s / len(some) for s in single[0]],
+            [1000 * s / len(some) for s in single[1]],
+            "bare",
+        ),
+        Measure(
+            f"{kind}: single, best above bare's best",
+            "ms",
+            [extra],
+            most=max(EXTRA_MS, EXTRA_SHARE * bare_single),
+        ),
         Measure(f"{kind}: recall@10", "", [found], least=RECALL[kind]),
     ]
 
 
-def swept(index: Any, asked: Any, some: Any, true: Any, rounds: int, knobs: dict[str, int]) -> dict[str, Any]:
+def swept(
+    index: Any, asked: Any, some: Any, true: Any, rounds: int, knobs: dict[str, int]
+) -> dict[str, Any]:
     """Recall and queries a second, in a batch and singly, with other search-time settings."""
     batch = [_report.timed(lambda: index.search(asked, K, **knobs)) for _ in range(rounds)]
     single = [
@@ -232,7 +277,11 @@ def np_save(path: Path, asked: Any) -> None:
 
 
 def _threads(kind: str) -> dict[str, int]:
-    return {"threads": _report.THREADS} if "threads" in VECTOR_INDEXES.entry(kind).traits["settings"] else {}
+    return (
+        {"threads": _report.THREADS}
+        if "threads" in VECTOR_INDEXES.entry(kind).traits["settings"]
+        else {}
+    )
 
 
 def against_flat(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Measure]:
@@ -243,12 +292,24 @@ def against_flat(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Meas
         if kind in ("hnsw", "hnswlib") and not hard:
             best = cheapest(row, RECALL[kind])
             found += [
-                Measure(f"{kind}: batch queries over flat's, recall {best['recall']:.3f}", "times", [best["batch_qps"] / flat["batch_qps"]], least=GRAPH_BATCH),
-                Measure(f"{kind}: single queries over flat's, recall {best['recall']:.3f}", "times", [best["single_qps"] / flat["single_qps"]], least=GRAPH_SINGLE),
+                Measure(
+                    f"{kind}: batch queries over flat's, recall {best['recall']:.3f}",
+                    "times",
+                    [best["batch_qps"] / flat["batch_qps"]],
+                    least=GRAPH_BATCH,
+                ),
+                Measure(
+                    f"{kind}: single queries over flat's, recall {best['recall']:.3f}",
+                    "times",
+                    [best["single_qps"] / flat["single_qps"]],
+                    least=GRAPH_SINGLE,
+                ),
             ]
         if kind in MEMORY:
             share = row["resident_bytes"] / max(1, flat["resident_bytes"])
-            found.append(Measure(f"{kind}: memory over flat's", "times", [share], most=MEMORY[kind]))
+            found.append(
+                Measure(f"{kind}: memory over flat's", "times", [share], most=MEMORY[kind])
+            )
     if {"hnsw", "ivf-sq8"} <= rows.keys():
         compact, graph = (cheapest(rows[kind], RECALL["ivf-sq8"]) for kind in ("ivf-sq8", "hnsw"))
         faster = compact["batch_qps"] / graph["batch_qps"]
@@ -280,7 +341,9 @@ def measure(folder: Path, arguments: argparse.Namespace, asked_for: int, singles
     notes: list[str] = []
     for kind in arguments.kinds:
         try:
-            rows[kind], more = measure_kind(kind, folder, known, asked, true, arguments.rounds, singles)
+            rows[kind], more = measure_kind(
+                kind, folder, known, asked, true, arguments.rounds, singles
+            )
         except MissingPackageError as absent:
             notes.append(f"{kind}: left out, {absent}")
             continue
@@ -294,16 +357,24 @@ def measure(folder: Path, arguments: argparse.Namespace, asked_for: int, singles
         "queries": asked_for,
         "clusters": "overlapping" if arguments.hard else "apart",
     }
-    facts = [Fact("flat finds the exact ten", rows["flat"]["recall"] >= 0.9995, True)] if "flat" in rows else []
+    facts = (
+        [Fact("flat finds the exact ten", rows["flat"]["recall"] >= 0.9995, True)]
+        if "flat" in rows
+        else []
+    )
     return Report("vector_search", settings, measures, facts, notes)
 
 
 def main() -> int:
     """Measure and print."""
     flags = _report.parser(__doc__, rounds=5)
-    flags.add_argument("--count", type=int, default=0, metavar="N", help="vectors; default: 200000, hard 50000")
+    flags.add_argument(
+        "--count", type=int, default=0, metavar="N", help="vectors; default: 200000, hard 50000"
+    )
     flags.add_argument("--hard", action="store_true", help="clusters that overlap")
-    flags.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS, help="default: all")
+    flags.add_argument(
+        "--kinds", nargs="+", default=list(KINDS), choices=KINDS, help="default: all"
+    )
     flags.add_argument("--memory", nargs=3, help=argparse.SUPPRESS)
     arguments = flags.parse_args()
     if arguments.memory:

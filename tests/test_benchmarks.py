@@ -19,17 +19,29 @@ pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 
 MEASURES = {
-    "agents": {"own time per ReAct step", "mean batch of the model's requests", "a PAL program beyond Python's own start"},
+    "agents": {
+        "own time per ReAct step",
+        "mean batch of the model's requests",
+        "a PAL program beyond Python's own start",
+    },
     "big_corpus": {"import", "anonymous memory at most", "a passage by its row", "a row by its id"},
     "bm25_build": {"build", "first query"},
     "bm25_scale": {"build", "queries a second of processor time, in a batch"},
-    "vector_search": {"flat: batch", "hnsw: batch", "ivf-sq8: single", "ivf-sq8: memory over flat's"},
+    "vector_search": {
+        "flat: batch",
+        "hnsw: batch",
+        "ivf-sq8: single",
+        "ivf-sq8: memory over flat's",
+    },
     "sweeping": {"the sweep", "the sweep over the direct calls"},
     "comparing": {"comparing two runs", "the table of all questions"},
     "encoding": {"float32, passages a second", "float32, speed-up"},
     "kill_and_resume": {"prompts asked", "time in sessions"},
     "kill_encoding": {"passages encoded twice", "time in both sessions"},
-    "load_unload": {"none: growth of resident memory", "4bit: left after an unload, of what it took"},
+    "load_unload": {
+        "none: growth of resident memory",
+        "4bit: left after an unload, of what it took",
+    },
     "loop_overhead": {"overhead per question", "the runner, per question"},
     "mlflow_logging": {"logging the run", "first migration of a database"},
     "memo_rerun": {"speed-up by the memory", "re-run, per question"},
@@ -41,8 +53,15 @@ MEASURES = {
         "gain by sorting mixed lengths, in processor time",
     },
     "scoring": {"BLEU and ROUGE-L over all answers, processor", "BLEU and ROUGE-L, an answer"},
-    "suites": {"RGB at five shares of noise, processor", "a second run that changes one share, processor"},
-    "scholars": {"getPersonBasicInfo", "searchPerson, misspelled", "searchPublication, a common word"},
+    "suites": {
+        "RGB at five shares of noise, processor",
+        "a second run that changes one share, processor",
+    },
+    "scholars": {
+        "getPersonBasicInfo",
+        "searchPerson, misspelled",
+        "searchPublication, a common word",
+    },
     "start_up": {"import rallebench", "rallebench list", "app.py until its first answer"},
 }
 """Script → figures that it must print, at the least."""
@@ -79,7 +98,9 @@ def test_a_benchmark_runs_in_a_small_size_and_the_facts_behind_its_figures_hold(
         assert figure["ratio"] == pytest.approx(figure["median"] / figure["bare"]["median"])
 
 
-def test_every_benchmark_of_the_folder_stands_in_its_readme_and_every_one_of_this_list_exists() -> None:
+def test_every_benchmark_of_the_folder_stands_in_its_readme_and_every_one_of_this_list_exists() -> (
+    None
+):
     there = {path.name for path in BENCHMARKS.glob("*.py") if not path.name.startswith("_")}
     assert {f"{name}.py" for name in MEASURES} <= there
     readme = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
@@ -115,7 +136,12 @@ def test_the_median_decides_whether_a_target_is_met(
     [(1.0, 0, False, 0), (9.0, 0, False, 0), (9.0, 0, True, 1), (1.0, 3, False, 1)],
 )
 def test_a_wrong_fact_always_ends_with_1_and_a_missed_target_only_when_strict(
-    report: Any, capsys: pytest.CaptureFixture[str], seconds: float, asked_again: int, strict: bool, code: int
+    report: Any,
+    capsys: pytest.CaptureFixture[str],
+    seconds: float,
+    asked_again: int,
+    strict: bool,
+    code: int,
 ) -> None:
     figures = [report.Measure("run", "s", [seconds], most=2.0)]
     found = report.Report("example", {}, figures, [report.Fact("asked again", asked_again, 0)])
@@ -127,7 +153,11 @@ def test_a_wrong_fact_always_ends_with_1_and_a_missed_target_only_when_strict(
 
 def test_the_questions_are_all_different_and_the_same_every_time(report: Any) -> None:
     records = report.starter_records(1500)
-    assert len({record["input"] for record in records}) == len({record["id"] for record in records}) == 1500
+    assert (
+        len({record["input"] for record in records})
+        == len({record["id"] for record in records})
+        == 1500
+    )
     assert records == report.starter_records(1500)
 
 
@@ -136,4 +166,7 @@ def test_the_word_model_writes_the_same_corpus_every_time(report: Any, tmp_path:
     for name in ("one.tsv", "two.tsv"):
         assert build.write_corpus(tmp_path / name, 500, []) == 500
     assert (tmp_path / "one.tsv").read_bytes() == (tmp_path / "two.tsv").read_bytes()
-    assert len({build._made_up(number) for number in range(build.MADE_UP_WORDS)}) == build.MADE_UP_WORDS
+    assert (
+        len({build._made_up(number) for number in range(build.MADE_UP_WORDS)})
+        == build.MADE_UP_WORDS
+    )

@@ -7,14 +7,25 @@ import shlex
 from pathlib import Path
 
 import pytest
+from project import PROJECT
 
-from rallebench.cli import main
-from rallebench.suites import settings_of
-from rallebench.verbs import VERBS
+from rallebench.cli.main import main
+from rallebench.cli.verbs import VERBS
+from rallebench.experiments.suites import settings_of
 
-PROJECT = Path(__file__).resolve().parent.parent
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
-EXTENSIONS = ("CORPORA", "RETRIEVERS", "VECTOR_INDEXES", "ENCODERS", "LLMS", "DATASETS", "METRICS", "WORKFLOWS", "ENVIRONMENTS", "TABS")
+EXTENSIONS = (
+    "CORPORA",
+    "RETRIEVERS",
+    "VECTOR_INDEXES",
+    "ENCODERS",
+    "LLMS",
+    "DATASETS",
+    "METRICS",
+    "WORKFLOWS",
+    "ENVIRONMENTS",
+    "TABS",
+)
 
 
 def blocks(text: str) -> list[str]:
@@ -35,7 +46,9 @@ def test_the_first_screen_has_exactly_the_two_commands_and_each_does_all_set_up(
 def test_ci_runs_readmes_own_test_command() -> None:
     pattern = re.search(r"sed -n 's/\^\\\((.*?)\\\)\$", (PROJECT / ".ci" / "run").read_text())
     assert pattern is not None
-    found = [line for line in README.split("\n") if re.fullmatch(pattern[1].replace("\\", ""), line)]
+    found = [
+        line for line in README.split("\n") if re.fullmatch(pattern[1].replace("\\", ""), line)
+    ]
     assert len(found) == 1 and found[0].endswith("-m pytest")
 
 
@@ -45,7 +58,9 @@ def test_every_verb_is_explained(verb: str) -> None:
 
 
 def test_every_command_of_a_suite_names_settings_that_it_has() -> None:
-    commands = [shlex.split(command) for command in re.findall(r"`(suite [\w-]+ --set [^`]*)`", README)]
+    commands = [
+        shlex.split(command) for command in re.findall(r"`(suite [\w-]+ --set [^`]*)`", README)
+    ]
     assert len(commands) >= 8
     for _, name, *words in commands:
         pairs = [word.partition("=") for flag, word in zip(words, words[1:]) if flag == "--set"]
@@ -88,8 +103,10 @@ def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(
 
 
 @pytest.mark.parametrize("verb", VERBS.names())
-def test_the_example_in_a_verbs_help_is_understood(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from rallebench.cli import _parser
+def test_the_example_in_a_verbs_help_is_understood(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rallebench.cli.main import _parser
 
     entry = VERBS.entry(verb)
     example = entry.traits["example"]

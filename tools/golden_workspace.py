@@ -21,9 +21,18 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "tests" / "safety")]
 from scenario import BASELINES, INPUTS, PREPARE, REPORTS, STEPS, WORKSPACE, call, inside, normal  # noqa: E402
 
 KEPT = (
-    "chain", "sweep", "rgb-noise", "rgb-rejection", "crud-qa1", "kilt", "barag-modes", "reval", "build barag", "agent react",
+    "chain",
+    "sweep",
+    "rgb-noise",
+    "rgb-rejection",
+    "crud-qa1",
+    "kilt",
+    "barag-modes",
+    "reval",
+    "build barag",
+    "agent react",
     "tradeoff",
-)  # fmt: skip
+)
 """Steps whose runs and reports are stored; ``barag-modes`` and ``rgb-rejection`` are judged."""
 STOPPED = [
     "run",
@@ -54,8 +63,11 @@ IMPORTED = [
 def stop_halfway() -> None:
     """Leave the run ``stopped`` with some of its eight questions answered."""
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    process = subprocess.Popen([sys.executable, "-m", "rallebench", *STOPPED, "--json"], env=environment,
-                               stdout=subprocess.DEVNULL)  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rallebench", *STOPPED, "--json"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+    )
     answers = Path("runs/stopped/episodes.jsonl")
     while not (answers.exists() and answers.read_text("utf-8").count("\n") >= 2):
         time.sleep(0.01)

@@ -30,9 +30,17 @@ PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_name("mutants.json")
 NUMBER, SEED, MOST, PATIENCE = 200, 20261123, 6, 120
 FLIPPED = {
-    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in", ast.NotIn: "in",
-    ast.Is: "is not", ast.IsNot: "is",
-}  # fmt: skip
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.In: "not in",
+    ast.NotIn: "in",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+}
 
 
 class Mutant(NamedTuple):
@@ -66,8 +74,11 @@ def changes(node: ast.AST, text: str) -> Iterator[str]:
         yield "return None"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         sign = "-" if isinstance(node.op, ast.Add) else "+"
-        if not any(isinstance(side, (ast.JoinedStr, ast.Constant)) and isinstance(getattr(side, "value", ""), str)
-                   for side in (node.left, node.right)):  # fmt: skip
+        if not any(
+            isinstance(side, (ast.JoinedStr, ast.Constant))
+            and isinstance(getattr(side, "value", ""), str)
+            for side in (node.left, node.right)
+        ):
             yield f"({ast.unparse(node.left)} {sign} {ast.unparse(node.right)})"
 
 

@@ -29,9 +29,15 @@ def lines_per_package() -> dict[str, Counter[str]]:
     with tempfile.TemporaryDirectory() as folder:
         for tree in TREES:
             copy = Path(folder) / tree
-            shutil.copytree(PROJECT / tree, copy, ignore=lambda path, names: [
-                name for name in names if not name.endswith(".py") and not (Path(path) / name).is_dir()
-            ])  # fmt: skip
+            shutil.copytree(
+                PROJECT / tree,
+                copy,
+                ignore=lambda path, names: [
+                    name
+                    for name in names
+                    if not name.endswith(".py") and not (Path(path) / name).is_dir()
+                ],
+            )
         subprocess.run(
             [*ruff(), "format", "-q", "--isolated", "--line-length", "100", folder], check=True
         )

@@ -46,7 +46,9 @@ def _chain(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _values(where: str, a: Any, b: Any) -> Iterator[Change]:
-    if (isinstance(a, Mapping) and (b is None or isinstance(b, Mapping))) or (a is None and isinstance(b, Mapping)):
+    if (isinstance(a, Mapping) and (b is None or isinstance(b, Mapping))) or (
+        a is None and isinstance(b, Mapping)
+    ):
         for key in {**(a or {}), **(b or {})}:
             yield from _values(f"{where}: {_said(key)}", (a or {}).get(key), (b or {}).get(key))
     elif a != b:
@@ -72,7 +74,9 @@ def pieces(a: str, b: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool
     left, right = _words(a), _words(b)
     mine: list[tuple[str, bool]] = []
     theirs: list[tuple[str, bool]] = []
-    for kind, i, j, m, n in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+    for kind, i, j, m, n in difflib.SequenceMatcher(
+        None, left, right, autojunk=False
+    ).get_opcodes():
         changed = kind != "equal"
         for side, words in ((mine, left[i:j]), (theirs, right[m:n])):
             if words:

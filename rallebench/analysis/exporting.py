@@ -10,12 +10,12 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rallebench.analysis.acting import logs
-from rallebench.bench.ralle_files import reduced_row
-from rallebench.bench.score import examples_of, score_episode
-from rallebench.bench.store import RunFolder
+from rallebench.analysis.agents import logs
+from rallebench.core.types import Episode, Example, Hit
+from rallebench.engine.ralle_files import reduced_row
+from rallebench.engine.score import examples_of, score_episode
+from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.types import Episode, Example, Hit
 
 TAG = re.compile(r"\s+")
 
@@ -80,8 +80,14 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
             "answer": episode.answer,
             "error": episode.error,
             "pages": pages,
-            "seconds": None if episode.workflow == IMPORTED else round(sum(step.seconds for step in episode.steps), 6),
-            **{s.metric: s.value for s in score_episode(episode, example, metrics) if s.metric != "seconds"},
+            "seconds": None
+            if episode.workflow == IMPORTED
+            else round(sum(step.seconds for step in episode.steps), 6),
+            **{
+                s.metric: s.value
+                for s in score_episode(episode, example, metrics)
+                if s.metric != "seconds"
+            },
         }
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.bench.heads import heads
-from rallebench.bench.store import RunFolder
-from rallebench.errors import NotFoundError, UsageError
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.engine.answers import heads
+from rallebench.engine.store import RunFolder
 from rallebench.metrics import card, metric
 
 HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
@@ -44,7 +44,11 @@ def own_of(run: RunFolder) -> dict[str, str]:
     """The metrics that only the run's suite knows, with their definitions."""
     report, kept = run.report() or {}, run.spec()["metrics"]
     told = report.get("definitions") or {}
-    return {name: str(told.get(name) or UNDEFINED) for name in report.get("suite") or () if name not in kept}
+    return {
+        name: str(told.get(name) or UNDEFINED)
+        for name in report.get("suite") or ()
+        if name not in kept
+    }
 
 
 def measure(name: str, runs: Sequence[RunFolder]) -> Measure:
@@ -62,23 +66,45 @@ def _measure(name: str, runs: Sequence[RunFolder], owns: Sequence[Mapping[str, s
             entry = metric(name)
         except NotFoundError as error:
             both = [one for one in owns[0] if all(one in own for own in owns)] if owns else []
-            raise NotFoundError(f"{error} The suite's own: {', '.join(both)}." if both else str(error)) from None
+            raise NotFoundError(
+                f"{error} The suite's own: {', '.join(both)}." if both else str(error)
+            ) from None
         return Measure(entry.name, card(entry.name))
     if lacking:
-        raise UsageError(f"{name} is a suite's own metric; {', '.join(lacking)} has no values of it. Choose another metric.")
+        raise UsageError(
+            f"{name} is a suite's own metric; {', '.join(lacking)} has no values of it. Choose another metric."
+        )
     kept = ((runs[0].report() or {}).get("ranges") or {}).get(name) or (None, None)
     return Measure(name, _card(name, list(dict.fromkeys(own[name] for own in owns)), kept), True)
 
 
 def _card(name: str, definitions: Sequence[str], bounds: Sequence[float | None]) -> dict[str, Any]:
     """The card of a suite's own metric. Runs that define it differently are told apart in its traps."""
-    differ = f"The runs define it differently: {' / '.join(definitions)}" if len(definitions) > 1 else ""
+    differ = (
+        f"The runs define it differently: {' / '.join(definitions)}" if len(definitions) > 1 else ""
+    )
     return {
-        "name": name, "label": name, "definition": definitions[0], "details": "", "normalisation": "", "not_scored": "", "over_all": "",
-        "option": "", "source": "", "traps": differ, "needs": "", "wants": "", "tool": "", "higher_is_better": None, "unit": "",
-        "range": list(bounds), "k": None, "direction": "its definition says which direction is better", "bounds": "any number",
+        "name": name,
+        "label": name,
+        "definition": definitions[0],
+        "details": "",
+        "normalisation": "",
+        "not_scored": "",
+        "over_all": "",
+        "option": "",
+        "source": "",
+        "traps": differ,
+        "needs": "",
+        "wants": "",
+        "tool": "",
+        "higher_is_better": None,
+        "unit": "",
+        "range": list(bounds),
+        "k": None,
+        "direction": "its definition says which direction is better",
+        "bounds": "any number",
         "needed": "nothing",
-    }  # fmt: skip
+    }
 
 
 def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
@@ -106,5 +132,10 @@ def by_agent(run: RunFolder) -> bool:
 
 def reasons(runs: Sequence[RunFolder]) -> list[str]:
     """How the questions of runs ended, the most frequent reason first; failed ones have none."""
-    found = Counter(str(line["stop_reason"]) for run in runs for line in heads(run).values() if line.get("stop_reason"))
+    found = Counter(
+        str(line["stop_reason"])
+        for run in runs
+        for line in heads(run).values()
+        if line.get("stop_reason")
+    )
     return [reason for reason, _ in found.most_common()]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.bench.statistics import FEWEST_PAIRED, LEVEL, NOISE, Difference
-from rallebench.bench.statistics import difference as difference_of
+from rallebench.engine.statistics import FEWEST_PAIRED, LEVEL, NOISE, Difference
+from rallebench.engine.statistics import difference as difference_of
 
 Z_95, Z_POWER_80 = 1.959964, 0.841621
 
@@ -77,7 +77,9 @@ def compare(
     left, right = (np.array([scores[qid] for qid in common], dtype=np.float64) for scores in (a, b))
     gaps = np.where(np.isclose(left, right, rtol=NOISE, atol=NOISE), 0.0, right - left)
     better = gaps if higher_is_better else -gaps
-    pair = difference_of(gaps, None if clusters is None else [clusters[qid] for qid in common], comparisons)
+    pair = difference_of(
+        gaps, None if clusters is None else [clusters[qid] for qid in common], comparisons
+    )
     return Paired(
         metric=metric,
         n=len(common),

@@ -15,17 +15,28 @@ from pathlib import Path
 from typing import Any
 
 from rallebench import __version__
-from rallebench.bench.score import choose_metrics, score_run
-from rallebench.bench.store import RunFolder, checked_run_name
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.files import sha256_file
+from rallebench.core.sources import Source
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Hit,
+    Note,
+    Outcome,
+    Passage,
+    Reply,
+    Retrieve,
+    RunSpec,
+    Step,
+)
 from rallebench.datasets.kilt import read_questions
-from rallebench.errors import BadFileError, UsageError
-from rallebench.files import sha256_file
+from rallebench.engine.score import choose_metrics, score_run
+from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics import metric
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.sources import Source
-from rallebench.taken import refuse_taken
-from rallebench.types import Episode, Example, Hit, Note, Outcome, Passage, Reply, Retrieve, RunSpec, Step
-from rallebench.workspace import Workspace
+from rallebench.services.name_check import refuse_taken
+from rallebench.workspace.paths import Workspace
 
 WORKFLOW = IMPORTED
 ANSWERS = ("answer", "prediction", "predicted", "output", "response")
@@ -49,7 +60,13 @@ class Predicted:
 
 
 def import_run(
-    workspace: Workspace, file: Path, dataset: str, name: str, *, form: str = "", skip_bad: bool = False
+    workspace: Workspace,
+    file: Path,
+    dataset: str,
+    name: str,
+    *,
+    form: str = "",
+    skip_bad: bool = False,
 ) -> RunFolder:
     """Make the run ``name`` of ``file``, scored. ``skip_bad``: lines with an unknown or repeated id are left out.
 
@@ -63,27 +80,51 @@ def import_run(
     form = form or recognised(file)
     if form not in READERS:
         raise UsageError(f"There is no form {form!r} of predictions; known: {', '.join(READERS)}.")
-    found = _checked(list(READERS[form](file)), {e.question.qid for e in examples}, file, dataset_name, skip_bad)
+    found = _checked(
+        list(READERS[form](file)), {e.question.qid for e in examples}, file, dataset_name, skip_bad
+    )
     metrics = _metrics(found, examples, dataset_name)
-    spec = RunSpec(dataset_name, WORKFLOW, {"file": file.name, "sha256": sha256_file(file), "dataset_sha256": sha256_file(path)}, metrics)  # fmt: skip
+    spec = RunSpec(
+        dataset_name,
+        WORKFLOW,
+        {"file": file.name, "sha256": sha256_file(file), "dataset_sha256": sha256_file(path)},
+        metrics,
+    )
     made = {
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "fingerprint": spec.fingerprint(),
         "dataset_file": str(path) if dataset_name != dataset else "",
-        "spec": {"dataset": dataset_name, "workflow": WORKFLOW, "settings": dict(spec.settings), "limit": None, "seed": 0},
+        "spec": {
+            "dataset": dataset_name,
+            "workflow": WORKFLOW,
+            "settings": dict(spec.settings),
+            "limit": None,
+            "seed": 0,
+        },
         "metrics": list(metrics),
         "batch_size": 1,
         "versions": {"rallebench": __version__, "python": platform.python_version()},
         "platform": platform.platform(),
     }
-    any_pages = any(one.pages for one in found.values())  # where all lists are empty, nobody looked for any
-    episodes = [_episode(example, found.get(example.question.qid), file, any_pages) for example in examples]
+    any_pages = any(
+        one.pages for one in found.values()
+    )  # where all lists are empty, nobody looked for any
+    episodes = [
+        _episode(example, found.get(example.question.qid), file, any_pages) for example in examples
+    ]
     folder = RunFolder.create(workspace.runs, name, made, (dict(e.record) for e in examples))
     with folder.log() as log:
         for episode in episodes:
             folder.append(log, episode, "import", 0.0)
     report = score_run(folder, metrics)
-    folder.set_state("done", done=report["n_done"], total=report["n"], errors=report["n_errors"], seconds=0.0, message="")
+    folder.set_state(
+        "done",
+        done=report["n_done"],
+        total=report["n"],
+        errors=report["n_errors"],
+        seconds=0.0,
+        message="",
+    )
     return folder
 
 
@@ -91,7 +132,9 @@ def recognised(file: Path) -> str:
     """The form that a file's ending and first line show. Raises UsageError where they show none."""
     if not file.is_file():
         raise UsageError(f"There is no file {file}; give a file of predictions.")
-    ending = file.with_suffix("").suffix.lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
+    ending = (
+        file.with_suffix("").suffix.lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
+    )
     if ending in (".csv", ".tsv"):
         return "csv"
     if ending in (".jsonl", ".json"):
@@ -101,7 +144,9 @@ def recognised(file: Path) -> str:
         return "trec"
     if first.lstrip().startswith("{"):
         return "jsonl"
-    raise UsageError(f"{file} is in no known form of predictions; say which with --format ({', '.join(READERS)}).")
+    raise UsageError(
+        f"{file} is in no known form of predictions; say which with --format ({', '.join(READERS)})."
+    )
 
 
 def _json_lines(file: Path) -> Iterator[Predicted]:
@@ -110,13 +155,20 @@ def _json_lines(file: Path) -> Iterator[Predicted]:
     for line, row in Source(file).objects():
         where = f"{file}, line {line}"
         if "id" not in row:
-            raise BadFileError(f"{where} has no 'id'; every line is an object with 'id' and 'answer'.")
+            raise BadFileError(
+                f"{where} has no 'id'; every line is an object with 'id' and 'answer'."
+            )
         if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int)):
-            raise BadFileError(f"{where}: the id is {type(row['id']).__name__}; it must be text or a whole number.")
+            raise BadFileError(
+                f"{where}: the id is {type(row['id']).__name__}; it must be text or a whole number."
+            )
         output = row.get("output")
         if isinstance(output, list) and output and isinstance(output[0], dict):
             listed = _list(output[0].get("provenance"), "provenance", where)
-            named = [page.get("wikipedia_id") if isinstance(page, dict) else page for page in listed or ()]
+            named = [
+                page.get("wikipedia_id") if isinstance(page, dict) else page
+                for page in listed or ()
+            ]
             # An element may name a page by its title only; that is no prediction of ours to score.
             known = [page for page in named if page is not None and page != ""]
             pages = None if listed is None or (listed and not known) else known
@@ -128,14 +180,20 @@ def _json_lines(file: Path) -> Iterator[Predicted]:
             raise BadFileError(f"{where}: a page is no id; pages are a list of texts.")
         if not isinstance(answer, (str, int, float, type(None))) or answer != answer:
             raise BadFileError(f"{where}: the answer is no text.")
-        yield Predicted(line, str(row["id"]).strip(), None if answer is None else str(answer), _ranked(pages))
+        yield Predicted(
+            line, str(row["id"]).strip(), None if answer is None else str(answer), _ranked(pages)
+        )
 
 
 def _refuse_array(file: Path) -> None:
     """One JSON array over all lines is a common form of such files, and no JSON lines."""
-    _, first = next(((number, text) for number, text in Source(file).lines() if text.strip()), (0, ""))
+    _, first = next(
+        ((number, text) for number, text in Source(file).lines() if text.strip()), (0, "")
+    )
     if first.lstrip().startswith("["):
-        raise BadFileError(f"{file} is one JSON array; write one object a line instead (jq -c '.[]' {file.name}).")
+        raise BadFileError(
+            f"{file} is one JSON array; write one object a line instead (jq -c '.[]' {file.name})."
+        )
 
 
 def _list(value: Any, name: str, where: str) -> list[Any] | None:
@@ -150,11 +208,15 @@ def _comma_separated(file: Path) -> Iterator[Predicted]:
     heads = [head.strip() for head in heads]
     answer = next((head for head in ANSWERS if head in heads), "")
     if "id" not in heads or not answer:
-        raise BadFileError(f"{file} needs a header row with the columns id and answer; it has {', '.join(heads) or 'none'}.")
+        raise BadFileError(
+            f"{file} needs a header row with the columns id and answer; it has {', '.join(heads) or 'none'}."
+        )
     key, said = heads.index("id"), heads.index(answer)
     for line, fields in rows:
         if len(fields) != len(heads):
-            raise BadFileError(f"{file}, line {line} has {len(fields)} columns where its header has {len(heads)}; quote what holds commas.")
+            raise BadFileError(
+                f"{file}, line {line} has {len(fields)} columns where its header has {len(heads)}; quote what holds commas."
+            )
         yield Predicted(line, fields[key].strip(), fields[said])
 
 
@@ -169,20 +231,30 @@ def _trec(file: Path) -> Iterator[Predicted]:
             qid, _, page, rank, score = text.split()[:5]
             value, place = float(score), int(rank)
         except ValueError:
-            raise BadFileError(f"{file}, line {line} is not 'qid Q0 page rank score tag'.") from None
+            raise BadFileError(
+                f"{file}, line {line} is not 'qid Q0 page rank score tag'."
+            ) from None
         if not math.isfinite(value):
-            raise BadFileError(f"{file}, line {line} has the score {score}, which orders nothing; give numbers.")
+            raise BadFileError(
+                f"{file}, line {line} has the score {score}, which orders nothing; give numbers."
+            )
         lists.setdefault(qid, []).append((-value, place, page))
         first.setdefault(qid, line)
     for qid, found in lists.items():
-        yield Predicted(first[qid], qid, None, tuple((page, -score) for score, _, page in sorted(found)))
+        yield Predicted(
+            first[qid], qid, None, tuple((page, -score) for score, _, page in sorted(found))
+        )
 
 
 READERS = {"jsonl": _json_lines, "kilt": _json_lines, "csv": _comma_separated, "trec": _trec}
 
 
 def _ranked(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
-    return None if pages is None else tuple((str(page), 1.0 / rank) for rank, page in enumerate(pages, 1))
+    return (
+        None
+        if pages is None
+        else tuple((str(page), 1.0 / rank) for rank, page in enumerate(pages, 1))
+    )
 
 
 def _checked(
@@ -199,12 +271,19 @@ def _checked(
     if not found:
         raise UsageError(f"{file} holds no prediction; give a file with one a line.")
     if not kept:
-        raise UsageError(f"No id of {file} is a question of {dataset}; give the question set that it answers.")
-    for bad, what in ((unknown, f"ids that {dataset} does not have"), (twice, "ids that stand there twice")):
+        raise UsageError(
+            f"No id of {file} is a question of {dataset}; give the question set that it answers."
+        )
+    for bad, what in (
+        (unknown, f"ids that {dataset} does not have"),
+        (twice, "ids that stand there twice"),
+    ):
         if bad and not skip_bad:
             named = ", ".join(f"{one.qid[:LONGEST]!r} in line {one.line}" for one in bad[:NAMED])
             more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
-            raise BadFileError(f"{file} has {what}: {named}{more}; mend them, or leave them out with --skip-bad.")
+            raise BadFileError(
+                f"{file} has {what}: {named}{more}; mend them, or leave them out with --skip-bad."
+            )
     return kept
 
 
@@ -219,7 +298,12 @@ def _metrics(
         traits = metric(name).traits
         needs = set(filter(None, traits.get("needs", "").split("+")))
         fits = (answers or "answers" not in needs) and (pages or "provenance" not in needs)
-        if fits and needs and traits.get("unit") not in COSTS and name.split("@")[0] != "answer_in_context":
+        if (
+            fits
+            and needs
+            and traits.get("unit") not in COSTS
+            and name.split("@")[0] != "answer_in_context"
+        ):
             names.append(name)
     if not names:
         raise UsageError(f"The file holds neither answers nor pages that {dataset} has a gold for.")
@@ -230,11 +314,18 @@ def _episode(example: Example, found: Predicted | None, file: Path, any_pages: b
     qid = example.question.qid
     pages = found.pages if found is not None and any_pages else None
     if found is None or (found.answer is None and pages is None):
-        return Episode(qid, WORKFLOW, (), None, f"{file.name} holds no prediction for this question.")
+        return Episode(
+            qid, WORKFLOW, (), None, f"{file.name} holds no prediction for this question."
+        )
     steps = []
     if pages is not None:
         hits = tuple(Hit(Passage(page, "", "", page), score) for page, score in pages)
-        steps.append(Step(Retrieve(file.name, example.question.text, len(hits)), Reply("; ".join(hit.passage.page_id for hit in hits), hits)))
+        steps.append(
+            Step(
+                Retrieve(file.name, example.question.text, len(hits)),
+                Reply("; ".join(hit.passage.page_id for hit in hits), hits),
+            )
+        )
     if found.answer is not None:
         steps.append(Step(Note(found.answer), Reply(found.answer)))
     return Episode(qid, WORKFLOW, tuple(steps), Outcome(found.answer or ""))

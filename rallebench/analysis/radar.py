@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis.many import mean_of, scores_of
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
-from rallebench.bench.clusters import Clusters, clusters_of
-from rallebench.bench.score import examples_of
-from rallebench.bench.statistics import Mean, means
-from rallebench.bench.store import RunFolder
-from rallebench.errors import UsageError
+from rallebench.analysis.ranking import mean_of, scores_of
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Example, digest
+from rallebench.engine.clusters import Clusters, clusters_of
+from rallebench.engine.score import examples_of
+from rallebench.engine.statistics import Mean, means
+from rallebench.engine.store import RunFolder
 from rallebench.metrics import card
-from rallebench.types import Example, digest
 
 DATASETS = "question set"
 """The axes that are no field of a record."""
@@ -52,7 +52,9 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
     """
     sets = tuple(dict.fromkeys(str(run.spec()["spec"]["dataset"]) for run in runs))
     if len(sets) < 2:
-        raise UsageError(f"All runs asked {sets[0] if sets else 'nothing'}; choose runs of several question sets.")
+        raise UsageError(
+            f"All runs asked {sets[0] if sets else 'nothing'}; choose runs of several question sets."
+        )
     of = _measure(runs, chosen)
     lines: dict[str, dict[str, RunFolder]] = {}
     kinds: dict[str, str] = {}
@@ -62,7 +64,10 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
         if kinds.setdefault(label, content) != content or dataset in lines.get(label, {}):
             label = run.name
         lines.setdefault(label, {})[dataset] = run
-    found = {label: tuple(_mean(its[one], of) if one in its else None for one in sets) for label, its in lines.items()}
+    found = {
+        label: tuple(_mean(its[one], of) if one in its else None for one in sets)
+        for label, its in lines.items()
+    }
     return Radar(DATASETS, of.name, sets, found, of)
 
 
@@ -73,7 +78,9 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
     if len(names) < 2:
         raise UsageError(f"The questions have no kinds by {by!r}; choose another field.")
     columns = [scores_of(run, (chosen,))[chosen] for run in runs]
-    scored = [e for e in common if all(column.get(e.question.qid) is not None for column in columns)]
+    scored = [
+        e for e in common if all(column.get(e.question.qid) is not None for column in columns)
+    ]
     axes = tuple(name for name, _ in names.most_common(MOST_AXES))
     groups = {axis: [e.question.qid for e in scored if _field(e, by) == axis] for axis in axes}
     of, clusters = measure(chosen, runs), clusters_of(common)
@@ -111,7 +118,11 @@ def fields_of(examples: Sequence[Example]) -> list[str]:
 
 def _parts(values: Counter[str], questions: int) -> bool:
     # What each question has for itself names it; a kind has several questions.
-    return 2 <= len(values) <= MOST_AXES and 2 * len(values) <= sum(values.values()) and 2 * sum(values.values()) > questions
+    return (
+        2 <= len(values) <= MOST_AXES
+        and 2 * len(values) <= sum(values.values())
+        and 2 * sum(values.values()) > questions
+    )
 
 
 def _values(examples: Sequence[Example], by: str) -> Counter[str]:
@@ -125,7 +136,9 @@ def _field(example: Example, by: str) -> str:
 def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(name, value) of the fields that could name a kind of question."""
     meta = record.get("meta")
-    inside = {f"meta.{key}": value for key, value in meta.items()} if isinstance(meta, Mapping) else {}
+    inside = (
+        {f"meta.{key}": value for key, value in meta.items()} if isinstance(meta, Mapping) else {}
+    )
     for name, value in {**record, **inside}.items():
         if name in ("id", "input", "output", "meta") or not isinstance(value, (str, bool, int)):
             continue
@@ -150,8 +163,12 @@ def _measure(runs: Sequence[RunFolder], chosen: str) -> Measure:
     return known[found]
 
 
-def _mean_over(qids: Sequence[str], column: Mapping[str, float | None], of: Measure, clusters: Clusters) -> Mean:
-    return means({"": [column[qid] for qid in qids]}, clusters.labels(qids), {"": of.about["range"]})[""]
+def _mean_over(
+    qids: Sequence[str], column: Mapping[str, float | None], of: Measure, clusters: Clusters
+) -> Mean:
+    return means(
+        {"": [column[qid] for qid in qids]}, clusters.labels(qids), {"": of.about["range"]}
+    )[""]
 
 
 def _mean(run: RunFolder, of: Measure) -> Mean | None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rallebench.analysis.many import scores_of
-from rallebench.bench.clusters import Clusters, clusters_of
-from rallebench.bench.score import examples_of, ranges_of
-from rallebench.bench.statistics import Mean, means
-from rallebench.bench.store import RunFolder
-from rallebench.benchmark import LABELS
+from rallebench.analysis.ranking import scores_of
+from rallebench.core.types import Episode, Gold, Outcome
+from rallebench.engine.clusters import Clusters, clusters_of
+from rallebench.engine.score import examples_of, ranges_of
+from rallebench.engine.statistics import Mean, means
+from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
 from rallebench.metrics.text import dpr_tokens
-from rallebench.types import Episode, Gold, Outcome
+from rallebench.services.benchmark import LABELS
 
 CEILING = "ceiling"
 COLUMNS: Mapping[str, str] = {**LABELS, CEILING: "retrieval ceiling"}
@@ -47,7 +47,11 @@ class Beside:
 def ceiling(episode: Episode, gold: Gold) -> Episode:
     """The episode with the answer of a perfect extractor: the first gold answer that a retrieved passage holds."""
     texts = [_tokens(hit.passage.text) for hit in episode.hits]
-    held = (answer for answer in gold.answers if (tokens := _tokens(answer)).strip() and any(tokens in text for text in texts))
+    held = (
+        answer
+        for answer in gold.answers
+        if (tokens := _tokens(answer)).strip() and any(tokens in text for text in texts)
+    )
     return replace(episode, outcome=Outcome(next(held, "")))
 
 
@@ -63,15 +67,26 @@ def beside(run: RunFolder, lines: Mapping[str, RunFolder]) -> Beside:
     """
     examples, episodes = examples_of(run), run.episodes()
     names = tuple(run.spec()["metrics"])
-    lines = {line: folder for line, folder in lines.items() if any(not one.get("error") for one in folder.lines().values())}
-    scores = {"run": scores_of(run, names)} | {line: scores_of(folder, names) for line, folder in lines.items()}
+    lines = {
+        line: folder
+        for line, folder in lines.items()
+        if any(not one.get("error") for one in folder.lines().values())
+    }
+    scores = {"run": scores_of(run, names)} | {
+        line: scores_of(folder, names) for line, folder in lines.items()
+    }
     answered = [example for example in examples if example.question.qid in episodes]
     judged = [name for name in names if _judges_answers(name)]
-    pairs = [(ceiling(episodes[e.question.qid], e.gold), e.gold) for e in answered if e.gold.answers]
+    pairs = [
+        (ceiling(episodes[e.question.qid], e.gold), e.gold) for e in answered if e.gold.answers
+    ]
     best = columns(judged, pairs) if pairs else {}
     qids = [e.question.qid for e in answered if e.gold.answers]
     scores[CEILING] = {name: dict(zip(qids, column.values)) for name, column in best.items()}
-    rows = {name: _row({column: found[name] for column, found in scores.items() if name in found}) for name in names}
+    rows = {
+        name: _row({column: found[name] for column, found in scores.items() if name in found})
+        for name in names
+    }
     cells = _means({name: row for name, row in rows.items() if row}, clusters_of(examples))
     return Beside(run.name, {line: folder.name for line, folder in lines.items()}, cells)
 
@@ -80,7 +95,9 @@ def _judges_answers(name: str) -> bool:
     """Whether a metric scores an answer against gold answers, one question at a time."""
     entry = metric(name)
     needs = entry.traits.get("needs", "").split("+")
-    return "answers" in needs and "batch" not in entry.traits and not name.startswith(_OF_THE_PROMPT)
+    return (
+        "answers" in needs and "batch" not in entry.traits and not name.startswith(_OF_THE_PROMPT)
+    )
 
 
 def _row(found: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str, float | None]]:
@@ -89,7 +106,10 @@ def _row(found: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str,
     A line that scored no question is left out, and so is a ceiling that does not score all the questions that the
     others do: where silence is not scored, it would leave only questions that it answers.
     """
-    scored = {column: {qid for qid, value in values.items() if value is not None} for column, values in found.items()}
+    scored = {
+        column: {qid for qid, value in values.items() if value is not None}
+        for column, values in found.items()
+    }
     there = [column for column in scored if scored[column] and column != CEILING]
     if "run" not in there:
         return {}

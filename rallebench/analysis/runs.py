@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.analysis.many import scores_of
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
 from rallebench.analysis.paired import Paired, compare
+from rallebench.analysis.ranking import scores_of
 from rallebench.analysis.waterfall import Waterfall, waterfall
-from rallebench.bench.clusters import clusters_of
-from rallebench.bench.heads import heads
-from rallebench.bench.score import examples_of
-from rallebench.bench.store import RunFolder
-from rallebench.coverage import MOST_PASSAGES, corpus_pages
-from rallebench.errors import RalleError, UsageError
-from rallebench.memory import uncollected
-from rallebench.types import Example, Retrieve
-from rallebench.workspace import Workspace
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.memory import uncollected
+from rallebench.core.types import Example, Retrieve
+from rallebench.engine.answers import heads
+from rallebench.engine.clusters import clusters_of
+from rallebench.engine.score import examples_of
+from rallebench.engine.store import RunFolder
+from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
+from rallebench.workspace.paths import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +52,38 @@ class Shared:
 def shared(a: RunFolder, b: RunFolder) -> Shared:
     """The questions with the same id and text, and the metrics that both runs can be scored by."""
     mine = examples_of(a)
-    left, right = ({e.question.qid: e.question.text for e in examples} for examples in (mine, examples_of(b)))
+    left, right = (
+        {e.question.qid: e.question.text for e in examples} for examples in (mine, examples_of(b))
+    )
     common = tuple(qid for qid, text in left.items() if right.get(qid) == text)
     if not common:
-        raise UsageError(f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared.")
+        raise UsageError(
+            f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared."
+        )
     names = tuple(shared_measures([a, b]).values())
     left_out = tuple(filter(None, (_left_out(run, set(common)) for run in (a, b))))
     clusters = clusters_of([e for e in mine if right.get(e.question.qid) == e.question.text])
-    return Shared(common, len(left) - len(common), len(right) - len(common), names, left_out, clusters.as_json(), clusters.of)
+    return Shared(
+        common,
+        len(left) - len(common),
+        len(right) - len(common),
+        names,
+        left_out,
+        clusters.as_json(),
+        clusters.of,
+    )
 
 
 def _left_out(run: RunFolder, common: set[str]) -> str:
     """Of how many shared questions a run has no answer, in a sentence."""
     lines = {qid: line for qid, line in heads(run).items() if qid in common}
-    failed, missing = sum(bool(line.get("error")) for line in lines.values()), len(common) - len(lines)
-    parts = [f"{failed} failed"] * bool(failed) + [f"{missing} are not answered yet"] * bool(missing)
+    failed, missing = (
+        sum(bool(line.get("error")) for line in lines.values()),
+        len(common) - len(lines),
+    )
+    parts = [f"{failed} failed"] * bool(failed) + [f"{missing} are not answered yet"] * bool(
+        missing
+    )
     return f"{run.name}: {' and '.join(parts)}; these questions are left out." if parts else ""
 
 
@@ -75,19 +92,32 @@ def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Sh
     common = shared(a, b)
     name = name or headline({one.name: one for one in common.metrics})
     if not name:
-        raise UsageError(f"The runs {a.name!r} and {b.name!r} share no metric; name one with --metric.")
+        raise UsageError(
+            f"The runs {a.name!r} and {b.name!r} share no metric; name one with --metric."
+        )
     of = measure(name, [a, b])
     wanted = set(common.qids)
-    left, right = ({q: v for q, v in scores_of(run, (of.name,))[of.name].items() if q in wanted} for run in (a, b))
-    found = compare(of.name, left, right, higher_is_better=of.upward is not False, clusters=common.cluster_of)
+    left, right = (
+        {q: v for q, v in scores_of(run, (of.name,))[of.name].items() if q in wanted}
+        for run in (a, b)
+    )
+    found = compare(
+        of.name, left, right, higher_is_better=of.upward is not False, clusters=common.cluster_of
+    )
     if not found.n:
-        raise UsageError(f"No question that {a.name!r} and {b.name!r} share is scored by {of.name} in both; choose another metric.")
+        raise UsageError(
+            f"No question that {a.name!r} and {b.name!r} share is scored by {of.name} in both; choose another metric."
+        )
     return found, common
 
 
 @uncollected()
 def waterfall_of(
-    run: RunFolder, workspace: Workspace, *, at_most: int | None = None, examples: Sequence[Example] | None = None
+    run: RunFolder,
+    workspace: Workspace,
+    *,
+    at_most: int | None = None,
+    examples: Sequence[Example] | None = None,
 ) -> Waterfall:
     """Where the run lost its questions; the corpora are looked at where their indexes are here.
 
@@ -122,5 +152,13 @@ def lost(run: RunFolder, workspace: Workspace) -> dict[str, float]:
 
 def as_json(found: Paired, common: Shared, a: str, b: str) -> dict[str, Any]:
     """One JSON document: the comparison, and what was left out of it."""
-    value: dict[str, Any] = json.loads(json.dumps({name: getattr(found, name) for name in found.__slots__}))
-    return {"runs": [a, b], **value, "cluster_basis": dict(common.clusters), "flipped": list(found.flipped), "warning": common.warning}
+    value: dict[str, Any] = json.loads(
+        json.dumps({name: getattr(found, name) for name in found.__slots__})
+    )
+    return {
+        "runs": [a, b],
+        **value,
+        "cluster_basis": dict(common.clusters),
+        "flipped": list(found.flipped),
+        "warning": common.warning,
+    }

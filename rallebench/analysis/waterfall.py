@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
 from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED, has_pages
 from rallebench.metrics.text import passage_has_answer
 from rallebench.metrics.words import has_cjk
-from rallebench.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
 
 STAGES = {
     "failed": "the question failed; nothing can be said",
@@ -108,7 +108,9 @@ class Waterfall:
     @property
     def misses_corpus(self) -> bool:
         """Whether a corpus was asked that could not be looked at."""
-        return self.retrieves and not (self.corpus_known or self.imported or self.given == len(self.placed))
+        return self.retrieves and not (
+            self.corpus_known or self.imported or self.given == len(self.placed)
+        )
 
     def counts(self) -> dict[str, int]:
         """Stage → number of questions, all stages in their order."""
@@ -125,7 +127,9 @@ class Waterfall:
 
 
 def waterfall(
-    examples: Sequence[Example], episodes: Iterable[Episode], corpus_pages: Collection[str] | None = None
+    examples: Sequence[Example],
+    episodes: Iterable[Episode],
+    corpus_pages: Collection[str] | None = None,
 ) -> Waterfall:
     """Place every episode. ``corpus_pages``: all page ids of the corpora asked, None where they are not known."""
     episodes = list(episodes)
@@ -136,12 +140,23 @@ def waterfall(
         for episode in episodes
         if episode.qid in asked
     )
-    retrieves = any(isinstance(step.request, Retrieve) or step.reply.hits for episode in episodes for step in episode.steps)
-    return Waterfall(placed, corpus_pages is not None, retrieves, any(episode.workflow == IMPORTED for episode in episodes))
+    retrieves = any(
+        isinstance(step.request, Retrieve) or step.reply.hits
+        for episode in episodes
+        for step in episode.steps
+    )
+    return Waterfall(
+        placed,
+        corpus_pages is not None,
+        retrieves,
+        any(episode.workflow == IMPORTED for episode in episodes),
+    )
 
 
 def _are_long(examples: Sequence[Example]) -> bool:
-    lengths = [min(len(answer.split()) for answer in e.gold.answers) for e in examples if e.gold.answers]
+    lengths = [
+        min(len(answer.split()) for answer in e.gold.answers) for e in examples if e.gold.answers
+    ]
     return bool(lengths) and statistics.median(lengths) > LONG_ANSWER
 
 
@@ -152,11 +167,19 @@ def _given(example: Example, episode: Episode) -> tuple[Passage, ...]:
     kept = example.record.get("rgb")
     documents = kept.get("docs") if isinstance(kept, Mapping) else None
     documents = documents if isinstance(documents, list) else []
-    texts = [one["text"] for one in documents if isinstance(one, Mapping) and isinstance(one.get("text"), str)]
-    return example.question.passages or tuple(Passage(f"document {n}", text) for n, text in enumerate(texts, 1))
+    texts = [
+        one["text"]
+        for one in documents
+        if isinstance(one, Mapping) and isinstance(one.get("text"), str)
+    ]
+    return example.question.passages or tuple(
+        Passage(f"document {n}", text) for n, text in enumerate(texts, 1)
+    )
 
 
-def _place(episode: Episode, example: Example, corpus: Collection[str] | None, long: bool) -> Placed:
+def _place(
+    episode: Episode, example: Example, corpus: Collection[str] | None, long: bool
+) -> Placed:
     gold, given = example.gold, _given(example, episode)
     sets = [pages for pages in gold.provenance if pages]
     by = "pages" if sets else "given" if given else "answers"
@@ -200,7 +223,9 @@ def _is_right(episode: Episode, gold: Gold) -> bool:
     return bool(gold.answers) and METRICS["em"](episode, gold) == 1.0
 
 
-def _retrieved(episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], given: Sequence[Passage]) -> bool:
+def _retrieved(
+    episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], given: Sequence[Passage]
+) -> bool:
     if sets:
         found = {hit.passage.page_id for hit in episode.hits}
         return any(pages <= found for pages in sets)
@@ -209,10 +234,14 @@ def _retrieved(episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], giv
 
 def _holds(text: str, answers: Sequence[str]) -> bool:
     """Whether an answer stands in a text: as words, or where it is Chinese, which parts no words, as characters."""
-    return passage_has_answer(text, answers) or any(has_cjk(answer) and answer in text for answer in answers)
+    return passage_has_answer(text, answers) or any(
+        has_cjk(answer) and answer in text for answer in answers
+    )
 
 
-def _in_prompt(episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], given: Sequence[Passage]) -> bool:
+def _in_prompt(
+    episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], given: Sequence[Passage]
+) -> bool:
     """Whether a whole evidence set (or, without pages, a passage with an answer) stands in one prompt."""
     seen = list(given)
     if given and not sets and not any(isinstance(step.request, Generate) for step in episode.steps):
@@ -234,7 +263,9 @@ def _in_prompt(episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], giv
 
 def _stands(passage: Passage, prompt: str) -> bool:
     """A passage stands in a prompt with its text; a chain that works with titles alone shows its title."""
-    return (bool(passage.text) and passage.text in prompt) or (bool(passage.title) and prompt.strip() == passage.title)
+    return (bool(passage.text) and passage.text in prompt) or (
+        bool(passage.title) and prompt.strip() == passage.title
+    )
 
 
 def _prompt(request: object) -> str:

@@ -10,10 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from rallebench.registry import Registry
-from rallebench.sources import Problem, Problems, Source
+from rallebench.core.registry import Registry
+from rallebench.core.sources import Problem, Problems, Source
 
-__all__ = ["CORPORA", "ID_NAMES", "PAGE_NAMES", "TEXT_NAMES", "Problem", "Problems", "Reader", "Row", "Source"]
+__all__ = [
+    "CORPORA",
+    "ID_NAMES",
+    "PAGE_NAMES",
+    "TEXT_NAMES",
+    "Problem",
+    "Problems",
+    "Reader",
+    "Row",
+    "Source",
+]
 
 ID_NAMES = ("id", "doc_id", "docid", "_id", "pid", "passage_id")
 TEXT_NAMES = ("text", "contents", "content")

@@ -75,7 +75,11 @@ def write_lookup(hashes: Path, target: Path) -> None:
     bounds = [np.uint64(min(2**64 * part // parts, 2**64 - 1)) for part in range(parts + 1)]
     beside = target.with_suffix(".raw")
     with open(target, "wb") as out:
-        header = {"descr": np.dtype(np.uint64).str, "fortran_order": False, "shape": (2, len(found))}
+        header = {
+            "descr": np.dtype(np.uint64).str,
+            "fortran_order": False,
+            "shape": (2, len(found)),
+        }
         npy.write_array_header_1_0(out, header)  # type: ignore[no-untyped-call,unused-ignore]
         with open(beside, "wb") as second:
             for part, (low, high) in enumerate(zip(bounds, bounds[1:]), 1):

@@ -63,7 +63,9 @@ def recursive(text: str, size: int, overlap: int) -> Spans:
     return found
 
 
-def _recursive(text: str, start: int, end: int, level: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
+def _recursive(
+    text: str, start: int, end: int, level: int, size: int, overlap: int
+) -> Iterator[tuple[int, int]]:
     while level < len(SEPARATORS) and text.find(SEPARATORS[level], start, end) < 0:
         level += 1
     if level == len(SEPARATORS):

@@ -26,7 +26,9 @@ def read_plain(path: Path) -> Document:
     try:
         return Document(data.decode("utf-8-sig").replace("\r\n", "\n").strip())
     except UnicodeDecodeError as error:
-        raise UnreadableError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8 and try again.") from None
+        raise UnreadableError(
+            f"is not UTF-8 text (byte {error.start}); save it as UTF-8 and try again."
+        ) from None
 
 
 def read_markdown(path: Path) -> Document:

@@ -23,11 +23,42 @@ UNSHOWN = ("noscript", "template", "svg")
 RAW = ("script", "style", "title", "textarea")
 """Elements in which no tag counts but their own end."""
 
-BLOCKS = frozenset((
-    "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset", "figcaption", "figure",
-    "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre",
-    "section", "table", "tr", "ul",
-))  # fmt: skip
+BLOCKS = frozenset(
+    (
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "br",
+        "dd",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "li",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "table",
+        "tr",
+        "ul",
+    )
+)
 """Tags that begin a new line."""
 
 _NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")

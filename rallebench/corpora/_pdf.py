@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BackendError, MissingPackageError
 from rallebench.corpora._documents import Document, UnreadableError
-from rallebench.errors import BackendError, MissingPackageError
 
 SECONDS = 60.0
 """For one file; a book of a thousand pages takes about half of it."""
@@ -97,9 +97,12 @@ def _start() -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             [sys.executable, "-X", "utf8", "-m", "rallebench.corpora._pdf"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=package,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=package,
             env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
+        )
     except OSError as error:
         raise BackendError(f"Python could not be started to read PDF files ({error}).") from None
 

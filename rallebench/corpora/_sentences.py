@@ -30,10 +30,14 @@ PARAGRAPHS, SPACE = re.compile("\n\n\n"), re.compile(" ")
 METADATA_TOKENS = 2
 
 
-def ends_of(text: str, end: re.Pattern[str], start: int = 0, stop: int | None = None) -> Iterator[int]:
+def ends_of(
+    text: str, end: re.Pattern[str], start: int = 0, stop: int | None = None
+) -> Iterator[int]:
     """Where sentences end, but not behind an abbreviation."""
     for match in end.finditer(text, start, len(text) if stop is None else stop):
-        if match[0] == "." and ABBREVIATION.search(text, max(start, match.end() - LOOK_BACK), match.end()):
+        if match[0] == "." and ABBREVIATION.search(
+            text, max(start, match.end() - LOOK_BACK), match.end()
+        ):
             continue
         yield match.end()
 
@@ -48,12 +52,16 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
     """
     starts, ends = pieces(text, "tokens")
     atoms: Spans = []  # (first token, beyond the last)
-    for first, last in _ranges([bisect_left(starts, at) for at in ends_of(text, END)], 0, len(starts)):
+    for first, last in _ranges(
+        [bisect_left(starts, at) for at in ends_of(text, END)], 0, len(starts)
+    ):
         if last - first <= size:
             atoms.append((first, last))
             continue
         clauses = CLAUSE.finditer(text, starts[first], ends[last - 1])
-        for low, high in _ranges([bisect_left(starts, match.end()) for match in clauses], first, last):
+        for low, high in _ranges(
+            [bisect_left(starts, match.end()) for match in clauses], first, last
+        ):
             atoms.extend((low + a, low + b) for a, b in windows(high - low, size, 0))
     found: Spans = []
     held: Spans = []
@@ -61,7 +69,11 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
         if held and atom[1] - held[0][0] > size:
             found.append((held[0][0], held[-1][1]))
             keep = len(held)
-            while keep > 0 and held[-1][1] - held[keep - 1][0] <= overlap and atom[1] - held[keep - 1][0] <= size:
+            while (
+                keep > 0
+                and held[-1][1] - held[keep - 1][0] <= overlap
+                and atom[1] - held[keep - 1][0] <= size
+            ):
                 keep -= 1
             held = held[keep:]
         held.append(atom)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
 from rallebench.corpora import CORPORA, Row
 from rallebench.corpora.jsonl import read_jsonl
-from rallebench.errors import BadFileError
-from rallebench.sources import Source
 
 NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 
@@ -24,7 +24,9 @@ def corpus_file(path: Path) -> Path:
     for name in NAMES:
         if (path / name).is_file():
             return path / name
-    raise BadFileError(f"{path} holds no corpus.jsonl; name a folder in BEIR's form, or the file itself.")
+    raise BadFileError(
+        f"{path} holds no corpus.jsonl; name a folder in BEIR's form, or the file itself."
+    )
 
 
 def _recognises(path: Path) -> bool:

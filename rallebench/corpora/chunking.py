@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+from rallebench.core.errors import UsageError
+from rallebench.core.registry import unknown
+from rallebench.core.types import Passage
 from rallebench.corpora._cutting import Spans, blocks, recursive
 from rallebench.corpora._sentences import original_sentences, sentences
-from rallebench.errors import UsageError
-from rallebench.registry import unknown
-from rallebench.types import Passage
 
 Unit = Literal["words", "tokens", "characters"]
 How = Literal["blocks", "recursive", "sentences"]
@@ -53,7 +53,9 @@ class Chunking:
                 f"The way of chunking {self.how!r} is not known; use blocks, recursive or sentences."
             )
         if self.unit not in get_args(Unit):
-            raise UsageError(f"The chunk unit {self.unit!r} is not known; use words, tokens or characters.")
+            raise UsageError(
+                f"The chunk unit {self.unit!r} is not known; use words, tokens or characters."
+            )
         if self.unit != UNIT_OF.get(self.how, self.unit):
             raise UsageError(
                 f"The chunk unit {self.unit!r} does not fit {self.how!r}, which counts {UNIT_OF[self.how]}."
@@ -109,7 +111,9 @@ def choose(
             raise UsageError(unknown("chunking preset", preset, sorted(PRESETS)))
         known = PRESETS[preset]
         if how and how != known.how:
-            raise UsageError(f"The chunking preset {preset!r} cuts {known.how}, not {how}; leave one of the two out.")
+            raise UsageError(
+                f"The chunking preset {preset!r} cuts {known.how}, not {how}; leave one of the two out."
+            )
         return replace(
             known,
             size=known.size if size is None else size,
@@ -120,7 +124,9 @@ def choose(
         if overlap:
             raise UsageError("--chunk-overlap needs --chunk-size.")
         if how:
-            raise UsageError(f"The way of chunking {how!r} needs --chunk-size, or take a --chunk-preset.")
+            raise UsageError(
+                f"The way of chunking {how!r} needs --chunk-size, or take a --chunk-preset."
+            )
         if unit:
             raise UsageError("--chunk-unit needs --chunk-size, or take a --chunk-preset.")
         return None

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
 from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, Row
-from rallebench.errors import BadFileError
-from rallebench.sources import Source
 
 
 def _recognises(path: Path) -> bool:
@@ -32,7 +32,9 @@ def read_csv(source: Source) -> Iterator[Row]:
             f"{source.where(header[0])} names the columns {', '.join(names)[:200]}, and none is 'text'; "
             "the first row of a CSV corpus names its columns, for example id,text,title."
         )
-    at_id, at_title, at_page = (_first(names, known) for known in (ID_NAMES, ("title",), PAGE_NAMES))
+    at_id, at_title, at_page = (
+        _first(names, known) for known in (ID_NAMES, ("title",), PAGE_NAMES)
+    )
     for count, (number, fields) in enumerate(rows, 1):
         if len(fields) != len(names):
             source.bad(number, f" has {len(fields)} fields where the header names {len(names)}.")

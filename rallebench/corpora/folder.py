@@ -10,13 +10,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.files import MAX_LINE_BYTES
+from rallebench.core.sources import Source, files_in
 from rallebench.corpora import CORPORA, Row
 from rallebench.corpora._documents import Document, UnreadableError, read_markdown, read_plain
 from rallebench.corpora._html import read_page
 from rallebench.corpora._pdf import PDFReader
-from rallebench.errors import BadFileError
-from rallebench.files import MAX_LINE_BYTES
-from rallebench.sources import Source, files_in
 
 READERS: dict[str, Callable[[Path, PDFReader], Document]] = {
     ".txt": lambda path, _: read_plain(path),
@@ -39,7 +39,9 @@ def read_folder(source: Source) -> Iterator[Row]:
     """A folder of .txt, .md, .html and .pdf files; each file is a document."""
     files = [file for file in files_in(source.path) if file.suffix.lower() in READERS]
     if not files:
-        raise BadFileError(f"{source.path} holds no documents; a folder of {', '.join(READERS)} files is needed.")
+        raise BadFileError(
+            f"{source.path} holds no documents; a folder of {', '.join(READERS)} files is needed."
+        )
     with contextlib.closing(PDFReader()) as pdfs:
         yield from documents(source, files, lambda file: READERS[file.suffix.lower()](file, pdfs))
 

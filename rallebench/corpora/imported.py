@@ -17,17 +17,17 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rallebench.core.disk import unwritten
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.files import read_json, sha256_file, write_json
+from rallebench.core.folders import beside, check_name
+from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.types import digest
 from rallebench.corpora import CORPORA, Row
 from rallebench.corpora.chunking import Chunking, cut
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import IMPORTED, Pages, form_of, read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store, writing_store
-from rallebench.disk import unwritten
-from rallebench.errors import BadFileError, NotFoundError, UsageError
-from rallebench.files import read_json, sha256_file, write_json
-from rallebench.folders import beside, check_name
-from rallebench.sources import Problems, Source, files_in
-from rallebench.types import digest
 
 CARD = "corpus.json"
 
@@ -114,7 +114,9 @@ def import_corpus(
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
     if target.exists() and not (target / CARD).exists():
-        raise UsageError(f"{target} exists and is no imported corpus; choose another name or move it away.")
+        raise UsageError(
+            f"{target} exists and is no imported corpus; choose another name or move it away."
+        )
     form = form or form_of(source)
     stamp = _stamp(source, form, page_map, skip_bad)
     if target.exists() and (there := read_card(target)).stamp == stamp:
@@ -233,9 +235,13 @@ def verify_corpus(folder: Path) -> Corpus:
     for name, size in card.files.items():
         path = Path(folder) / name
         if not path.is_file() or path.stat().st_size != size:
-            raise BadFileError(f"{path} is missing or was changed; import the corpus {card.name!r} again.")
+            raise BadFileError(
+                f"{path} is missing or was changed; import the corpus {card.name!r} again."
+            )
     if sha256_file(Path(folder) / PASSAGES) != card.sha256:
-        raise BadFileError(f"{Path(folder) / PASSAGES} was changed; import the corpus {card.name!r} again.")
+        raise BadFileError(
+            f"{Path(folder) / PASSAGES} was changed; import the corpus {card.name!r} again."
+        )
     return card
 
 
@@ -284,7 +290,9 @@ def store_corpus(
         link_store(corpus, folder)
         return card.passages, card.sha256
     source = Source(corpus)
-    writing = writing_store(folder, cut(read_corpus(corpus, pages, form=form, source=source), chunking))
+    writing = writing_store(
+        folder, cut(read_corpus(corpus, pages, form=form, source=source), chunking)
+    )
     with contextlib.closing(writing):
         while True:
             try:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rallebench.core.sources import Source
 from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, Row
-from rallebench.sources import Source
 
 
 def _recognises(path: Path) -> bool:

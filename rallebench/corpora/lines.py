@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source, files_in
 from rallebench.corpora import CORPORA, Row
-from rallebench.errors import BadFileError
-from rallebench.sources import Source, files_in
 
 
 @CORPORA.register("lines")
@@ -19,7 +19,9 @@ def read_lines(source: Source) -> Iterator[Row]:
     """A text file, or a folder of them, with one article per line (CRUD-RAG)."""
     files = files_in(source.path)
     if not files:
-        raise BadFileError(f"{source.path} holds no file; one with an article on every line is needed.")
+        raise BadFileError(
+            f"{source.path} holds no file; one with an article on every line is needed."
+        )
     before = 0
     for file in files:
         inner = replace(source, path=file, done=0, total=0)

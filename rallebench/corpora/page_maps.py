@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.files import read_json
+from rallebench.core.sources import Source
 from rallebench.corpora import ID_NAMES, PAGE_NAMES
 from rallebench.corpora._seen import hashes
 from rallebench.corpora.reading import Pages
 from rallebench.corpora.tsv import unquote
-from rallebench.errors import BadFileError
-from rallebench.files import read_json
-from rallebench.sources import Source
 
 BATCH = 2**16
 
@@ -66,7 +66,9 @@ class CompactPages:
         values.append(np.array(pages, dtype=np.uint32))
         key, value = np.concatenate(keys), np.concatenate(values)
         if not len(key):
-            raise BadFileError(f"{path} maps nothing; it should hold a passage id and a page id on every line.")
+            raise BadFileError(
+                f"{path} maps nothing; it should hold a passage id and a page id on every line."
+            )
         order = np.argsort(key, kind="stable")
         self._keys, self._values = key[order], value[order]
         names = [name.encode("utf-8", "surrogatepass") for name in numbers]
@@ -76,7 +78,9 @@ class CompactPages:
         if twice.any():
             at = int(np.flatnonzero(twice)[0])
             one, two = (self._name(int(number)) for number in self._values[at : at + 2])
-            raise BadFileError(f"{path} maps one passage id to two pages, {one!r} and {two!r}; an id has one page.")
+            raise BadFileError(
+                f"{path} maps one passage id to two pages, {one!r} and {two!r}; an id has one page."
+            )
 
     def get(self, key: str, default: str, /) -> str:
         """The page id of a passage id, or ``default``."""
@@ -104,7 +108,11 @@ def _table(path: Path) -> Iterator[tuple[str, str]]:
             raise BadFileError(
                 f"{source.where(number)} has {len(fields)} columns; a page map has two: passage id<TAB>page id."
             )
-        if number == 1 and fields[0].lower() in ID_NAMES and fields[1].lower() in (*PAGE_NAMES, "page"):
+        if (
+            number == 1
+            and fields[0].lower() in ID_NAMES
+            and fields[1].lower() in (*PAGE_NAMES, "page")
+        ):
             continue
         yield fields[0], fields[1]
 
@@ -115,5 +123,7 @@ def _objects(path: Path) -> Iterator[tuple[str, str]]:
         doc_id = next((row[name] for name in ID_NAMES if row.get(name) is not None), None)
         page = next((row[name] for name in PAGE_NAMES if row.get(name) is not None), None)
         if not isinstance(doc_id, (str, int)) or not isinstance(page, (str, int)):
-            raise BadFileError(f"{source.where(number)} needs 'id' and 'page_id', each a text or a number.")
+            raise BadFileError(
+                f"{source.where(number)} needs 'id' and 'page_id', each a text or a number."
+            )
         yield str(doc_id).strip(), str(page).strip()

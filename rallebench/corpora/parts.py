@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source, files_in
 from rallebench.corpora import CORPORA, Row
 from rallebench.corpora._documents import read_plain
 from rallebench.corpora.folder import documents
-from rallebench.errors import BadFileError
-from rallebench.sources import Source, files_in
 
 
 @CORPORA.register("parts")

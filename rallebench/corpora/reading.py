@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import KEPT, Problems, Source
+from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA, Reader, Row
 from rallebench.corpora._seen import SeenIds
 from rallebench.corpora.store import PassageStore
-from rallebench.errors import BadFileError
-from rallebench.sources import KEPT, Problems, Source
-from rallebench.types import Passage
 
 BATCH_ROWS, BATCH_CHARACTERS, BATCH_SECONDS = 4096, 2**22, 0.3
 """A batch ends at the first of these: memory stays small, and progress is told of slow files, too."""
@@ -66,7 +66,9 @@ def read_corpus(
     path = Path(path)
     source = source or Source(path, problems or Problems())
     form = form or form_of(path)
-    if form == IMPORTED and page_map is None:  # ids were compared then, and a page that is '' is meant
+    if (
+        form == IMPORTED and page_map is None
+    ):  # ids were compared then, and a page that is '' is meant
         yield from _stored(path)
         return
     reader = CORPORA[form]
@@ -78,8 +80,12 @@ def read_corpus(
     if not count:
         if bad := source.problems.first:
             number = source.problems.count
-            raise BadFileError(f"{path} holds no passages, only {number} bad rows; the first: {bad[0].message}")
-        raise BadFileError(f"{path} holds no passages; it should hold one passage per line: id, text, title.")
+            raise BadFileError(
+                f"{path} holds no passages, only {number} bad rows; the first: {bad[0].message}"
+            )
+        raise BadFileError(
+            f"{path} holds no passages; it should hold one passage per line: id, text, title."
+        )
 
 
 def _stored(path: Path) -> Iterator[Passage]:
@@ -97,7 +103,9 @@ def _sound(rows: Iterator[Row], source: Source) -> Iterator[Row]:
         if not row.doc_id:
             source.bad(row.line, " has an empty id.")
         elif refuse_empty and not row.text.strip():
-            source.bad(row.line, f" has no text (id {row.doc_id!r}); fill it in, or remove the row.")
+            source.bad(
+                row.line, f" has no text (id {row.doc_id!r}); fill it in, or remove the row."
+            )
         else:
             yield row
 
@@ -136,7 +144,10 @@ def _repeated(batch: list[Row], maybe: list[int], source: Source, reader: Reader
         return set()
     if source.problems.count >= KEPT:
         for position in maybe:
-            source.bad(batch[position].line, f" repeats the id {batch[position].doc_id!r}; ids must be unique.")
+            source.bad(
+                batch[position].line,
+                f" repeats the id {batch[position].doc_id!r}; ids must be unique.",
+            )
         return set(maybe)
     first = _first_lines({batch[position].doc_id for position in maybe}, source, reader)
     dropped = set()

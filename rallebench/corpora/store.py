@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rallebench.core.errors import BackendError, BadFileError
+from rallebench.core.types import Passage
 from rallebench.corpora._columns import Column, rows_with, stable_hash, write_lookup
-from rallebench.errors import BackendError, BadFileError
-from rallebench.types import Passage
 
 PASSAGES, OFFSETS, IDS, SPANS = "passages.jsonl", "offsets.npy", "ids.npy", "spans.npy"
 WHOLE = 2**64 - 1
@@ -35,7 +35,6 @@ WHOLE = 2**64 - 1
 
 TOLD_EVERY = 0.2
 """Seconds between two reports of progress."""
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,13 @@ class PassageStore:
         try:
             record = json.loads(self._map[int(self._offsets[row]) : int(self._offsets[row + 1])])
             passage = Passage(record["id"], record["text"], record["title"], record["page"])
-            whole = str is type(passage.doc_id) is type(passage.text) is type(passage.title) is type(passage.page_id)
+            whole = (
+                str
+                is type(passage.doc_id)
+                is type(passage.text)
+                is type(passage.title)
+                is type(passage.page_id)
+            )
         except (ValueError, LookupError, TypeError):
             whole = False
         if not whole:
@@ -160,8 +165,12 @@ def writing_store(
         with open(folder / PASSAGES, "wb") as handle:
             for p, span in pieces:
                 # What json.dumps gives, at a third of its cost.
-                ids_and_title = f'"id": {_q(p.doc_id)}, "page": {_q(p.page_id)}, "title": {_q(p.title)}'
-                line = f'{{{ids_and_title}, "text": {_q(p.text)}}}\n'.encode("utf-8", "surrogatepass")
+                ids_and_title = (
+                    f'"id": {_q(p.doc_id)}, "page": {_q(p.page_id)}, "title": {_q(p.title)}'
+                )
+                line = f'{{{ids_and_title}, "text": {_q(p.text)}}}\n'.encode(
+                    "utf-8", "surrogatepass"
+                )
                 handle.write(line)
                 total.update(line)
                 count += 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
 from rallebench.corpora import CORPORA, ID_NAMES, Row
-from rallebench.errors import BadFileError
-from rallebench.sources import Source
 
 
 def _recognises(path: Path) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rallebench.registry import Registry
-from rallebench.types import Example
+from rallebench.core.registry import Registry
+from rallebench.core.types import Example
 
-DATASETS: Registry[Callable[..., Iterator[Example]]] = Registry("dataset format", "rallebench.datasets")
+DATASETS: Registry[Callable[..., Iterator[Example]]] = Registry(
+    "dataset format", "rallebench.datasets"
+)
 
 Record = dict[str, Any]
 """One row of a file as JSON gives it."""

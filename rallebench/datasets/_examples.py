@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
+from rallebench.core.types import Example, Question
 from rallebench.datasets.kilt import read_gold, record_id, record_input
-from rallebench.errors import BadFileError
-from rallebench.sources import Source
-from rallebench.types import Example, Question
 
 
 def examples(source: Source, records: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[Example]:
@@ -22,7 +22,9 @@ def examples(source: Source, records: Iterable[tuple[int, dict[str, Any]]]) -> I
                 raise BadFileError(
                     f"{where} repeats the id {qid!r} of line {seen[qid]}; every question needs its own."
                 )
-            example = Example(Question(qid, record_input(record, where)), read_gold(record, where), record)
+            example = Example(
+                Question(qid, record_input(record, where)), read_gold(record, where), record
+            )
         except BadFileError as error:
             source.problems.add(line, str(error))
             continue

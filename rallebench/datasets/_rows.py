@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rallebench.sources import Source
+from rallebench.core.sources import Source
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

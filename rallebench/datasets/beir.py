@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
+from rallebench.core.types import Example
 from rallebench.datasets import DATASETS
 from rallebench.datasets._examples import examples
-from rallebench.errors import BadFileError
-from rallebench.sources import Source
-from rallebench.types import Example
 
 SPLITS = ("test", "dev", "train")
 
@@ -30,7 +30,9 @@ def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line of queries.jsonl, KILT record). Of several splits test is taken, else dev, else train."""
     folder = source.path
     if not recognises(folder):
-        raise BadFileError(f"{folder} is no folder with queries.jsonl and qrels/; BEIR's questions need both.")
+        raise BadFileError(
+            f"{folder} is no folder with queries.jsonl and qrels/; BEIR's questions need both."
+        )
     splits = (folder / "qrels" / f"{name}.tsv" for name in SPLITS)
     split = next((path for path in splits if path.exists()), None)
     if split is None:

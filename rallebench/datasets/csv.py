@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
+from rallebench.core.types import Example
 from rallebench.datasets import DATASETS
 from rallebench.datasets._examples import examples
-from rallebench.errors import BadFileError
-from rallebench.sources import Source
-from rallebench.types import Example
 
 QUESTION = ("question", "input", "query")
 ANSWER = ("answer", "answers", "output")
@@ -34,7 +34,10 @@ def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     if header is None:
         return
     names = [name.strip().lower() for name in header[1]]
-    columns = [next((names.index(n) for n in known if n in names), None) for known in (QUESTION, ANSWER, ID, PAGE)]
+    columns = [
+        next((names.index(n) for n in known if n in names), None)
+        for known in (QUESTION, ANSWER, ID, PAGE)
+    ]
     if columns[0] is None:
         raise BadFileError(
             f"{source.where(header[0])} names the columns {', '.join(names)[:200]}, and none is 'question'; "
@@ -47,8 +50,17 @@ def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
         question, answer, qid, page = ("" if at is None else fields[at].strip() for at in columns)
         output: list[dict[str, Any]] = [{"answer": text} for text in _answers(answer)]
         if page:
-            output = [{**element, "provenance": [{"wikipedia_id": page}]} for element in output or [{}]]
-        yield line, {"id": qid if columns[2] is not None else str(count), "input": question, "output": output}
+            output = [
+                {**element, "provenance": [{"wikipedia_id": page}]} for element in output or [{}]
+            ]
+        yield (
+            line,
+            {
+                "id": qid if columns[2] is not None else str(count),
+                "input": question,
+                "output": output,
+            },
+        )
 
 
 def _answers(field: str) -> list[str]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.files import disk_error
+from rallebench.core.folders import beside, check_name
+from rallebench.core.sources import Problem, Problems, Source
 from rallebench.datasets import DATASETS
 from rallebench.datasets._examples import examples
 from rallebench.datasets.tasks import SEED, sampled
-from rallebench.errors import BadFileError, UsageError
-from rallebench.files import disk_error
-from rallebench.folders import beside, check_name
-from rallebench.sources import Problem, Problems, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,14 @@ class QuestionSet:
 
 
 def import_dataset(
-    datasets: Path, name: str, source: Path, *, form: str = "", skip_bad: bool = False, sample: int = 0, seed: int = SEED
+    datasets: Path,
+    name: str,
+    source: Path,
+    *,
+    form: str = "",
+    skip_bad: bool = False,
+    sample: int = 0,
+    seed: int = SEED,
 ) -> QuestionSet:
     """Copy a question set into ``datasets/<name>.jsonl``, whole or not at all; an equal one is left as it is.
 
@@ -53,7 +60,9 @@ def import_dataset(
     try:
         with beside(datasets, name) as half:
             rows = examples(read, records(read))
-            count = _write(half / target.name, iter(sampled(list(rows), sample, seed)) if sample > 0 else rows)
+            count = _write(
+                half / target.name, iter(sampled(list(rows), sample, seed)) if sample > 0 else rows
+            )
             if not count:
                 raise BadFileError(f"{source} holds no question.")
             _move_in(half / target.name, target)

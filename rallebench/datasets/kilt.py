@@ -17,11 +17,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
+from rallebench.core.types import Example, Gold, Question
 from rallebench.datasets import DATASETS
 from rallebench.datasets._rows import read_rows
-from rallebench.errors import BadFileError
-from rallebench.sources import Source
-from rallebench.types import Example, Gold, Question
 
 PAGE_KEY = "wikipedia_id"
 
@@ -76,7 +76,11 @@ def record_id(record: Mapping[str, Any], where: str) -> str:
     """The record's id as stripped text."""
     qid = record.get("id")
     if isinstance(qid, bool) or not isinstance(qid, (str, int)):
-        problem = "has no 'id'" if qid is None else f"has an 'id' that is {_kind(qid)}, not text or a whole number"
+        problem = (
+            "has no 'id'"
+            if qid is None
+            else f"has an 'id' that is {_kind(qid)}, not text or a whole number"
+        )
         raise BadFileError(f'{where} {problem}; a KILT record has "id", "input" and "output".')
     text = str(qid).strip()
     if not text:
@@ -84,7 +88,9 @@ def record_id(record: Mapping[str, Any], where: str) -> str:
     return text
 
 
-def read_gold(record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = (PAGE_KEY,)) -> Gold:
+def read_gold(
+    record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = (PAGE_KEY,)
+) -> Gold:
     """The record's gold.
 
     ``answers``: the distinct stripped non-empty answers in order. ``provenance``: for each output
@@ -95,7 +101,10 @@ def read_gold(record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = 
     elements = read_output(record, where)
     answers = dict.fromkeys(answer for element in elements if (answer := _alias(element, where)))
     items = [read_provenance(element, where) for element in elements]
-    sets = (frozenset(i for item in group if (i := provenance_id(item, rank_keys, where))) for group in items)
+    sets = (
+        frozenset(i for item in group if (i := provenance_id(item, rank_keys, where)))
+        for group in items
+    )
     titles: dict[str, str] = {}
     for item in (item for group in items for item in group):
         if page := provenance_id(item, (PAGE_KEY,), where):
@@ -112,7 +121,9 @@ def read_gold(record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = 
 def _passage_id(item: Mapping[str, Any]) -> str:
     """The stripped ``doc_id``; '' where it is absent or no id: the field is none of KILT's."""
     value = item.get("doc_id")
-    return "" if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value).strip()
+    return (
+        "" if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value).strip()
+    )
 
 
 def read_output(record: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
@@ -143,7 +154,9 @@ def record_input(record: Mapping[str, Any], where: str) -> str:
     """The record's question."""
     text = record.get("input")
     if not isinstance(text, str):
-        problem = "has no 'input'" if text is None else f"has an 'input' that is {_kind(text)}, not text"
+        problem = (
+            "has no 'input'" if text is None else f"has an 'input' that is {_kind(text)}, not text"
+        )
         raise BadFileError(f'{where} {problem}; "input" holds the question.')
     if not text.strip():
         raise BadFileError(f"{where} has an empty 'input'; it should hold the question.")
@@ -153,7 +166,11 @@ def record_input(record: Mapping[str, Any], where: str) -> str:
 def _alias(element: Mapping[str, Any], where: str) -> str:
     answer = element.get("answer")
     if answer is not None and not isinstance(answer, str):
-        mend = "give each accepted answer an output of its own" if isinstance(answer, list) else "put it in quotes"
+        mend = (
+            "give each accepted answer an output of its own"
+            if isinstance(answer, list)
+            else "put it in quotes"
+        )
         raise BadFileError(f"{where}: an 'answer' is {_kind(answer)}, not text; {mend}.")
     return (answer or "").strip()
 

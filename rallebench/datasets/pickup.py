@@ -6,9 +6,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from rallebench.core.errors import UsageError
 from rallebench.datasets import Record
 from rallebench.datasets.kilt import read_kilt
-from rallebench.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,9 @@ class Counts:
     without: int
 
 
-def pick_up(dataset: Path, page_ids: Set[str], number: int | None = None) -> tuple[list[Record], Counts]:
+def pick_up(
+    dataset: Path, page_ids: Set[str], number: int | None = None
+) -> tuple[list[Record], Counts]:
     """The first ``number`` records (all if None) with at least one provenance page in ``page_ids``.
 
     Records come back unchanged, in the file's order; nothing is read beyond the last one kept.
@@ -28,9 +30,13 @@ def pick_up(dataset: Path, page_ids: Set[str], number: int | None = None) -> tup
     below 1 and for a corpus without page ids, which could keep nothing.
     """
     if number is not None and number < 1:
-        raise UsageError(f"The number of questions is {number}; ask for at least 1, or leave it out for all.")
+        raise UsageError(
+            f"The number of questions is {number}; ask for at least 1, or leave it out for all."
+        )
     if not page_ids:
-        raise UsageError("The corpus names no pages, so no question fits it; give its page map, too.")
+        raise UsageError(
+            "The corpus names no pages, so no question fits it; give its page map, too."
+        )
     kept: list[Record] = []
     read = 0
     for example in read_kilt(dataset):

@@ -20,11 +20,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
+from rallebench.core.types import Example
 from rallebench.datasets import DATASETS
 from rallebench.datasets._examples import examples
-from rallebench.errors import BadFileError
-from rallebench.sources import Source
-from rallebench.types import Example
 
 SALT = "Tsinghua KoLA2 "
 LOOKED_AT = 20
@@ -32,13 +32,19 @@ LOOKED_AT = 20
 
 def recognises(path: Path) -> bool:
     """Whether the first rows of a JSON-lines file are R-Eval's: ``outputs`` where KILT has ``output``."""
-    if not path.is_file() or not path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json")):
+    if not path.is_file() or not path.name.lower().removesuffix(".gz").endswith(
+        (".jsonl", ".json")
+    ):
         return False
     try:
         rows = [row for _, row in islice(Source(path).objects(), LOOKED_AT)]
     except BadFileError:
         return False
-    return bool(rows) and all("input" in row and "output" not in row for row in rows) and any("outputs" in row for row in rows)
+    return (
+        bool(rows)
+        and all("input" in row and "output" not in row for row in rows)
+        and any("outputs" in row for row in rows)
+    )
 
 
 def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -50,7 +56,9 @@ def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, 
         outputs = row.get("outputs", [])
         if isinstance(outputs, str):
             outputs = [outputs]
-        if not isinstance(outputs, list) or not all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in outputs):
+        if not isinstance(outputs, list) or not all(
+            isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in outputs
+        ):
             source.bad(line, ": 'outputs' should be a list of texts.")
             continue
         qid = row.get("_id") or row.get("id")
@@ -58,10 +66,19 @@ def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, 
             source.bad(line, ": '_id' should be text.")
             continue
         answers = [str(one) for one in outputs]
-        rest = {key: value for key, value in row.items() if key not in ("_id", "id", "outputs", "output")}
-        yield line, {
-            "id": str(qid or id_of(row)), "output": [{"answer": one} for one in (answers[:1] if first_only else answers)], **rest,
-        }  # fmt: skip
+        rest = {
+            key: value
+            for key, value in row.items()
+            if key not in ("_id", "id", "outputs", "output")
+        }
+        yield (
+            line,
+            {
+                "id": str(qid or id_of(row)),
+                "output": [{"answer": one} for one in (answers[:1] if first_only else answers)],
+                **rest,
+            },
+        )
 
 
 def id_of(record: Mapping[str, Any]) -> str:
@@ -75,7 +92,9 @@ def id_of(record: Mapping[str, Any]) -> str:
 
 def _hashed(record: Mapping[str, Any], ascii_only: bool) -> str:
     plain = {key: value for key, value in record.items() if key != "_id"}
-    return hashlib.sha256((SALT + json.dumps(plain, ensure_ascii=ascii_only)).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        (SALT + json.dumps(plain, ensure_ascii=ascii_only)).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
 def id_holds(record: Mapping[str, Any]) -> bool:
@@ -85,23 +104,36 @@ def id_holds(record: Mapping[str, Any]) -> bool:
 
 def ids_that_hold(path: Path) -> tuple[int, int]:
     """(rows whose ``_id`` is their hash, rows) of a file; rows that cannot be read count as not holding."""
-    from rallebench.sources import Problems
+    from rallebench.core.sources import Problems
 
     rows = [row for _, row in Source(path, Problems(skip=True)).objects()]
     return sum(map(id_holds, rows)), len(rows)
 
 
-def as_record(question: str, answers: list[str], *, environment: str, dataset: str, language: str = "en", **more: Any) -> dict[str, Any]:
+def as_record(
+    question: str,
+    answers: list[str],
+    *,
+    environment: str,
+    dataset: str,
+    language: str = "en",
+    **more: Any,
+) -> dict[str, Any]:
     """A record in R-Eval's form: lengths in words (the mean over answers), ``_id`` as R-Eval's.
 
     >>> as_record("Who is it?", ["Ada", "Ada Lovelace"], environment="wiki", dataset="own")["output_length"]
     1.5
     """
     record = {
-        "input": question, "outputs": answers, "input_length": len(question.split()),
+        "input": question,
+        "outputs": answers,
+        "input_length": len(question.split()),
         "output_length": sum(len(one.split()) for one in answers) / max(1, len(answers)),
-        "language": language, "environment": environment, "dataset": dataset, **more,
-    }  # fmt: skip
+        "language": language,
+        "environment": environment,
+        "dataset": dataset,
+        **more,
+    }
     return {**record, "_id": id_of(record)}
 
 

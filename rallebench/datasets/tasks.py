@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 INSTANCES, SEED = 100, 42
-LEVELS: Mapping[str, str] = {"KS": "knowledge seeking", "KU": "knowledge understanding", "KA": "knowledge application"}
+LEVELS: Mapping[str, str] = {
+    "KS": "knowledge seeking",
+    "KU": "knowledge understanding",
+    "KA": "knowledge application",
+}
 DOMAINS: Mapping[str, str] = {"wiki": "wikipedia", "aminer": "scholar"}
 """R-Eval's word for an environment → its name here."""
 
@@ -42,7 +46,9 @@ class Task:
 
 
 _IMPORT = "import it with 'rallebench import FILE --kind dataset --name {name}'"
-_TRIPLES = "Make it of Wikidata5M's triples with relation templates: 'rallebench make-dataset templates'."
+_TRIPLES = (
+    "Make it of Wikidata5M's triples with relation templates: 'rallebench make-dataset templates'."
+)
 
 
 def _get(name: str, source: str) -> str:
@@ -53,25 +59,84 @@ TASKS: tuple[Task, ...] = (
     Task("high_freq_ent", "1-1", "KS", "wiki", "one relation of a frequent entity", _TRIPLES),
     Task("low_freq_ent", "1-2", "KS", "wiki", "one relation of a rare entity", _TRIPLES),
     Task(
-        "soay_easy", "1-3", "KS", "aminer", "one call about a scholar or publication",
-        _get("soay_easy", "the questions of SoAyBench"), "starter-scholar-easy",
+        "soay_easy",
+        "1-3",
+        "KS",
+        "aminer",
+        "one call about a scholar or publication",
+        _get("soay_easy", "the questions of SoAyBench"),
+        "starter-scholar-easy",
     ),
-    Task("csj", "2-1", "KU", "wiki", "conceptual similarity", _get("csj", "COPEN's conceptual similarity judgment")),
-    Task("cpj", "2-2", "KU", "wiki", "properties of concepts", _get("cpj", "COPEN's conceptual property judgment")),
-    Task("cic", "2-3", "KU", "wiki", "a concept in its context", _get("cic", "COPEN's conceptualization in contexts")),
     Task(
-        "profiling", "2-4", "KU", "aminer", "the position of a scholar among eleven titles",
-        _get("profiling", "R-Eval's profiling questions"), "starter-scholar-profiling",
+        "csj",
+        "2-1",
+        "KU",
+        "wiki",
+        "conceptual similarity",
+        _get("csj", "COPEN's conceptual similarity judgment"),
     ),
-    Task("hotpotqa", "3-1", "KA", "wiki", "two hops (medium)", _get("hotpotqa", "HotpotQA's dev set")),
-    Task("2wikimultihopqa", "3-2", "KA", "wiki", "two to four hops", _get("2wikimultihopqa", "2WikiMultihopQA's dev set")),
-    Task("musique", "3-3", "KA", "wiki", "two to four hops, answerable", _get("musique", "MuSiQue's answerable dev set")),
-    Task("kqapro", "3-4", "KA", "wiki", "compositional questions", _get("kqapro", "KQA Pro's validation set")),
     Task(
-        "soay_hard", "3-5", "KA", "aminer", "several calls about scholars and publications",
-        _get("soay_hard", "the questions of SoAyBench"), "starter-scholar-hard",
+        "cpj",
+        "2-2",
+        "KU",
+        "wiki",
+        "properties of concepts",
+        _get("cpj", "COPEN's conceptual property judgment"),
     ),
-)  # fmt: skip
+    Task(
+        "cic",
+        "2-3",
+        "KU",
+        "wiki",
+        "a concept in its context",
+        _get("cic", "COPEN's conceptualization in contexts"),
+    ),
+    Task(
+        "profiling",
+        "2-4",
+        "KU",
+        "aminer",
+        "the position of a scholar among eleven titles",
+        _get("profiling", "R-Eval's profiling questions"),
+        "starter-scholar-profiling",
+    ),
+    Task(
+        "hotpotqa", "3-1", "KA", "wiki", "two hops (medium)", _get("hotpotqa", "HotpotQA's dev set")
+    ),
+    Task(
+        "2wikimultihopqa",
+        "3-2",
+        "KA",
+        "wiki",
+        "two to four hops",
+        _get("2wikimultihopqa", "2WikiMultihopQA's dev set"),
+    ),
+    Task(
+        "musique",
+        "3-3",
+        "KA",
+        "wiki",
+        "two to four hops, answerable",
+        _get("musique", "MuSiQue's answerable dev set"),
+    ),
+    Task(
+        "kqapro",
+        "3-4",
+        "KA",
+        "wiki",
+        "compositional questions",
+        _get("kqapro", "KQA Pro's validation set"),
+    ),
+    Task(
+        "soay_hard",
+        "3-5",
+        "KA",
+        "aminer",
+        "several calls about scholars and publications",
+        _get("soay_hard", "the questions of SoAyBench"),
+        "starter-scholar-hard",
+    ),
+)
 
 
 def task_of(dataset: str) -> Task | None:
@@ -81,16 +146,28 @@ def task_of(dataset: str) -> Task | None:
     (['hotpotqa', 'hotpotqa', 'soay_hard'], None)
     """
     name = re.sub(r"^\d-\d_", "", dataset.lower())
-    fitting = [task for task in TASKS if name == task.stand_in or re.fullmatch(rf"{task.name}([-_.].*)?", name)]
+    fitting = [
+        task
+        for task in TASKS
+        if name == task.stand_in or re.fullmatch(rf"{task.name}([-_.].*)?", name)
+    ]
     return max(fitting, key=lambda task: len(task.name), default=None)
 
 
 def found(names: Iterable[str]) -> dict[str, str]:
     """Task → the question set that is there for it, its own before a stand-in; tasks without one are left out."""
     known = sorted(names)
-    own = {task.name: name for name in reversed(known) if (task := task_of(name)) and name != task.stand_in}
+    own = {
+        task.name: name
+        for name in reversed(known)
+        if (task := task_of(name)) and name != task.stand_in
+    }
     stand_ins = {task.name: task.stand_in for task in TASKS if task.stand_in in known}
-    return {task.name: one for task in TASKS if (one := own.get(task.name) or stand_ins.get(task.name, ""))}
+    return {
+        task.name: one
+        for task in TASKS
+        if (one := own.get(task.name) or stand_ins.get(task.name, ""))
+    }
 
 
 def described(paths: Mapping[str, Path]) -> dict[str, str]:
@@ -99,8 +176,12 @@ def described(paths: Mapping[str, Path]) -> dict[str, str]:
     lines = {}
     for task in TASKS:
         name = there.get(task.name, "")
-        known = f"question set {name}" + (" (a stand-in of the starter)" if name == task.stand_in and name else "")
-        lines[task.name] = f"{task.number} {task.level}, {task.environment}: {task.about}. " + (known if name else f"Not here. {task.how}")
+        known = f"question set {name}" + (
+            " (a stand-in of the starter)" if name == task.stand_in and name else ""
+        )
+        lines[task.name] = f"{task.number} {task.level}, {task.environment}: {task.about}. " + (
+            known if name else f"Not here. {task.how}"
+        )
     return lines
 
 

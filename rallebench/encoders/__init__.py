@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from rallebench.registry import Registry
+from rallebench.core.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np

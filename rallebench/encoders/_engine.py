@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.errors import BackendError, BackendMemoryError
 from rallebench.encoders.half_precision import halved, has_bfloat16
-from rallebench.errors import BackendError, BackendMemoryError
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors

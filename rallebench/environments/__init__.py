@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Protocol
 
-from rallebench.registry import Registry
-from rallebench.types import Reply, Request, ToolSpec
+from rallebench.core.registry import Registry
+from rallebench.core.types import Reply, Request, ToolSpec
 
 Observed = Generator[Request, Reply, str]
 
@@ -38,6 +38,8 @@ class Environment(Protocol):
 MakeEnvironment = Callable[[], Environment]
 """A new environment, for one episode."""
 
-ENVIRONMENTS: Registry[Callable[..., MakeEnvironment]] = Registry("environment", "rallebench.environments")
+ENVIRONMENTS: Registry[Callable[..., MakeEnvironment]] = Registry(
+    "environment", "rallebench.environments"
+)
 """Factories: ``factory(**settings) → MakeEnvironment``. Traits: ``settings``, name → Setting; ``retriever``: whether
 one of them names a retriever (setting ``retriever``); ``table``: whether one names a scholar table (setting ``table``)."""

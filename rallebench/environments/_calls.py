@@ -25,7 +25,9 @@ class Unreadable(ValueError):
     """The arguments cannot be told apart; the message is an observation."""
 
 
-def read_arguments(text: str, names: Sequence[str], aliases: Mapping[str, str] | None = None) -> dict[str, str]:
+def read_arguments(
+    text: str, names: Sequence[str], aliases: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Argument name → text, without those that are empty or None. Raises Unreadable, one sentence.
 
     ``names``: the parameters in order, for what is given by position; ``aliases``: other name → parameter.
@@ -36,7 +38,9 @@ def read_arguments(text: str, names: Sequence[str], aliases: Mapping[str, str] |
     ({'name': 'Jane Doe'}, {'name': 'Jane'})
     """
     if len(text) > MAX_TEXT:
-        raise Unreadable(f"The arguments have {len(text):,} characters; at most {MAX_TEXT:,} are read.")
+        raise Unreadable(
+            f"The arguments have {len(text):,} characters; at most {MAX_TEXT:,} are read."
+        )
     known = {name.lower(): name for name in names} | dict(aliases or {})
     given: dict[str, str] = {}
     for key, value in _pairs(text.strip(), known):
@@ -63,7 +67,11 @@ def _pairs(text: str, known: Mapping[str, str]) -> list[tuple[str, str]]:
         except (ValueError, RecursionError):
             text = text.strip("{} \t")
         else:
-            return [(str(key), text_of(one) or "") for key, one in value.items()] if isinstance(value, dict) else []
+            return (
+                [(str(key), text_of(one) or "") for key, one in value.items()]
+                if isinstance(value, dict)
+                else []
+            )
     found, at = [], 0
     while at < len(text):
         if text[at] in ", \t\r\n":
@@ -78,7 +86,11 @@ def _pairs(text: str, known: Mapping[str, str]) -> list[tuple[str, str]]:
 def _key(text: str, at: int, known: Mapping[str, str]) -> re.Match[str] | None:
     """A name before a colon or equals sign; it is one only if the call has it, or a quote follows."""
     key = _KEY.match(text, at)
-    return key if key and (key[1].lower() in known or text[key.end() : key.end() + 1] in tuple(_QUOTES)) else None
+    return (
+        key
+        if key and (key[1].lower() in known or text[key.end() : key.end() + 1] in tuple(_QUOTES))
+        else None
+    )
 
 
 def _value(text: str, start: int, known: Mapping[str, str]) -> tuple[str, int]:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.types import Passage
 from rallebench.corpora._columns import Column, rows_with, stable_hash, write_lookup
 from rallebench.corpora.store import PassageStore
-from rallebench.errors import BadFileError
-from rallebench.types import Passage
 
 PAGES, TITLES, ROWS = "pages.npy", "titles.npy", "rows.npy"
 MAX_PASSAGES = 5_000
@@ -44,7 +44,6 @@ class Page:
         """The stripped paragraphs that are not empty."""
         return tuple(part.strip() for part in _BLANK_LINE.split(self.text) if part.strip())
 
-
     def passage(self, text: str) -> Passage:
         """A part of the page that is shown."""
         return Passage("", text, self.title, self.page_id)
@@ -61,7 +60,9 @@ class Pages:
                 np.asarray(np.load(folder / name, mmap_mode="r")) for name in (PAGES, TITLES, ROWS)
             )
         except (OSError, ValueError, EOFError) as error:
-            raise BadFileError(f"{folder} is damaged ({error}); remove it, it is made again when next needed.") from None
+            raise BadFileError(
+                f"{folder} is damaged ({error}); remove it, it is made again when next needed."
+            ) from None
 
     def page(self, page_id: str) -> Page | None:
         """All passages of a page in the corpus's order as one text; None if there is no such page."""
@@ -105,7 +106,10 @@ class Pages:
                 text += body[shared:] if shared else " " + body.lstrip()
             else:
                 text += "\n\n" + body if text else body
-            document, end = origin.document, max(end, origin.end) if origin.document == document else origin.end
+            document, end = (
+                origin.document,
+                max(end, origin.end) if origin.document == document else origin.end,
+            )
         return text
 
 
@@ -159,4 +163,3 @@ def _names_of(title: str) -> Iterator[str]:
         yield plain
         if base and base != plain:
             yield _BASE + base
-

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.types import ToolSpec
+from rallebench.core.types import ToolSpec
 
 
-def tool(name: str, description: str, /, *, optional: Sequence[str] = (), **parameters: str) -> ToolSpec:
+def tool(
+    name: str, description: str, /, *, optional: Sequence[str] = (), **parameters: str
+) -> ToolSpec:
     """A tool whose parameters are texts, name → what it is; all needed but the ``optional`` ones."""
-    properties = {key: {"type": "string", "description": about} for key, about in parameters.items()}
+    properties = {
+        key: {"type": "string", "description": about} for key, about in parameters.items()
+    }
     required = [key for key in parameters if key not in optional]
-    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
     return ToolSpec(name, description, schema)
 
 
@@ -27,10 +36,14 @@ def names_of(spec: ToolSpec) -> tuple[str, ...]:
 
 def unknown_tool(tools: Sequence[ToolSpec], name: str) -> str:
     """The observation for a call of a tool that is not there."""
-    return f"There is no tool {name[:100]!r}. The tools are {', '.join(spec.name for spec in tools)}."
+    return (
+        f"There is no tool {name[:100]!r}. The tools are {', '.join(spec.name for spec in tools)}."
+    )
 
 
-def checked_call(tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]) -> tuple[dict[str, str], str]:
+def checked_call(
+    tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
+) -> tuple[dict[str, str], str]:
     """(the arguments as texts without the empty ones, '') of a call, or ({}, one sentence) for a wrong one.
 
     A number is taken as text, a list of plain values as its texts joined with commas.
@@ -62,7 +75,9 @@ def text_of(value: Any) -> str | None:
     return None
 
 
-def argument_of(tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+def argument_of(
+    tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
+) -> tuple[str, str]:
     """(argument, '') of a call of a tool with one parameter, or ('', one sentence)."""
     texts, wrong = checked_call(tools, name, arguments)
     return ("", wrong) if wrong else (next(iter(texts.values()), ""), "")

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.core.settings import Setting
+from rallebench.core.types import Hit, Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._pages import Page, Pages
 from rallebench.environments._tools import argument_of, tool
-from rallebench.parameters import Setting
-from rallebench.types import Hit, Note, Passage, Retrieve, ToolSpec
 
 SETTINGS = {
     "retriever": Setting(str, "starter-bm25", about="index that is searched"),
-    "corpus": Setting(str, "", about="imported corpus whose pages are read; default: the index's own"),
+    "corpus": Setting(
+        str, "", about="imported corpus whose pages are read; default: the index's own"
+    ),
     "k": Setting(int, 5, 1, 50, about="passages that a search lists"),
     "shown": Setting(int, 300, 20, 10_000, about="characters of each passage that a search shows"),
     "part": Setting(int, 2_000, 100, 100_000, about="characters that one reading gives at most"),
@@ -28,8 +30,16 @@ FINISHED = "Episode finished."
 MAX_QUERY = 1_000
 
 TOOLS: tuple[ToolSpec, ...] = (
-    tool("Search", "Find passages; each is listed with its id, title and beginning.", query="what to look for"),
-    tool("Read", "Read a page or passage; reading it again gives its next part.", id="an id or title that a search listed"),
+    tool(
+        "Search",
+        "Find passages; each is listed with its id, title and beginning.",
+        query="what to look for",
+    ),
+    tool(
+        "Read",
+        "Read a page or passage; reading it again gives its next part.",
+        id="an id or title that a search listed",
+    ),
 )
 
 
@@ -40,7 +50,13 @@ class CorpusTools:
     tools = TOOLS
 
     def __init__(self, retriever: str, pages: Pages, k: int, shown: int, part: int) -> None:
-        self._retriever, self._pages, self._k, self._shown, self._part = retriever, pages, k, shown, part
+        self._retriever, self._pages, self._k, self._shown, self._part = (
+            retriever,
+            pages,
+            k,
+            shown,
+            part,
+        )
         self._listed: dict[str, Passage] = {}
         self._read: dict[str, int] = {}
 
@@ -82,10 +98,15 @@ class CorpusTools:
         known = page.page_id or page.title
         number = self._read.get(known, 0)
         if number >= len(parts):
-            yield Note(f"Read all {len(parts)} parts of the page {page.title or page.page_id!r} before.")
+            yield Note(
+                f"Read all {len(parts)} parts of the page {page.title or page.page_id!r} before."
+            )
             self._read[known] = 0
             return "No more parts; the next reading begins anew."
-        yield Note(f"Read the page {page.title or page.page_id!r}, part {number + 1} of {len(parts)}.", (page.passage(parts[number]),))
+        yield Note(
+            f"Read the page {page.title or page.page_id!r}, part {number + 1} of {len(parts)}.",
+            (page.passage(parts[number]),),
+        )
         self._read[known] = number + 1
         return parts[0] if len(parts) == 1 else f"(Part {number + 1}/{len(parts)}) {parts[number]}"
 
@@ -107,7 +128,9 @@ def _parts(text: str, most: int) -> list[str]:
     """
     parts = []
     while len(text) > most:
-        at = max(text.rfind(" ", most * 2 // 3, most + 1), text.rfind("\n", most * 2 // 3, most + 1))
+        at = max(
+            text.rfind(" ", most * 2 // 3, most + 1), text.rfind("\n", most * 2 // 3, most + 1)
+        )
         at = at if at > 0 else most
         parts.append(text[:at].rstrip())
         text = text[at:].lstrip()
@@ -115,6 +138,8 @@ def _parts(text: str, most: int) -> list[str]:
 
 
 @ENVIRONMENTS.register("corpus-tools", settings=SETTINGS, retriever=True, pages=True)
-def corpus_tools(*, retriever: str, pages: Pages, k: int, shown: int, part: int, **_: Any) -> MakeEnvironment:
+def corpus_tools(
+    *, retriever: str, pages: Pages, k: int, shown: int, part: int, **_: Any
+) -> MakeEnvironment:
     """Search, read and finish over one's own corpus."""
     return lambda: CorpusTools(retriever, pages, k, shown, part)

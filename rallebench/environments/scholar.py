@@ -8,24 +8,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.core.settings import Setting
+from rallebench.core.types import ToolSpec, UseTool
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._calls import Unreadable, read_arguments
 from rallebench.environments._scholar.apis import TOOLS
 from rallebench.environments._tools import checked_call, names_of
-from rallebench.parameters import Setting
-from rallebench.types import ToolSpec, UseTool
 
 SETTINGS = {
-    "table": Setting(str, "starter-scholars", about="scholar table, see 'rallebench import --kind scholars'"),
-    "apis": Setting(str, "all", choices=("all", "four"), about="four: the calls that R-Eval's code offers"),
+    "table": Setting(
+        str, "starter-scholars", about="scholar table, see 'rallebench import --kind scholars'"
+    ),
+    "apis": Setting(
+        str, "all", choices=("all", "four"), about="four: the calls that R-Eval's code offers"
+    ),
 }
 FINISHED = "Episode finished."
 ALIASES = {
-    "org": "organization", "organisation": "organization", "affiliation": "organization",
-    "interests": "interest", "topic": "interest",
-    "title": "publication_info", "publication": "publication_info", "query": "publication_info",
-    "id": "", "pub_id": "publication_id", "person": "person_id",
-}  # fmt: skip
+    "org": "organization",
+    "organisation": "organization",
+    "affiliation": "organization",
+    "interests": "interest",
+    "topic": "interest",
+    "title": "publication_info",
+    "publication": "publication_info",
+    "query": "publication_info",
+    "id": "",
+    "pub_id": "publication_id",
+    "person": "person_id",
+}
 """Other names that models give to arguments; '' is a call's only one."""
 
 
@@ -45,7 +56,11 @@ class Scholar:
         if spec is None:
             return invalid(self.tools)
         names = names_of(spec)
-        aliases = {other: name or names[0] for other, name in ALIASES.items() if name in (*names, "") and (name or len(names) == 1)}
+        aliases = {
+            other: name or names[0]
+            for other, name in ALIASES.items()
+            if name in (*names, "") and (name or len(names) == 1)
+        }
         try:
             given = read_arguments(argument, names, aliases)
         except Unreadable as wrong:
@@ -65,7 +80,9 @@ class Scholar:
 
 def invalid(tools: tuple[ToolSpec, ...]) -> str:
     """The observation for an action that there is not."""
-    actions = (f"{spec.name}({', '.join(f'<{name}>' for name in names_of(spec))})" for spec in tools)
+    actions = (
+        f"{spec.name}({', '.join(f'<{name}>' for name in names_of(spec))})" for spec in tools
+    )
     return f"Invalid Action. Valid Actions are {' '.join(actions)} and Finish(<answer>)."
 
 

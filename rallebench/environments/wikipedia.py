@@ -9,24 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.core.settings import Setting
+from rallebench.core.types import Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._pages import Page, Pages, plain_title
 from rallebench.environments._tools import argument_of, tool
-from rallebench.parameters import Setting
-from rallebench.types import Note, Passage, Retrieve, ToolSpec
 
 SETTINGS = {
     "retriever": Setting(str, "starter-bm25", about="index that finds what is no title"),
-    "corpus": Setting(str, "", about="imported corpus whose pages are opened; default: the index's own"),
+    "corpus": Setting(
+        str, "", about="imported corpus whose pages are opened; default: the index's own"
+    ),
     "similar": Setting(int, 10, 1, 100, about="titles that a failed search lists"),
     "otherwise": Setting(
-        str, "first-hit", choices=("first-hit", "similar"), about="what a name opens that is no title: the first hit, or nothing"
+        str,
+        "first-hit",
+        choices=("first-hit", "similar"),
+        about="what a name opens that is no title: the first hit, or nothing",
     ),
     "compat": Setting(
-        str, "corrected", choices=("corrected", "original"),
+        str,
+        "corrected",
+        choices=("corrected", "original"),
         about="original: a keyword that was looked up before goes on counting after a new search",
     ),
-}  # fmt: skip
+}
 
 INVALID = "Invalid Action. Valid Actions are Lookup[<topic>] Search[<topic>] and Finish[<answer>]."
 NOT_FOUND = "Could not find that page, please try again."
@@ -39,8 +46,14 @@ MAX_QUERY = 1_000
 """Characters of a search; a name is shorter, and an index should not be asked for a whole chapter."""
 
 TOOLS: tuple[ToolSpec, ...] = (
-    tool("Search", "Open the page of an entity and return its first paragraph.", entity="the entity's name or a page's title"),
-    tool("Lookup", "The next paragraph of the open page that holds a keyword.", keyword="the keyword"),
+    tool(
+        "Search",
+        "Open the page of an entity and return its first paragraph.",
+        entity="the entity's name or a page's title",
+    ),
+    tool(
+        "Lookup", "The next paragraph of the open page that holds a keyword.", keyword="the keyword"
+    ),
 )
 
 
@@ -50,7 +63,9 @@ class Wikipedia:
     brackets = "[]"
     tools = TOOLS
 
-    def __init__(self, retriever: str, pages: Pages, similar: int, otherwise: str, compat: str) -> None:
+    def __init__(
+        self, retriever: str, pages: Pages, similar: int, otherwise: str, compat: str
+    ) -> None:
         self._retriever, self._pages, self._similar = retriever, pages, similar
         self._first_hit, self._original = otherwise == "first-hit", compat == "original"
         self._page: Page | None = None
@@ -96,8 +111,15 @@ class Wikipedia:
         paragraphs = page.paragraphs
         if not paragraphs:
             return NOT_FOUND
-        shown = "its one paragraph" if len(paragraphs) == 1 else f"the first of its {len(paragraphs)} paragraphs"
-        yield Note(f"Opened the page {page.title or page.page_id!r}; {shown} is shown.", (page.passage(paragraphs[0]),))
+        shown = (
+            "its one paragraph"
+            if len(paragraphs) == 1
+            else f"the first of its {len(paragraphs)} paragraphs"
+        )
+        yield Note(
+            f"Opened the page {page.title or page.page_id!r}; {shown} is shown.",
+            (page.passage(paragraphs[0]),),
+        )
         self._page = page
         return paragraphs[0]
 
@@ -118,7 +140,10 @@ class Wikipedia:
         else:
             observation = f"(Result {self._count + 1}/{len(found)}) {found[self._count]}"
             seen = (self._page.passage(found[self._count]),)
-        yield Note(f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(found)} paragraph{'s' * (len(found) != 1)}.", seen)
+        yield Note(
+            f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(found)} paragraph{'s' * (len(found) != 1)}.",
+            seen,
+        )
         return observation
 
 
@@ -126,10 +151,14 @@ def _lists_others(page: Page) -> bool:
     """Whether a page only says which others its title may mean."""
     first = page.paragraphs[0] if page.paragraphs else ""
     title = page.title.lower()
-    return title.endswith("(disambiguation)") or first[:300].rstrip().endswith(("may refer to:", "may also refer to:"))
+    return title.endswith("(disambiguation)") or first[:300].rstrip().endswith(
+        ("may refer to:", "may also refer to:")
+    )
 
 
 @ENVIRONMENTS.register("wikipedia", settings=SETTINGS, retriever=True, pages=True)
-def wikipedia(*, retriever: str, pages: Pages, similar: int, otherwise: str, compat: str, **_: Any) -> MakeEnvironment:
+def wikipedia(
+    *, retriever: str, pages: Pages, similar: int, otherwise: str, compat: str, **_: Any
+) -> MakeEnvironment:
     """Search, Lookup and Finish over the pages of a corpus, with R-Eval's observations."""
     return lambda: Wikipedia(retriever, pages, similar, otherwise, compat)

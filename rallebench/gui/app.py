@@ -14,12 +14,12 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from rallebench import __version__
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.core.hosts import HostGuard, access_of, is_loopback
 from rallebench.gui.content_policy import HEADERS, WithoutBase
 from rallebench.gui.session import Session
 from rallebench.gui.tabs import TABS
-from rallebench.hosts import HostGuard, access_of, is_loopback
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 STYLE = Path(__file__).with_name("style.css")
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
@@ -49,12 +49,21 @@ def build_app(workbench: Workbench) -> gr.Blocks:
         chain = gr.BrowserState("", storage_key="rallebench-chain", secret=REMEMBERS)
         with gr.Tabs(elem_id="tabs") as tabs:
             session = Session(
-                tabs=tabs, open_question=opened, followed=followed, compare_runs=compared, episode=episode, edited_chain=chain
+                tabs=tabs,
+                open_question=opened,
+                followed=followed,
+                compare_runs=compared,
+                episode=episode,
+                edited_chain=chain,
             )
-            entries = sorted((TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"])
+            entries = sorted(
+                (TABS.entry(name) for name in TABS.names()), key=lambda e: e.traits["order"]
+            )
             drawn = []
             for entry in entries:
-                with gr.Tab(entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}") as tab:
+                with gr.Tab(
+                    entry.traits["label"], id=entry.name, elem_id=f"tab-{entry.name}"
+                ) as tab:
                     entry.value(workbench, session, tab, page)
                 drawn.append(tab)
         only_the_open_tab_ticks(drawn)
@@ -70,7 +79,12 @@ def only_the_open_tab_ticks(tabs: Sequence[gr.Tab]) -> None:
 
     A timer that a tab switches itself, as one that follows a load, is left alone: it was drawn inactive.
     """
-    timers = [(tab, block) for tab in tabs for block in blocks_in(tab) if isinstance(block, gr.Timer) and block.active]
+    timers = [
+        (tab, block)
+        for tab in tabs
+        for block in blocks_in(tab)
+        if isinstance(block, gr.Timer) and block.active
+    ]
     owners = json.dumps([f"{tab.elem_id}-button" for tab, _ in timers])
     for tab, timer in timers:
         timer.active = tab is tabs[0]
@@ -134,7 +148,9 @@ def serve(args: argparse.Namespace) -> None:
     access = access_of(args.host, args.allowed_host)
     check_address(args.host, args.port)
     workbench = Workbench(
-        args.workspace, base_settings=args.base_settings, allow_python=getattr(args, "allow_python", False),
+        args.workspace,
+        base_settings=args.base_settings,
+        allow_python=getattr(args, "allow_python", False),
         allowed_hosts=args.allowed_host,
     )
     page = build_app(workbench)
@@ -153,7 +169,12 @@ def serve(args: argparse.Namespace) -> None:
             theme=theme(),
             css_paths=STYLE,
             show_error=True,
-            app_kwargs={"middleware": [Middleware(HostGuard, access=access, headers=HEADERS), Middleware(WithoutBase)]},
+            app_kwargs={
+                "middleware": [
+                    Middleware(HostGuard, access=access, headers=HEADERS),
+                    Middleware(WithoutBase),
+                ]
+            },
         )
     except (OSError, ValueError) as error:
         raise UsageError(

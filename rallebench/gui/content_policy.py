@@ -33,7 +33,9 @@ class WithoutBase:
         async def send_without_base(message: Any) -> None:
             nonlocal is_html
             if message["type"] == "http.response.start":
-                is_html = dict(message["headers"]).get(b"content-type", b"").startswith(b"text/html")
+                is_html = (
+                    dict(message["headers"]).get(b"content-type", b"").startswith(b"text/html")
+                )
             elif is_html and BASE in message.get("body", b""):
                 message = {**message, "body": message["body"].replace(BASE, b" " * len(BASE), 1)}
             await send(message)

@@ -22,7 +22,11 @@ AS_PNG = (
     "d.download=a.download.replace(/svg$/,'png');d.click()};i.src=a.href;return false"
 )
 """Draws the SVG that the link before this one saves, twice as large, and saves that."""
-ALLOWED = "'unsafe-hashes' 'sha256-" + base64.b64encode(hashlib.sha256(AS_PNG.encode()).digest()).decode() + "'"
+ALLOWED = (
+    "'unsafe-hashes' 'sha256-"
+    + base64.b64encode(hashlib.sha256(AS_PNG.encode()).digest()).decode()
+    + "'"
+)
 """What a page's Content-Security-Policy must allow for it: this text as a handler, and no other script."""
 
 
@@ -74,11 +78,17 @@ def contrast(a: str, b: str) -> float:
 def _luminance(colour: str) -> float:
     digits = colour[1:] if len(colour) > 4 else "".join(digit * 2 for digit in colour[1:])
     parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-    red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    red, green, blue = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def falls(named: Sequence[tuple[str, Mapping[str, int]]], names: Mapping[str, str], colours: Mapping[str, str]) -> str:
+def falls(
+    named: Sequence[tuple[str, Mapping[str, int]]],
+    names: Mapping[str, str],
+    colours: Mapping[str, str],
+) -> str:
     """Waterfalls: a bar per run, a part per stage. ``named``: run → stage → questions."""
     there = [stage for stage in names if any(counts[stage] for _, counts in named)]
     left, width, body = 220, 620, ""
@@ -89,7 +99,17 @@ def falls(named: Sequence[tuple[str, Mapping[str, int]]], names: Mapping[str, st
             wide = width * counts[stage] / total if total else 0.0
             if wide:
                 body += f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="26" fill="{colours[stage]}"/>'
-                body += _text(x + wide / 2, y + 17, str(counts[stage]), "middle", f' fill="{ink_on(colours[stage])}"') if wide > 24 else ""
+                body += (
+                    _text(
+                        x + wide / 2,
+                        y + 17,
+                        str(counts[stage]),
+                        "middle",
+                        f' fill="{ink_on(colours[stage])}"',
+                    )
+                    if wide > 24
+                    else ""
+                )
             x += wide
         body += _text(left + width + 8, y + 17, f"n = {total}")
     y = 30 + 36 * len(named)
@@ -115,18 +135,27 @@ def radar(found: Radar, label: str, most: float) -> str:
 
     for ring in (0.25, 0.5, 0.75, 1.0):
         body += polygon([ring] * len(found.axes), f'fill="none" stroke="{GRID}"')
-        body += _text(cx + 4, cy - rim * ring + 12, f"{most * ring:.2f}", "start", ' font-size="10"')
+        body += _text(
+            cx + 4, cy - rim * ring + 12, f"{most * ring:.2f}", "start", ' font-size="10"'
+        )
     for i, axis in enumerate(found.axes):
         x, y = at(i, 1.0)
         body += f'<line x1="{cx}" y1="{cy}" x2="{x:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
         x, y = at(i, 1.1)
-        body += _text(x, y + 4, axis, "middle" if abs(x - cx) < 20 else "start" if x > cx else "end")
+        body += _text(
+            x, y + 4, axis, "middle" if abs(x - cx) < 20 else "start" if x > cx else "end"
+        )
     for i, (name, row) in enumerate(found.lines.items()):
         colour = COLOURS[i % len(COLOURS)]
-        shares = [(mean.value or 0.0) / most if mean and mean.value is not None else None for mean in row]
+        shares = [
+            (mean.value or 0.0) / most if mean and mean.value is not None else None for mean in row
+        ]
         known = [(n, share) for n, share in enumerate(shares) if share is not None]
         if len(known) == len(shares):
-            body += polygon([share for _, share in known], f'fill="{colour}" fill-opacity=".15" stroke="{colour}" stroke-width="2"')
+            body += polygon(
+                [share for _, share in known],
+                f'fill="{colour}" fill-opacity=".15" stroke="{colour}" stroke-width="2"',
+            )
         for n, share in known:
             x, y = at(n, share)
             body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
@@ -143,7 +172,10 @@ def bubbles(points: Sequence[tuple[str, float, float, float | None]], across: st
     low, high = min(y for _, _, y, _ in points), max(y for _, _, y, _ in points)
     room = 0.15 * ((high - low) or abs(high) or 1.0)
     # A share has no room below 0, and no more above 1 than its bubble takes.
-    low, high = max(low - room, 0.0) if low >= 0 else low - room, min(high + room, 1.05) if high <= 1 else high + room
+    low, high = (
+        max(low - room, 0.0) if low >= 0 else low - room,
+        min(high + room, 1.05) if high <= 1 else high + room,
+    )
     body = ""
     for tick in range(5):
         x, y = left + width * tick / 4, top + height * (1 - tick / 4)
@@ -152,8 +184,15 @@ def bubbles(points: Sequence[tuple[str, float, float, float | None]], across: st
         body += _text(x, top + height + 20, f"{right * tick / 4:.3g}", "middle")
     for i, (name, cost, quality, size) in enumerate(points):
         x, y = left + width * cost / right, top + height * (high - quality) / (high - low)
-        radius, colour = 7.0 if size is None else max(4.0, 21 * math.sqrt(size)), COLOURS[i % len(COLOURS)]
-        style = f'fill="none" stroke="{colour}" stroke-width="2"' if size is None else f'fill="{colour}" fill-opacity=".8"'
+        radius, colour = (
+            7.0 if size is None else max(4.0, 21 * math.sqrt(size)),
+            COLOURS[i % len(COLOURS)],
+        )
+        style = (
+            f'fill="none" stroke="{colour}" stroke-width="2"'
+            if size is None
+            else f'fill="{colour}" fill-opacity=".8"'
+        )
         body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {style}/>'
         body += _text(x, y - radius - 5, name, "middle")
     body += _text(left + width / 2, top + height + 45, across, "middle") + _text(left, 16, up)

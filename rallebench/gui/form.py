@@ -9,15 +9,26 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.catalog import MAX_ACTIONS, checked_generation
-from rallebench.errors import UsageError
-from rallebench.types import Action, Chain
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Action, Chain
+from rallebench.workspace.entries import MAX_ACTIONS, checked_generation
 
 KINDS = [("Retriever", "retrieve"), ("LLM", "generate"), ("Identity", "identity")]
 DIALECTS = [("f-string", "fstring"), ("eval", "eval")]
 FIELDS = (
-    "kind", "template", "dialect", "retriever", "k", "llm", "max_tokens", "temperature", "seed", "stop", "system", "options",
-)  # fmt: skip
+    "kind",
+    "template",
+    "dialect",
+    "retriever",
+    "k",
+    "llm",
+    "max_tokens",
+    "temperature",
+    "seed",
+    "stop",
+    "system",
+    "options",
+)
 HEAD = ("name", "count", "about")
 
 EXAMPLES = {
@@ -54,7 +65,9 @@ def _generation(row: dict[str, Any], where: str) -> dict[str, Any]:
         except ValueError as error:
             raise UsageError(f"{where}: the other settings are not valid JSON ({error}).") from None
         if not isinstance(settings, dict):
-            raise UsageError(f'{where}: the other settings must be a JSON object, as in {{"top_p": 0.9}}.')
+            raise UsageError(
+                f'{where}: the other settings must be a JSON object, as in {{"top_p": 0.9}}.'
+            )
     for name in ("max_tokens", "temperature", "seed"):
         if (number := optional_number(row[name], f"{where}: {name}")) is not None:
             settings[name] = number
@@ -155,7 +168,9 @@ def action_updates(action: Action) -> list[Any]:
     """An action → updates for the components of its row; only what its function needs is shown."""
     needed = {"retriever": "retrieve", "k": "retrieve", "llm": "generate"}
     return [
-        gr.update(value=value, visible=action.kind == needed[field]) if field in needed else gr.update(value=value)
+        gr.update(value=value, visible=action.kind == needed[field])
+        if field in needed
+        else gr.update(value=value)
         for field, value in action_values(action).items()
     ]
 

@@ -48,7 +48,11 @@ def one_line(html: str) -> str:
 
 
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"]).disable("image")
+    parser = (
+        MarkdownIt("commonmark", {"html": False, "breaks": True})
+        .enable(["table", "strikethrough"])
+        .disable("image")
+    )
     parser.validateLink = _is_web_address  # type: ignore[method-assign]
     parser.inline.ruler.before("escape", "formula", _formula)
     parser.add_render_rule("formula", _formula_text)

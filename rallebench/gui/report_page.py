@@ -11,21 +11,21 @@ from pathlib import Path
 from rallebench import __version__
 from rallebench.analysis.changes import changes
 from rallebench.analysis.exporting import answered
-from rallebench.analysis.many import Many, compare_many, with_mean
 from rallebench.analysis.radar import axes_of, over, over_datasets, share_nothing
+from rallebench.analysis.ranking import Many, compare_many, with_mean
 from rallebench.analysis.runs import waterfall_of
-from rallebench.bench.heads import heads
-from rallebench.bench.ralle_files import prompts_text
-from rallebench.bench.score import score_episode
-from rallebench.bench.store import RunFolder
-from rallebench.catalog import chain_from_json
-from rallebench.chain.chain import prompt_of
+from rallebench.chains.chain import prompt_of
+from rallebench.core.types import Episode, Example
+from rallebench.engine.answers import heads
+from rallebench.engine.ralle_files import prompts_text
+from rallebench.engine.score import score_episode
+from rallebench.engine.store import RunFolder
 from rallebench.gui import views_compare, views_fall, views_plots
 from rallebench.gui.drawings import ALLOWED
 from rallebench.gui.views import empty, note
 from rallebench.gui.views_runs import whole_report
-from rallebench.types import Episode, Example
-from rallebench.workspace import Workspace
+from rallebench.workspace.entries import chain_from_json
+from rallebench.workspace.paths import Workspace
 
 STYLE = Path(__file__).with_name("style.css")
 LONGEST = 1500
@@ -57,7 +57,9 @@ def run_page(run: RunFolder, workspace: Workspace) -> Iterator[str]:
     yield _foot()
 
 
-def comparison_page(runs: Sequence[RunFolder], workspace: Workspace, metric: str = "") -> Iterator[str]:
+def comparison_page(
+    runs: Sequence[RunFolder], workspace: Workspace, metric: str = ""
+) -> Iterator[str]:
     """Several runs: every metric, the differences, where each lost its questions, what was changed, what flipped; of
     runs that share no question their means over question sets."""
     if share_nothing(runs):
@@ -77,7 +79,9 @@ def comparison_page(runs: Sequence[RunFolder], workspace: Workspace, metric: str
         yield f"<h2>By {escape(by)}</h2>{views_plots.radar_drawing(over(runs, found.common, found.metric, by))}"
     for other, against in zip(runs[1:], found.against):
         yield f"<h2>{escape(runs[0].name)} and {escape(other.name)}</h2>"
-        yield views_compare.changed(changes(runs[0].spec()["spec"], other.spec()["spec"]), runs[0].name, other.name)
+        yield views_compare.changed(
+            changes(runs[0].spec()["spec"], other.spec()["spec"]), runs[0].name, other.name
+        )
         if against.paired.n:
             yield from _flipped(found, runs[0], other, against.paired.flipped)
         else:
@@ -88,7 +92,9 @@ def comparison_page(runs: Sequence[RunFolder], workspace: Workspace, metric: str
 def _over_sets(runs: Sequence[RunFolder], metric: str) -> Iterator[str]:
     found = over_datasets(runs, metric)
     yield _head(f"Comparison of {', '.join(run.name for run in runs)}")
-    yield note("The runs share no question, so no difference between two of them can be tested; these are their means.")
+    yield note(
+        "The runs share no question, so no difference between two of them can be tested; these are their means."
+    )
     yield views_plots.radar_drawing(found) + _foot()
 
 
@@ -120,7 +126,9 @@ def _made(spec: dict[str, object]) -> str:
 
 def _question(example: Example, episode: Episode) -> str:
     (score,) = score_episode(episode, example, ("em",))
-    kind, said = {1.0: ("good", "right"), 0.0: ("bad", "wrong")}.get(score.value if score.value is not None else -1.0, ("", "not scored"))  # fmt: skip
+    kind, said = {1.0: ("good", "right"), 0.0: ("bad", "wrong")}.get(
+        score.value if score.value is not None else -1.0, ("", "not scored")
+    )
     if episode.error:
         kind, said = "bad", "failed"
     steps = "".join(
@@ -143,8 +151,8 @@ def _head(title: str) -> str:
     style = STYLE.read_text(encoding="utf-8")
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'; '
-        f"img-src data:; script-src {ALLOWED}\">"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+        f'img-src data:; script-src {ALLOWED}">'
         f"<style>{COLOURS}{style}</style></head><body><h1>{escape(title)}</h1>"
     )
 

@@ -20,6 +20,12 @@ def save_buttons(plot: str, name: str, *, visible: bool = True) -> Any:
     """A row of two buttons for the ``gr.Plot`` whose ``elem_id`` is ``plot``; files are called ``name``."""
     with gr.Row(visible=visible, elem_classes="rb-tools", elem_id=f"{plot}-saving") as row:
         for form, scale in (("png", 2), ("svg", 1)):
-            button = gr.Button(f"Save as {form.upper()}", size="sm", elem_id=f"{plot}-{form}", min_width=110, scale=0)
+            button = gr.Button(
+                f"Save as {form.upper()}",
+                size="sm",
+                elem_id=f"{plot}-{form}",
+                min_width=110,
+                scale=0,
+            )
             button.click(None, None, None, js=SAVE % (plot, form, name, scale))
     return row

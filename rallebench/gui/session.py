@@ -12,7 +12,7 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.errors import RalleError
+from rallebench.core.errors import RalleError
 from rallebench.gui.wording import on_page
 
 
@@ -46,7 +46,9 @@ def guard(handler: Callable[..., Any], *args: Any) -> Any:
     try:
         return handler(*args)
     except RalleError as error:
-        raise gr.Error(escape(on_page(str(error)), quote=False), duration=20, print_exception=False) from None
+        raise gr.Error(
+            escape(on_page(str(error)), quote=False), duration=20, print_exception=False
+        ) from None
 
 
 def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[Any]:
@@ -54,4 +56,6 @@ def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[
     try:
         yield from handler(*args)
     except RalleError as error:
-        raise gr.Error(escape(on_page(str(error)), quote=False), duration=20, print_exception=False) from None
+        raise gr.Error(
+            escape(on_page(str(error)), quote=False), duration=20, print_exception=False
+        ) from None

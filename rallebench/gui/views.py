@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from html import escape
 
-from rallebench.bench import cost_text
-from rallebench.bench.cost import Prices, usd_of, why_unknown
-from rallebench.chain.chain import prompt_of, wiki_id_title
+from rallebench.chains.chain import prompt_of, wiki_id_title
+from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
+from rallebench.engine import cost_text
+from rallebench.engine.cost import Prices, usd_of, why_unknown
 from rallebench.metrics import card
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
 from rallebench.metrics.text import find_answers
-from rallebench.types import Example, Generate, Gold, Hit, Retrieve, Step
 
 EMPTY_PROMPT = "Interpret or execute the action to see its prompt."
 EMPTY_RESPONSE = "Execute the action to see what comes back."
@@ -25,7 +25,12 @@ def marked(text: str, answers: Sequence[str], mark: bool = True) -> str:
     for start, end, _ in find_answers(text, answers):
         if start < at:
             continue
-        parts += [escape(text[at:start]), '<mark class="rb-answer">', escape(text[start:end]), "</mark>"]
+        parts += [
+            escape(text[at:start]),
+            '<mark class="rb-answer">',
+            escape(text[start:end]),
+            "</mark>",
+        ]
         at = end
     return "".join([*parts, escape(text[at:])])
 
@@ -58,10 +63,16 @@ def badge(text: str, kind: str = "", about: str = "") -> str:
 
 def prompt(text: str, gold: Gold, mark: bool, waiting: bool = False) -> str:
     """An interpreted prompt with the gold answers marked."""
-    found = len({start for start, _, _ in find_answers(text, gold.answers)}) if mark and gold.answers else 0
+    found = (
+        len({start for start, _, _ in find_answers(text, gold.answers)})
+        if mark and gold.answers
+        else 0
+    )
     extra = badge(f"gold answer ×{found}", "good") if found else ""
     return text_box(
-        "Prompt" + (", not executed yet" if waiting else ""), marked(text, gold.answers, mark), extra
+        "Prompt" + (", not executed yet" if waiting else ""),
+        marked(text, gold.answers, mark),
+        extra,
     )
 
 
@@ -101,16 +112,38 @@ def _model_cost(step: Step, prices: Prices) -> list[str]:
     if first is not None:
         # The seconds above are a share of the batch's; this is a wait, as long as the whole batch's.
         waited = f", of the batch of {step.batch}" if step.batch > 1 else ""
-        parts.append(badge(f"first token {cost_text.plain(first)} s{waited}", about=card("first_token_seconds")["definition"]))
+        parts.append(
+            badge(
+                f"first token {cost_text.plain(first)} s{waited}",
+                about=card("first_token_seconds")["definition"],
+            )
+        )
     counted = cost_text.tokens(prompt_tokens_of(step), completion_tokens_of(step))
-    parts.append(badge(counted, about="Prompt + completion tokens, as the model's own tokenizer or server counts them."))
+    parts.append(
+        badge(
+            counted,
+            about="Prompt + completion tokens, as the model's own tokenizer or server counts them.",
+        )
+    )
     if rate is not None:
         parts.append(badge(cost_text.speed(rate), about=card("tokens_per_second")["definition"]))
     dollars = usd_of(step, prices)
     if dollars is None:
         why = why_unknown(step, prices)
-        return [*parts, badge("$ unknown", about=f"The price of this answer is not known for {step.request.llm}: {why}.")]
-    return [*parts, badge(cost_text.usd(sum(dollars)), about="US dollars: tokens times the model's prices per million.")]
+        return [
+            *parts,
+            badge(
+                "$ unknown",
+                about=f"The price of this answer is not known for {step.request.llm}: {why}.",
+            ),
+        ]
+    return [
+        *parts,
+        badge(
+            cost_text.usd(sum(dollars)),
+            about="US dollars: tokens times the model's prices per million.",
+        ),
+    ]
 
 
 def response(
@@ -152,7 +185,9 @@ def _strings(step: Step) -> str:
     """The two strings that later templates see, to the last separator."""
     seen = (("response", step.reply.text), ("wiki_id_title", wiki_id_title(step)))
     boxes = "".join(text_box(name, escape(text)) for name, text in seen)
-    return f'<details class="rb-label"><summary>As later templates see it</summary>{boxes}</details>'
+    return (
+        f'<details class="rb-label"><summary>As later templates see it</summary>{boxes}</details>'
+    )
 
 
 def rank_badge(rank: int | None, k: int, depth: int) -> str:
@@ -186,18 +221,22 @@ def gold_line(example: Example) -> str:
     if not gold.answers and not gold.pages:
         return note("This question has no gold: nothing can be marked or scored.")
     answers = (
-        " ".join(f'<mark class="rb-answer">{escape(a)}</mark>' for a in gold.answers[:8]) or "none given"
+        " ".join(f'<mark class="rb-answer">{escape(a)}</mark>' for a in gold.answers[:8])
+        or "none given"
     )
     more = f" and {len(gold.answers) - 8} more" if len(gold.answers) > 8 else ""
     pages = " ".join(
-        f'<mark class="rb-page">{escape(gold.titles.get(p) or p)}</mark>' for p in _in_order(gold.pages, gold)
+        f'<mark class="rb-page">{escape(gold.titles.get(p) or p)}</mark>'
+        for p in _in_order(gold.pages, gold)
     )
     return f'<div class="rb-label"><span>Gold answers:</span> {answers}{more} <span>Gold pages:</span> {pages or "none given"}</div>'
 
 
 def _in_order(pages: Collection[str], gold: Gold) -> list[str]:
     order = list(gold.titles)
-    return sorted(pages, key=lambda page: (order.index(page) if page in gold.titles else len(order), page))
+    return sorted(
+        pages, key=lambda page: (order.index(page) if page in gold.titles else len(order), page)
+    )
 
 
 def progress_bar(done: int, total: int) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from rallebench.catalog import LLMEntry
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
 from rallebench.gui.views import badge, empty, note
 from rallebench.llms.presets import GROUPS, Preset, presets
-from rallebench.model_verbs import Key, Needs
+from rallebench.services.model_entries import Key, Needs
+from rallebench.workspace.entries import LLMEntry
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "openai_compatible": ("model", "base_url", "api_key_env"),
@@ -32,7 +32,10 @@ OWN_SETTINGS = "Without a preset: choose a backend and fill the form yourself."
 def choices(group: str) -> list[tuple[str, str]]:
     """(what is shown, id) of the presets of a group, named as people read it."""
     found = {name: given for name, given in presets().items() if GROUPS[given.group] == group}
-    return [(given.title if given.model else f"{given.title} · {given.settings['base_url']}", name) for name, given in found.items()]
+    return [
+        (given.title if given.model else f"{given.title} · {given.settings['base_url']}", name)
+        for name, given in found.items()
+    ]
 
 
 def count(number: int) -> str:
@@ -72,9 +75,11 @@ def needs(found: Needs) -> str:
 
 
 BORDERS = {
-    "below": "decline_below", "right_kept": "right answers kept", "absent_declined": "prompts without an answer declined",
+    "below": "decline_below",
+    "right_kept": "right answers kept",
+    "absent_declined": "prompts without an answer declined",
     "given_right": "answers given that are right",
-}  # fmt: skip
+}
 """Column of the built-in reader's measured borders → its head."""
 
 
@@ -101,7 +106,9 @@ def key_line(key: Key) -> str:
     if not key.variable:
         return empty("No key is sent. If the server wants one, name the variable that holds it.")
     if key.is_set:
-        return note(f"{key.variable} is set now; its key is sent to this server, and to no other.", "good")
+        return note(
+            f"{key.variable} is set now; its key is sent to this server, and to no other.", "good"
+        )
     unset = f"{key.variable} is not set now, so no key is sent"
     if key.local:
         return empty(f"{unset}; a server on this machine seldom wants one.")
@@ -111,8 +118,14 @@ def key_line(key: Key) -> str:
 def found(names: tuple[str, ...]) -> str:
     """The answer to Find models."""
     if not names:
-        return note("The server is there but has no model yet: load or fetch one there, then press Find models again.")
-    several = f"{len(names)} models; choose one under Model" if len(names) > 1 else f"one model, {names[0]}"
+        return note(
+            "The server is there but has no model yet: load or fetch one there, then press Find models again."
+        )
+    several = (
+        f"{len(names)} models; choose one under Model"
+        if len(names) > 1
+        else f"one model, {names[0]}"
+    )
     return note(f"The server has {several}.", "good")
 
 
@@ -124,10 +137,14 @@ def entry_of_form(backend: str, values: Mapping[str, Any], other: str) -> LLMEnt
     if backend not in FIELDS:
         raise UsageError(f"There is no backend {backend!r} in this form.")
     given = {name: str(values.get(name) or "").strip() for name in FIELDS[backend]}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value and value != UNSAID.get(name)}
+    settings: dict[str, Any] = {
+        name: value for name, value in given.items() if value and value != UNSAID.get(name)
+    }
     more = json_object(other)
     if twice := [name for name in more if name in settings]:
-        raise UsageError(f"{twice[0]!r} stands in its own field and in the other settings; leave one out.")
+        raise UsageError(
+            f"{twice[0]!r} stands in its own field and in the other settings; leave one out."
+        )
     return LLMEntry(backend=backend, settings={**settings, **more})
 
 
@@ -138,7 +155,11 @@ def form_of_entry(name: str, entry: LLMEntry) -> tuple[dict[str, str], str]:
             f"{name!r} has the backend {entry.backend!r}, which this form does not know; change it with "
             f"rallebench models change {name} --set KEY=VALUE."
         )
-    own = {key: entry.settings[key] for key in FIELDS[entry.backend] if isinstance(entry.settings.get(key), str)}
+    own = {
+        key: entry.settings[key]
+        for key in FIELDS[entry.backend]
+        if isinstance(entry.settings.get(key), str)
+    }
     rest = {key: value for key, value in entry.settings.items() if key not in own}
     return {**UNSAID, **own}, json.dumps(rest, ensure_ascii=False, indent=1) if rest else ""
 

@@ -6,15 +6,22 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from rallebench.bench import cost_text
-from rallebench.bench.cost import Prices, total
-from rallebench.bench.score import score_episode
+from rallebench.core.types import Episode, Example, Generate, Gold, Message, Retrieve, Step
+from rallebench.engine import cost_text
+from rallebench.engine.cost import Prices, total
+from rallebench.engine.score import score_episode
 from rallebench.gui import views, views_cost
 from rallebench.gui.views import badge, marked
 from rallebench.gui.wording import on_page
-from rallebench.live.pieces import EDITED, Piece, actions, beginning, pieces, was_edited
-from rallebench.live.watching import Watched
-from rallebench.types import Episode, Example, Generate, Gold, Message, Retrieve, Step
+from rallebench.services.live.transcript import (
+    EDITED,
+    Piece,
+    actions,
+    beginning,
+    pieces,
+    was_edited,
+)
+from rallebench.services.live.watching import Watched
 from rallebench.workflows import REASONS
 from rallebench.workflows.trees import Node, tree_of
 
@@ -38,7 +45,10 @@ def shown(watched: Watched, prices: Prices, mark: bool) -> str:
     parts = [head(watched, prices)]
     tree = tree_of_html(_nodes(watched), gold)
     if tree:
-        parts.append('<div class="rb-label">The tree of the search, in the order in which it was tried</div>' + tree)
+        parts.append(
+            '<div class="rb-label">The tree of the search, in the order in which it was tried</div>'
+            + tree
+        )
     title = "Step by step"
     steps = steps_html(watched.steps, workflow, gold) + _now(watched, gold)
     if tree and not watched.going:
@@ -47,13 +57,19 @@ def shown(watched: Watched, prices: Prices, mark: bool) -> str:
         parts.append(f'<div class="rb-label">{title}</div>{steps}')
     if watched.steps and not watched.going:
         table = views_cost.steps_table(watched.steps, prices)
-        parts.append(_folded("What the model was asked, request by request", "prompts", _prompts(watched)))
+        parts.append(
+            _folded("What the model was asked, request by request", "prompts", _prompts(watched))
+        )
         parts.append(_folded("Cost step by step", "cost", table))
     return f'<div data-episode="{escape(watched.name, quote=True)}">{"".join(parts)}</div>'
 
 
 def _folded(title: str, key: str, inside: str) -> str:
-    return f'<details class="rb-label" data-key="{key}"><summary>{title}</summary>{inside}</details>' if inside else ""
+    return (
+        f'<details class="rb-label" data-key="{key}"><summary>{title}</summary>{inside}</details>'
+        if inside
+        else ""
+    )
 
 
 # ── how it stands ────────────────────────────────────────────────────────────
@@ -67,25 +83,58 @@ def head(watched: Watched, prices: Prices) -> str:
     cached = sum(step.cached for step in watched.steps)
     facts = [
         ("Requests to the model", f"{requests}"),
-        ("Tokens read + written", cost_text.counted(spent).removesuffix(" tokens") if requests else "–"),
+        (
+            "Tokens read + written",
+            cost_text.counted(spent).removesuffix(" tokens") if requests else "–",
+        ),
         ("Seconds of asking", cost_text.plain(spent["seconds"] or 0.0)),
-        ("By the clock", views.duration(watched.seconds) if watched.seconds >= 10 else f"{cost_text.plain(watched.seconds)} s"),
+        (
+            "By the clock",
+            views.duration(watched.seconds)
+            if watched.seconds >= 10
+            else f"{cost_text.plain(watched.seconds)} s",
+        ),
     ]
     grid = "".join(f"<div><span>{name}</span><b>{escape(value)}</b></div>" for name, value in facts)
-    memory = f"{cached} of {len(watched.steps)} steps came from memory; their cost is that of the first time." if cached else ""
+    memory = (
+        f"{cached} of {len(watched.steps)} steps came from memory; their cost is that of the first time."
+        if cached
+        else ""
+    )
     kept = len(watched.wanted.before)
-    earlier = f"The first {kept} steps are those of the episode that this one goes on from, with their cost of then." if kept else ""
-    changed = "An action was edited by you, so this is not the agent's own doing." if was_edited(watched.steps) else ""
+    earlier = (
+        f"The first {kept} steps are those of the episode that this one goes on from, with their cost of then."
+        if kept
+        else ""
+    )
+    changed = (
+        "An action was edited by you, so this is not the agent's own doing."
+        if was_edited(watched.steps)
+        else ""
+    )
     origin = f"Read from the run {escape(watched.run)}." if watched.run else ""
-    remarks = "".join(f'<div class="rb-label">{text}</div>' for text in (origin, earlier, memory, changed) if text)
-    grid = f'<div class="rb-facts">{grid}</div>' if watched.steps or watched.state != "failed" else ""
+    remarks = "".join(
+        f'<div class="rb-label">{text}</div>' for text in (origin, earlier, memory, changed) if text
+    )
+    grid = (
+        f'<div class="rb-facts">{grid}</div>' if watched.steps or watched.state != "failed" else ""
+    )
     return f"{question}{state_line(watched)}{grid}{remarks}"
 
 
 def state_line(watched: Watched) -> str:
     """One sentence: it goes on, was stopped, failed, or why it ended; the answer, and whether it is the gold's."""
     wanted = watched.wanted
-    who = " · ".join(filter(None, [wanted.workflow, wanted.env if watched.agent is None or watched.agent.acting else "", wanted.llm]))
+    who = " · ".join(
+        filter(
+            None,
+            [
+                wanted.workflow,
+                wanted.env if watched.agent is None or watched.agent.acting else "",
+                wanted.llm,
+            ],
+        )
+    )
     who = f'<div class="rb-agent-who">{escape(who)}</div>'
     if watched.state == "starting":
         return f'<div class="rb-note">{who}Getting ready what it names …</div>'
@@ -101,8 +150,16 @@ def state_line(watched: Watched) -> str:
     reason = watched.episode.outcome.stop_reason
     wrong = is_right(watched.episode, wanted.example) is False
     kind = "error" if reason in BAD else "note" if wrong or reason not in GOOD else "good"
-    words = badge(REASONS.get(reason, reason), "good" if reason in GOOD else "bad" if reason in BAD else "", about=reason)
-    answer = f'<b class="rb-agent-answer" dir="auto">{escape(watched.episode.answer)}</b>' if watched.episode.answer else "No answer"
+    words = badge(
+        REASONS.get(reason, reason),
+        "good" if reason in GOOD else "bad" if reason in BAD else "",
+        about=reason,
+    )
+    answer = (
+        f'<b class="rb-agent-answer" dir="auto">{escape(watched.episode.answer)}</b>'
+        if watched.episode.answer
+        else "No answer"
+    )
     return f'<div class="rb-{kind}">{who}{answer} {words} {verdict(watched.episode, wanted.example)}</div>'
 
 
@@ -120,12 +177,18 @@ def verdict(episode: Episode, example: Example) -> str:
         return ""
     f1 = score_episode(episode, example, ("f1",))[0].value or 0.0
     said = badge("is a gold answer", "good") if right else badge("is no gold answer", "bad")
-    return said + badge(f"F1 {f1:.2f}", about="Words shared with the best gold answer, as KILT counts them.")
+    return said + badge(
+        f"F1 {f1:.2f}", about="Words shared with the best gold answer, as KILT counts them."
+    )
 
 
 def sentence(error: str) -> str:
     """An error in the words of the page, which has no flags."""
-    error = on_page(error.replace("needs an environment; name one with --env: ", "needs an environment; choose one: "))
+    error = on_page(
+        error.replace(
+            "needs an environment; name one with --env: ", "needs an environment; choose one: "
+        )
+    )
     before, asked, _ = error.partition("allow it with --allow-python.")
     return f"{before}allow it by opening this page with app.py --allow-python." if asked else error
 
@@ -133,7 +196,13 @@ def sentence(error: str) -> str:
 def title(watched: Watched) -> str:
     """An episode in a line: when it began, what it was, how it ended."""
     outcome = watched.episode.outcome if watched.episode else None
-    ended = f"{outcome.stop_reason.replace('_', ' ')}: {outcome.answer}" if outcome and outcome.answer else outcome.stop_reason.replace("_", " ") if outcome else watched.state
+    ended = (
+        f"{outcome.stop_reason.replace('_', ' ')}: {outcome.answer}"
+        if outcome and outcome.answer
+        else outcome.stop_reason.replace("_", " ")
+        if outcome
+        else watched.state
+    )
     question = " ".join(watched.wanted.example.question.text.split())
     when = time.strftime("%H:%M:%S", time.localtime(watched.began))
     changed = " (edited)" if was_edited(watched.steps) else ""
@@ -147,11 +216,15 @@ def _cut(text: str, most: int = 40) -> str:
 def kept(run: str, together: int = 1) -> str:
     """Where an episode is now, and what to do to compare it."""
     if together > 1:
-        return views.note(f"Kept as the run {run}; Compare shows the {together} episodes of this question that were sent.", "good")
+        return views.note(
+            f"Kept as the run {run}; Compare shows the {together} episodes of this question that were sent.",
+            "good",
+        )
     return views.note(
         f"Kept as the run {run}, which Runs opens and Compare can compare with any run that asked this question. Send another "
-        "episode of the same question, and the two are compared at once.", "good",
-    )  # fmt: skip
+        "episode of the same question, and the two are compared at once.",
+        "good",
+    )
 
 
 # ── step by step ─────────────────────────────────────────────────────────────
@@ -163,7 +236,14 @@ def steps_html(steps: Sequence[Step], workflow: str, gold: Gold) -> str:
     for piece in pieces(steps, workflow):
         step, first = steps[piece.at], piece.at != last
         last = piece.at
-        rows.append(_row(piece, gold, _badges(step) if first else "", _found(step, piece.at, gold) if first else ""))
+        rows.append(
+            _row(
+                piece,
+                gold,
+                _badges(step) if first else "",
+                _found(step, piece.at, gold) if first else "",
+            )
+        )
     return f'<div class="rb-agent">{"".join(rows)}</div>' if rows else ""
 
 
@@ -178,9 +258,17 @@ def _now(watched: Watched, gold: Gold) -> str:
 
 
 def _row(piece: Piece, gold: Gold, extra: str, below: str) -> str:
-    text = marked(piece.text, gold.answers, piece.kind in ("observation", "output", "action")) if gold.answers else escape(piece.text)
+    text = (
+        marked(piece.text, gold.answers, piece.kind in ("observation", "output", "action"))
+        if gold.answers
+        else escape(piece.text)
+    )
     if not piece.text.strip():
-        text = "" if extra.startswith('<span class="rb-agent-busy"') else '<span class="rb-empty">nothing</span>'
+        text = (
+            ""
+            if extra.startswith('<span class="rb-agent-busy"')
+            else '<span class="rb-empty">nothing</span>'
+        )
     return (
         f'<div class="rb-agent-row {piece.kind}"><div class="rb-agent-label">{piece.label}</div>'
         f'<div class="rb-agent-body"><div class="rb-agent-text" dir="auto">{text}</div>{below}</div><div class="rb-agent-cost">{extra}</div></div>'
@@ -192,10 +280,16 @@ def _badges(step: Step) -> str:
     if not isinstance(step.request, (Generate, Retrieve)):
         return ""
     parts = [badge("edited by you", "page")] if step.reply.note == EDITED else []
-    parts += [badge("memory", about="Nothing was asked this time; the costs are those of then.")] if step.cached else []
+    parts += (
+        [badge("memory", about="Nothing was asked this time; the costs are those of then.")]
+        if step.cached
+        else []
+    )
     if isinstance(step.request, Generate):
         ended = step.reply.finish_reason
-        parts += [badge(f"ended: {ended}", "bad")] if ended not in ("stop", "", "tool_calls") else []
+        parts += (
+            [badge(f"ended: {ended}", "bad")] if ended not in ("stop", "", "tool_calls") else []
+        )
         counted = total([step], {})
         parts.append(f"<span>{escape(cost_text.counted(counted))}</span>")
     return "".join([*parts, f"<span>{cost_text.plain(step.seconds)} s</span>"])
@@ -223,7 +317,9 @@ def _prompts(watched: Watched) -> str:
 
 
 def _message(message: Message) -> str:
-    text = message.content + "".join(f"\n{call.name}({call.arguments})" for call in message.tool_calls)
+    text = message.content + "".join(
+        f"\n{call.name}({call.arguments})" for call in message.tool_calls
+    )
     left = len(text) - PROMPT_CHARACTERS
     if left > 0:
         text = f"{text[: PROMPT_CHARACTERS // 3]}\n[… {left:,} characters left out here …]\n{text[-PROMPT_CHARACTERS * 2 // 3 :]}"
@@ -233,9 +329,12 @@ def _message(message: Message) -> str:
 # ── the tree ─────────────────────────────────────────────────────────────────
 
 STATES: Mapping[str, tuple[str, str]] = {
-    "open": ("gone on from", ""), "answered": ("answered", "good"), "gave_up": ("gave up", "bad"),
-    "too_deep": ("as deep as it may go", "bad"), "left": ("no way on led anywhere", ""),
-}  # fmt: skip
+    "open": ("gone on from", ""),
+    "answered": ("answered", "good"),
+    "gave_up": ("gave up", "bad"),
+    "too_deep": ("as deep as it may go", "bad"),
+    "left": ("no way on led anywhere", ""),
+}
 
 
 def _nodes(watched: Watched) -> tuple[Node, ...]:
@@ -264,15 +363,24 @@ def _way(nodes: Iterable[Node]) -> frozenset[int]:
     return frozenset(way)
 
 
-def _branch(node: Node, below: Mapping[int, Sequence[Node]], way: frozenset[int], gold: Gold) -> str:
+def _branch(
+    node: Node, below: Mapping[int, Sequence[Node]], way: frozenset[int], gold: Gold
+) -> str:
     words, kind = STATES.get(node.state, (node.state, ""))
     children = "".join(_branch(child, below, way, gold) for child in below.get(node.number, ()))
     inside = "".join(
         f'<div class="rb-agent-row {kind_}"><div class="rb-agent-label">{label}</div><div class="rb-agent-text" dir="auto">{marked(text, gold.answers, kind_ == "observation") if gold.answers else escape(text)}</div></div>'
-        for kind_, label, text in (("thought", "Thought", node.thought), ("observation", "Observation", node.observation))
+        for kind_, label, text in (
+            ("thought", "Thought", node.thought),
+            ("observation", "Observation", node.observation),
+        )
         if text
     )
-    move = f"<code>{escape(_cut(node.move, 300))}</code>" if node.move else '<span class="rb-empty">no call</span>'
+    move = (
+        f"<code>{escape(_cut(node.move, 300))}</code>"
+        if node.move
+        else '<span class="rb-empty">no call</span>'
+    )
     return (
         f'<li role="treeitem" class="{"way" if node.number in way else ""}"><details data-key="tree-{node.number}"{" open" if node.number in way else ""}>'
         f"<summary><b>{node.number}</b> {move} {badge(words, kind)}</summary>{inside}</details>"
@@ -286,7 +394,11 @@ def _branch(node: Node, below: Mapping[int, Sequence[Node]], way: frozenset[int]
 def about(workflow: str, env: str, paper: str) -> str:
     """What a workflow does, and what its environment is, in their own words."""
     source = f' <span class="rb-basis">({escape(paper)})</span>' if paper else ""
-    acting = f"<br><b>Acts on:</b> {escape(env)}" if env else "<br>It acts on nothing: no environment is needed."
+    acting = (
+        f"<br><b>Acts on:</b> {escape(env)}"
+        if env
+        else "<br>It acts on nothing: no environment is needed."
+    )
     return f'<div class="rb-agent-about"><b>How it answers:</b> {escape(workflow)}{source}{acting}</div>'
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.analysis.acting.errors import CLASSES
-from rallebench.analysis.acting.telling import Analysed
+from rallebench.analysis.agents.errors import CLASSES
+from rallebench.analysis.agents.report import Analysed
 from rallebench.gui.views import badge, note
 from rallebench.gui.views_suites import file_link, one_table
 
@@ -36,10 +36,17 @@ def examples(value: Mapping[str, Any]) -> str:
     shown = [
         f"<details class='rb-label'><summary><b>{name}</b> {escape(CLASSES[name])}, {escape(one['system'])} "
         f"{badge(str(one['counts'][name]))}{_stops(one['stop_reasons'].get(name, {}))}</summary>{''.join(map(_example, rows))}</details>"
-        for one in value.get("systems", ()) if "examples" in one
-        for name, rows in sorted(one["examples"].items(), key=lambda pair: list(CLASSES).index(pair[0]))
-    ]  # fmt: skip
-    return '<div class="rb-section"><h3>Examples of every class</h3></div>' + "".join(shown) if shown else ""
+        for one in value.get("systems", ())
+        if "examples" in one
+        for name, rows in sorted(
+            one["examples"].items(), key=lambda pair: list(CLASSES).index(pair[0])
+        )
+    ]
+    return (
+        '<div class="rb-section"><h3>Examples of every class</h3></div>' + "".join(shown)
+        if shown
+        else ""
+    )
 
 
 def _stops(found: Mapping[str, int]) -> str:
@@ -58,14 +65,37 @@ def _example(row: Mapping[str, Any]) -> str:
 
 def files(found: Analysed) -> str:
     """Links that save the document, and the LaTeX table where there is one."""
-    document = json.dumps({"aspect": found.aspect, **found.value, "notes": list(found.notes)}, ensure_ascii=False, indent=2)
+    document = json.dumps(
+        {"aspect": found.aspect, **found.value, "notes": list(found.notes)},
+        ensure_ascii=False,
+        indent=2,
+    )
     tex = file_link(f"{found.aspect}.tex", found.tex.encode()) if found.tex else ""
     return file_link(f"{found.aspect}.json", document.encode()) + tex
 
 
-def command(runs: Sequence[str], aspect: str, original: bool, reference: str, sizes: Sequence[str], workspace: str) -> str:
+def command(
+    runs: Sequence[str],
+    aspect: str,
+    original: bool,
+    reference: str,
+    sizes: Sequence[str],
+    workspace: str,
+) -> str:
     """The command line that makes the same, as files."""
-    words = ["python", "-m", "rallebench", "analyse", *runs, "--workspace", workspace, "--aspect", aspect, "--out", f"analysis-{aspect}"]
+    words = [
+        "python",
+        "-m",
+        "rallebench",
+        "analyse",
+        *runs,
+        "--workspace",
+        workspace,
+        "--aspect",
+        aspect,
+        "--out",
+        f"analysis-{aspect}",
+    ]
     words += ["--compat", "original"] * original + (["--reference", reference] if reference else [])
     for size in sizes:
         words += ["--size", size]

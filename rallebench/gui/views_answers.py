@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.bench.cost import Prices, who
+from rallebench.core.types import Episode, Example, Gold, Note, Step, UseTool
+from rallebench.engine.cost import Prices, who
 from rallebench.gui import views, views_cost
-from rallebench.judges import JUDGED, UNPARSED
-from rallebench.types import Episode, Example, Gold, Note, Step, UseTool
+from rallebench.metrics.judges import JUDGED, UNPARSED
 
 COLUMNS = ("#", "question", "answer", "values", "stopped", "s", "tokens", "error")
 MOST_ROWS = 2_000
@@ -21,7 +21,9 @@ Values = Mapping[str, "float | None"]
 
 def filters(episodes: Mapping[str, Episode]) -> list[str]:
     """What a list of answers can be cut down to: those that failed, and every reason to stop that occurs."""
-    reasons = sorted({episode.outcome.stop_reason for episode in episodes.values() if episode.outcome})
+    reasons = sorted(
+        {episode.outcome.stop_reason for episode in episodes.values() if episode.outcome}
+    )
     return [ALL, FAILED, UNSCORED, *reasons]
 
 
@@ -35,7 +37,10 @@ def fits(chosen: str, episode: Episode, values: Values) -> bool:
 
 
 def rows(
-    examples: Sequence[Example], episodes: Mapping[str, Episode], values: Mapping[str, Values], chosen: str = ALL
+    examples: Sequence[Example],
+    episodes: Mapping[str, Episode],
+    values: Mapping[str, Values],
+    chosen: str = ALL,
 ) -> list[list[Any]]:
     """One row per answered question that fits, in the order asked, at most MOST_ROWS."""
     found: list[list[Any]] = []
@@ -45,7 +50,15 @@ def rows(
         if episode is not None and fits(chosen, episode, own) and len(found) < MOST_ROWS:
             stopped = episode.outcome.stop_reason if episode.outcome else ""
             found.append(
-                [number, _cut(example.question.text), _cut(said(episode)), in_words(own), stopped, *views_cost.question_cells(episode), episode.error]
+                [
+                    number,
+                    _cut(example.question.text),
+                    _cut(said(episode)),
+                    in_words(own),
+                    stopped,
+                    *views_cost.question_cells(episode),
+                    episode.error,
+                ]
             )
     return found
 
@@ -56,7 +69,10 @@ def in_words(values: Values) -> str:
     >>> in_words({"all_rate": 1.0, "truth": 0.25, "judged": None})
     'all_rate 1, truth 0.25, judged not scored'
     """
-    return ", ".join(f"{name} {'not scored' if value is None else f'{value:.4g}'}" for name, value in values.items())
+    return ", ".join(
+        f"{name} {'not scored' if value is None else f'{value:.4g}'}"
+        for name, value in values.items()
+    )
 
 
 def said(episode: Episode) -> str:
@@ -65,12 +81,20 @@ def said(episode: Episode) -> str:
     if judged is None:
         return episode.answer
     values = judged.get("values")
-    return in_words(values) if isinstance(values, Mapping) and values else str(judged.get("failure", ""))
+    return (
+        in_words(values)
+        if isinstance(values, Mapping) and values
+        else str(judged.get("failure", ""))
+    )
 
 
 def judgement(episode: Episode) -> dict[str, Any] | None:
     """What a judge's episode ended with, as JSON; None for any other."""
-    if not episode.outcome or episode.outcome.stop_reason not in (JUDGED, UNPARSED) or not episode.answer.startswith("{"):
+    if (
+        not episode.outcome
+        or episode.outcome.stop_reason not in (JUDGED, UNPARSED)
+        or not episode.answer.startswith("{")
+    ):
         return None
     try:
         value = json.loads(episode.answer)
@@ -86,16 +110,26 @@ def _cut(text: str, most: int = 400) -> str:
 # one of them
 
 
-def answer(example: Example, episode: Episode, values: Values, told: Mapping[str, str], prices: Prices) -> str:
+def answer(
+    example: Example, episode: Episode, values: Values, told: Mapping[str, str], prices: Prices
+) -> str:
     """A question with everything that happened to it; ``told``: metric → its definition."""
     stopped = episode.outcome.stop_reason if episode.outcome else ""
-    badges = views.badge(f"stopped: {stopped}", "bad" if stopped == UNPARSED else "") if stopped else ""
-    badges += views.badge(example.question.qid) + views.badge(f"{len(episode.steps)} step{'s' * (len(episode.steps) != 1)}")
+    badges = (
+        views.badge(f"stopped: {stopped}", "bad" if stopped == UNPARSED else "") if stopped else ""
+    )
+    badges += views.badge(example.question.qid) + views.badge(
+        f"{len(episode.steps)} step{'s' * (len(episode.steps) != 1)}"
+    )
     head = f'<div class="rb-section"><h3>{escape(_cut(example.question.text, 2000))}</h3></div><div class="rb-label">{badges}</div>'
     gold = views.gold_line(example) if example.gold.answers or example.gold.pages else ""
     # To a judge's words the gold answers of the question say nothing.
-    marked = Gold() if stopped in (JUDGED, UNPARSED) or "judge" in episode.workflow else example.gold
-    steps = "".join(step(number, one, marked, prices) for number, one in enumerate(episode.steps, 1))
+    marked = (
+        Gold() if stopped in (JUDGED, UNPARSED) or "judge" in episode.workflow else example.gold
+    )
+    steps = "".join(
+        step(number, one, marked, prices) for number, one in enumerate(episode.steps, 1)
+    )
     return head + gold + _outcome(episode) + _values(values, told) + steps
 
 
@@ -105,11 +139,18 @@ def _outcome(episode: Episode) -> str:
     judged = judgement(episode)
     if judged is None:
         if episode.outcome and episode.outcome.stop_reason == UNPARSED:
-            return views.error("Nothing could be read from the reply; it is counted as unparsed and not scored.")
-        return views.text_box("Answer, as it is scored", escape(episode.answer) or '<span class="rb-empty">empty</span>')
+            return views.error(
+                "Nothing could be read from the reply; it is counted as unparsed and not scored."
+            )
+        return views.text_box(
+            "Answer, as it is scored",
+            escape(episode.answer) or '<span class="rb-empty">empty</span>',
+        )
     each = judged.get("each") or ()
     times = "".join(f"<li>{_judged(one)}</li>" for one in each if isinstance(one, dict))
-    return views.text_box("Read from the reply", _judged(judged)) + (f'<ol class="rb-list">{times}</ol>' if times else "")
+    return views.text_box("Read from the reply", _judged(judged)) + (
+        f'<ol class="rb-list">{times}</ol>' if times else ""
+    )
 
 
 def _judged(value: Mapping[str, Any]) -> str:
@@ -122,7 +163,10 @@ def _judged(value: Mapping[str, Any]) -> str:
 
 
 def _values(values: Values, told: Mapping[str, str]) -> str:
-    badges = "".join(views.badge(in_words({name: value}), about=told.get(name, "")) for name, value in values.items())
+    badges = "".join(
+        views.badge(in_words({name: value}), about=told.get(name, ""))
+        for name, value in values.items()
+    )
     return f'<div class="rb-label"><span>Values:</span>{badges}</div>' if badges else ""
 
 
@@ -130,14 +174,25 @@ def step(number: int, one: Step, gold: Gold, prices: Prices) -> str:
     """What was asked at a step and what came back, word for word."""
     kind, target = who(one)
     if isinstance(one.request, Note):
-        return _heading(number, "note") + views.text_box("Noted, asked of nobody", escape(one.request.text))
+        return _heading(number, "note") + views.text_box(
+            "Noted, asked of nobody", escape(one.request.text)
+        )
     head = _heading(number, f"{kind} {target}")
     if isinstance(one.request, UseTool):
         arguments = json.dumps(dict(one.request.arguments), ensure_ascii=False, indent=2)
-        return head + views.text_box("Arguments", escape(arguments)) + views.response(one, gold, True, prices=prices)
+        return (
+            head
+            + views.text_box("Arguments", escape(arguments))
+            + views.response(one, gold, True, prices=prices)
+        )
     calls = "\n".join(f"{call.name} {call.arguments}" for call in one.reply.tool_calls)
     called = views.text_box("Tool calls", escape(calls)) if calls else ""
-    return head + views.step_prompt(one, gold, True) + views.response(one, gold, True, prices=prices) + called
+    return (
+        head
+        + views.step_prompt(one, gold, True)
+        + views.response(one, gold, True, prices=prices)
+        + called
+    )
 
 
 def _heading(number: int, text: str) -> str:

@@ -12,16 +12,27 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Literal, Union
 
-from rallebench.bench import cost_text
-from rallebench.bench.cost import Prices, usd_of
-from rallebench.bench.single import Delta, Event, StepDone, StepStarted
-from rallebench.chain.chain import evidence, prompt_of
-from rallebench.chain.template import check, names_used
-from rallebench.errors import TemplateError
+from rallebench.chains.chain import evidence, prompt_of
+from rallebench.chains.template import check, names_used
+from rallebench.core.errors import TemplateError
+from rallebench.core.types import (
+    Action,
+    Chain,
+    Episode,
+    Generate,
+    Gold,
+    Hit,
+    Question,
+    Request,
+    Retrieve,
+    Step,
+)
+from rallebench.engine import cost_text
+from rallebench.engine.cost import Prices, usd_of
+from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.gui import views, views_cost
 from rallebench.gui.markdown import one_line, safe_markdown
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
-from rallebench.types import Action, Chain, Episode, Generate, Gold, Hit, Question, Request, Retrieve, Step
 
 KIND_NAMES = {"retrieve": "Retriever", "generate": "LLM", "identity": "Identity"}
 LONGEST_MARK = 200
@@ -69,7 +80,8 @@ def heard(turn: Turn, event: Union[str, Event]) -> Turn:
         return replace(turn, activity=f"{event[:1].upper()}{event[1:]} …")
     if isinstance(event, StepStarted):
         return replace(
-            turn, activity=f"Action {event.index + 1} of {turn.final + 1}: {asking(event.request)} …"
+            turn,
+            activity=f"Action {event.index + 1} of {turn.final + 1}: {asking(event.request)} …",
         )
     if isinstance(event, Delta):
         return replace(turn, answer=turn.answer + event.text) if event.index == turn.final else turn
@@ -99,7 +111,9 @@ def ended(turn: Turn, episode: Episode) -> Turn:
     note = ""
     if episode.outcome and episode.outcome.stop_reason == "empty_template":
         note = f"The template of action {len(episode.steps) + 1} is empty: the chain stopped before it."
-    return replace(turn, steps=episode.steps, answer=episode.steps[-1].reply.text, note=note, state="done")
+    return replace(
+        turn, steps=episode.steps, answer=episode.steps[-1].reply.text, note=note, state="done"
+    )
 
 
 def stopped(turns: Sequence[Turn]) -> list[Turn]:
@@ -114,7 +128,10 @@ def messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """Every turn: the question, the answer, and under it what can be unfolded."""
     shown: list[dict[str, Any]] = []
     for turn in turns:
-        shown += [_message("user", safe_markdown(turn.question)), _message("assistant", answer(turn))]
+        shown += [
+            _message("user", safe_markdown(turn.question)),
+            _message("assistant", answer(turn)),
+        ]
         shown += [*_cost(turn), *_sources(turn)]
         shown += [_step(number, step, turn.prices) for number, step in enumerate(turn.steps, 1)]
     return shown
@@ -133,7 +150,9 @@ def answer(turn: Turn) -> str:
     text = _last_reply(turn)
     if turn.state == "running":
         waited = f" {views.duration(turn.waited)}" if turn.waited > 1 else ""
-        return text or one_line(f'<span class="rb-chat-activity">{escape(turn.activity)}{waited}</span>')
+        return text or one_line(
+            f'<span class="rb-chat-activity">{escape(turn.activity)}{waited}</span>'
+        )
     remarks = [views.error(turn.error)] if turn.error else []
     if turn.state == "stopped":
         remarks.append(views.note("Stopped by you."))
@@ -173,7 +192,9 @@ def _cost(turn: Turn) -> list[dict[str, Any]]:
 
 
 def _step(number: int, step: Step, prices: Prices) -> dict[str, Any]:
-    html = views.step_prompt(step, Gold(), False) + views.response(step, Gold(), False, prices=prices)
+    html = views.step_prompt(step, Gold(), False) + views.response(
+        step, Gold(), False, prices=prices
+    )
     return _message("assistant", one_line(html), step_title(number, step), step_cost(step, prices))
 
 
@@ -182,7 +203,9 @@ def step_title(number: int, step: Step) -> str:
     if isinstance(step.request, Retrieve):
         return f"{number} · Retriever {step.request.retriever}: {_count(len(step.reply.hits), 'passage')}"
     return (
-        f"{number} · LLM {step.request.llm}" if isinstance(step.request, Generate) else f"{number} · Identity"
+        f"{number} · LLM {step.request.llm}"
+        if isinstance(step.request, Generate)
+        else f"{number} · Identity"
     )
 
 
@@ -197,7 +220,9 @@ def step_cost(step: Step, prices: Prices) -> str:
             "" if dollars is None else cost_text.usd(sum(dollars)),
         ]
     seconds = cost_text.seconds(step.seconds)
-    return ", ".join(filter(None, [*parts, f"from memory (took {seconds} then)" if step.cached else seconds]))
+    return ", ".join(
+        filter(None, [*parts, f"from memory (took {seconds} then)" if step.cached else seconds])
+    )
 
 
 def _count(number: int, thing: str) -> str:
@@ -208,9 +233,13 @@ def sources(turn: Turn) -> list[Hit]:
     """The retrieved passages that stand word for word in the last prompt, best first, each once."""
     if turn.state != "done" or len(turn.steps) < 2:
         return []
-    seen = evidence(prompt_of(turn.steps[-1].request), Question("", turn.question), turn.steps[:-1]).passages
+    seen = evidence(
+        prompt_of(turn.steps[-1].request), Question("", turn.question), turn.steps[:-1]
+    ).passages
     hits = {
-        hit.passage.doc_id: hit for step in reversed(turn.steps[:-1]) for hit in reversed(step.reply.hits)
+        hit.passage.doc_id: hit
+        for step in reversed(turn.steps[:-1])
+        for hit in reversed(step.reply.hits)
     }
     return [hits[passage.doc_id] for passage in seen]
 
@@ -252,7 +281,9 @@ def chain_line(chain: Chain) -> str:
     """Which chain answers, and whether it sees the earlier turns. As HTML."""
     actions = chain.actions[: final_action(chain) + 1]
     if not actions:
-        return views.error(f"The template of action 1 of {chain.name} is empty; fill it in in Develop.")
+        return views.error(
+            f"The template of action 1 of {chain.name} is empty; fill it in in Develop."
+        )
     sees = False
     for number, action in enumerate(actions, 1):
         try:

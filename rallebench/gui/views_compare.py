@@ -7,16 +7,16 @@ from html import escape
 from typing import Any
 
 from rallebench.analysis.changes import Change, pieces
-from rallebench.analysis.many import Against, Many
+from rallebench.analysis.corpus_level import Together
 from rallebench.analysis.paired import Paired
-from rallebench.analysis.together import Together
-from rallebench.bench.clusters import sentence
-from rallebench.bench.statistics import Mean, p_text
-from rallebench.chain.chain import prompt_of
+from rallebench.analysis.ranking import Against, Many
+from rallebench.chains.chain import prompt_of
+from rallebench.core.types import Episode, Example
+from rallebench.engine.clusters import sentence
+from rallebench.engine.statistics import Mean, p_text
 from rallebench.gui.views import badge, empty, note
 from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_runs import interval_of, number
-from rallebench.types import Episode, Example
 
 FLIPPED_COLUMNS = ("question id", "question", "gold answer", "first run", "other run", "change")
 
@@ -45,9 +45,12 @@ def table(found: Many) -> str:
 
 def _row(about: Mapping[str, Any], row: Sequence[Mean], best: frozenset[int]) -> str:
     told = escape(" ".join(filter(None, (about["definition"], about.get("traps", "")))), quote=True)
-    cells = "".join(f'<td class="num">{mean_cell(mean, about.get("unit", ""), i in best)}</td>' for i, mean in enumerate(row))
+    cells = "".join(
+        f'<td class="num">{mean_cell(mean, about.get("unit", ""), i in best)}</td>'
+        for i, mean in enumerate(row)
+    )
     less = " ↓" if about.get("higher_is_better", True) is False else ""
-    label = f'{escape(about["label"])}{less}'
+    label = f"{escape(about['label'])}{less}"
     return f'<tr><td title="{told}">{label}</td>{cells}<td class="num">{row[0].n}</td></tr>'
 
 
@@ -56,16 +59,28 @@ def _over_all_row(about: Mapping[str, Any], row: Sequence[Together]) -> str:
     if not row:
         return ""
     cells = "".join(f'<td class="num">{_together(one, about.get("unit", ""))}</td>' for one in row)
-    told = escape(f"{about['over_all']} The intervals resample articles, the same ones for every run.", quote=True)
+    told = escape(
+        f"{about['over_all']} The intervals resample articles, the same ones for every run.",
+        quote=True,
+    )
     return f'<tr><td title="{told}">{escape(about["label"])}, over all answers</td>{cells}<td class="num">{row[0].n}</td></tr>'
 
 
 def _together(one: Together, unit: str) -> str:
     if one.value is None:
         return '<span class="rb-empty">not scored</span>'
-    parts = [number(one.value, unit), "no interval" if one.low is None or one.high is None else f"{number(one.low, unit)} – {number(one.high, unit)}"]
+    parts = [
+        number(one.value, unit),
+        "no interval"
+        if one.low is None or one.high is None
+        else f"{number(one.low, unit)} – {number(one.high, unit)}",
+    ]
     if one.difference is not None:
-        between = "no interval" if one.difference_low is None else f"{one.difference_low:+.4f} – {one.difference_high:+.4f}"
+        between = (
+            "no interval"
+            if one.difference_low is None
+            else f"{one.difference_low:+.4f} – {one.difference_high:+.4f}"
+        )
         parts.append(f"{one.difference:+.4f} to the first ({between})")
     return "<br>".join([parts[0], *(f'<span class="rb-basis">{part}</span>' for part in parts[1:])])
 
@@ -106,20 +121,50 @@ def differences(found: Many) -> str:
     more, less = ("higher", "lower") if upward is None else ("better", "worse")
     heads = "<th>Run</th>" + "".join(
         f'<th class="num">{head}</th>'
-        for head in ("difference", "95 % interval", "p", "p, corrected", more, "equal", less, "n", "questions needed")
+        for head in (
+            "difference",
+            "95 % interval",
+            "p",
+            "p, corrected",
+            more,
+            "equal",
+            less,
+            "n",
+            "questions needed",
+        )
     )
     body = "".join(_difference(one, upward) for one in found.against)
-    correction = f" Corrected for {len(found.against)} comparisons (Bonferroni): the intervals hold together at 95 %, and 0 lies outside where the corrected p is below .05." if len(found.against) > 1 else ""
+    correction = (
+        f" Corrected for {len(found.against)} comparisons (Bonferroni): the intervals hold together at 95 %, and 0 lies outside where the corrected p is below .05."
+        if len(found.against) > 1
+        else ""
+    )
     told = (
         f"{escape(about['label'])} against <b>{escape(first)}</b>, question by question. Interval and p come from one sign-flip test that counts articles, not "
         f"questions.{correction} <i>Questions needed</i>: to see this difference with 80 % power at the 5 % level."
     )
     traps = f" Beware: {about['traps']}" if about.get("traps") else ""
     defined = f"<i>{escape(about['label'])}</i>: {escape(about['definition'] + traps)}"
-    rows = [["run", "difference", "low", "high", "p", "p_corrected", more, "equal", less, "n", "needed"]]
+    rows = [
+        ["run", "difference", "low", "high", "p", "p_corrected", more, "equal", less, "n", "needed"]
+    ]
     for one in found.against:
         p = one.paired
-        rows.append([one.name, p.difference, p.low, p.high, p.p, one.corrected, p.wins, p.ties, p.losses, p.n, p.needed])  # type: ignore[list-item]
+        rows.append(
+            [
+                one.name,
+                p.difference,
+                p.low,
+                p.high,
+                p.p,
+                one.corrected,
+                p.wins,
+                p.ties,
+                p.losses,
+                p.n,
+                p.needed,
+            ]
+        )  # type: ignore[list-item]
     return (
         f'<div class="rb-label"><span>{told}</span></div><div class="rb-label"><span>{defined}</span></div>'
         f'<div class="rb-wide"><table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead>'
@@ -143,11 +188,22 @@ def _difference(one: Against, upward: bool | None) -> str:
         verdict = badge("better" if gain else "worse", "good" if gain else "bad")
     cells = (
         f"{pair.difference:+.4f}",
-        pair.note if pair.low is None or pair.high is None else f"{pair.low:+.4f} – {pair.high:+.4f}", escape(p_text(pair.p)),
+        pair.note
+        if pair.low is None or pair.high is None
+        else f"{pair.low:+.4f} – {pair.high:+.4f}",
+        escape(p_text(pair.p)),
         escape(p_text(pair.corrected)),
-        str(pair.wins), str(pair.ties), str(pair.losses), str(pair.n), f"{pair.needed:,}" if pair.needed else "–",
-    )  # fmt: skip
-    return f"<tr><td>{escape(one.name)} {verdict}</td>" + "".join(f'<td class="num">{cell}</td>' for cell in cells) + "</tr>"
+        str(pair.wins),
+        str(pair.ties),
+        str(pair.losses),
+        str(pair.n),
+        f"{pair.needed:,}" if pair.needed else "–",
+    )
+    return (
+        f"<tr><td>{escape(one.name)} {verdict}</td>"
+        + "".join(f'<td class="num">{cell}</td>' for cell in cells)
+        + "</tr>"
+    )
 
 
 # what was changed
@@ -156,7 +212,9 @@ def _difference(one: Against, upward: bool | None) -> str:
 def changed(found: Sequence[Change], first: str, other: str) -> str:
     """The differences of two chains side by side; what the other side lacks is marked."""
     if not found:
-        return empty(f"{first} and {other} were made alike: one chain, one question set, the same settings.")
+        return empty(
+            f"{first} and {other} were made alike: one chain, one question set, the same settings."
+        )
     body = "".join(_change(one) for one in found)
     heads = f"<th>What</th><th>{escape(first)}</th><th>{escape(other)}</th>"
     rows = [["what", first, other], *([one.where, one.a, one.b] for one in found)]
@@ -169,7 +227,9 @@ def _change(one: Change) -> str:
 
 
 def _cut(found: Sequence[tuple[str, bool]]) -> str:
-    return "".join(f"<mark>{escape(text)}</mark>" if is_new else escape(text) for text, is_new in found)
+    return "".join(
+        f"<mark>{escape(text)}</mark>" if is_new else escape(text) for text, is_new in found
+    )
 
 
 def flipped_columns(first: str, other: str) -> list[str]:
@@ -201,11 +261,14 @@ def question(example: Example, sides: Sequence[tuple[str, Episode | None]]) -> s
     for number_ in range(max(len(left), len(right))):
         mine = left[number_] if number_ < len(left) else ("", "")
         theirs = right[number_] if number_ < len(right) else ("", "")
-        rows += [(f"{number_ + 1}. prompt", mine[0], theirs[0]), (f"{number_ + 1}. response", mine[1], theirs[1])]
+        rows += [
+            (f"{number_ + 1}. prompt", mine[0], theirs[0]),
+            (f"{number_ + 1}. response", mine[1], theirs[1]),
+        ]
     body = "".join(_change(Change(where, x, y)) for where, x, y in rows)
     heads = f"<th>Step</th><th>{escape(first)}</th><th>{escape(other)}</th>"
     table = f'<div class="rb-long"><table class="rb-table rb-sides"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
-    return f'{head}{table}{csv_link("question.csv", [["step", first, other], *map(list, rows)])}'
+    return f"{head}{table}{csv_link('question.csv', [['step', first, other], *map(list, rows)])}"
 
 
 def _answer(episode: Episode | None) -> str:

@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
-from rallebench.catalog import chain_to_json
-from rallebench.chain.ralle import experiment_to_json
-from rallebench.chain.template import names_used
-from rallebench.errors import RalleError, TemplateError
+from rallebench.chains.ralle import experiment_to_json
+from rallebench.chains.template import names_used
+from rallebench.core.errors import RalleError, TemplateError
+from rallebench.core.types import Chain
 from rallebench.gui import views
-from rallebench.types import Chain
+from rallebench.workspace.entries import chain_to_json
 
 RALLE_UNKNOWN = frozenset({"documents", "history"})
 """Variables that RaLLe's own templates do not have."""
@@ -27,7 +27,9 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    )
 
 
 _Dumper.add_representer(str, _represent_text)
@@ -63,7 +65,9 @@ def ralle_note(chain: Chain) -> str:
     if not missing:
         return ""
     names = " and ".join(f"{{{name}}}" for name in missing)
-    return views.note(f"RaLLe can load this file but not run it: its templates do not know {names}.")
+    return views.note(
+        f"RaLLe can load this file but not run it: its templates do not know {names}."
+    )
 
 
 def file_stem(name: str) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.bench import cost_text as text
-from rallebench.bench.cost import Prices, total
-from rallebench.bench.run_cost import recorded
+from rallebench.core.types import Episode, Generate, Step
+from rallebench.engine import cost_text as text
+from rallebench.engine.cost import Prices, total
+from rallebench.engine.run_cost import recorded
 from rallebench.gui.views import note
 from rallebench.metrics import card
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.types import Episode, Generate, Step
 
 MONEY = "US dollars: prompt and completion tokens times the model's prices per million tokens, as recorded with the run."
 
@@ -75,9 +75,13 @@ def question_remark(steps: Sequence[Step]) -> str:
     calls = [step for step in steps if isinstance(step.request, Generate)]
     first = calls[-1].reply.first_token_seconds if calls else None
     cached = sum(step.cached for step in steps)
-    waited = f" of waiting for the batch of {calls[-1].batch}" if calls and calls[-1].batch > 1 else ""
+    waited = (
+        f" of waiting for the batch of {calls[-1].batch}" if calls and calls[-1].batch > 1 else ""
+    )
     parts = [f"first token after {text.seconds(first)}{waited}"] if first is not None else []
-    parts += [f"{cached} of {len(steps)} steps from memory (cost of the first time)"] if cached else []
+    parts += (
+        [f"{cached} of {len(steps)} steps from memory (cost of the first time)"] if cached else []
+    )
     return ", ".join(parts)
 
 
@@ -85,7 +89,11 @@ def steps_table(steps: Sequence[Step], prices: Prices) -> str:
     """A question's cost step by step, the sum last."""
     columns = [column for column in _TOTAL_COLUMNS if column[0] != "questions"]
     rows = [
-        _row(f"{number}", "from memory" if step.cached else "", _total_cells(total([step], prices), columns))
+        _row(
+            f"{number}",
+            "from memory" if step.cached else "",
+            _total_cells(total([step], prices), columns),
+        )
         for number, step in enumerate(steps, 1)
     ]
     rows.append(_row("all", "", _total_cells(total(steps, prices), columns), bold=True))
@@ -103,7 +111,9 @@ def run_cells(cost: Mapping[str, Any] | None) -> list[str]:
         return [text.UNKNOWN, text.UNKNOWN]
     if not cost["total"]["model_calls"]:
         return ["–", "–"]
-    read, written = (cost["per_question"][name]["mean"] for name in ("prompt_tokens", "completion_tokens"))
+    read, written = (
+        cost["per_question"][name]["mean"] for name in ("prompt_tokens", "completion_tokens")
+    )
     return [_pair(read, written), dollars(cost["total"]).replace("$ unknown", text.UNKNOWN)]
 
 
@@ -115,7 +125,10 @@ def question_cells(episode: Episode) -> list[str]:
     if not spent["model_calls"]:
         return [text.plain(spent["seconds"]), "–"]
     some = " *" if spent["calls_not_counted"] and spent["prompt_tokens"] is not None else ""
-    return [text.plain(spent["seconds"]), _pair(spent["prompt_tokens"], spent["completion_tokens"]) + some]
+    return [
+        text.plain(spent["seconds"]),
+        _pair(spent["prompt_tokens"], spent["completion_tokens"]) + some,
+    ]
 
 
 def _pair(read: float | None, written: float | None) -> str:
@@ -132,12 +145,16 @@ def report(cost: Mapping[str, Any]) -> str:
     if not cost["total"]["questions"]:
         return ""
     if not recorded(cost):
-        return _heading("Cost: unknown") + note("The predictions were imported; they do not say what they cost.")
+        return _heading("Cost: unknown") + note(
+            "The predictions were imported; they do not say what they cost."
+        )
     return (
         _heading("Cost in all")
         + _totals(cost)
         + _remarks(cost)
-        + _heading(f"Cost per answered question (n = {cost['answered']['questions']}), as when it was really asked")
+        + _heading(
+            f"Cost per answered question (n = {cost['answered']['questions']}), as when it was really asked"
+        )
         + _per_question(cost["per_question"])
         + _heading("Cost per action, as when it was really asked")
         + _per_action(cost["per_action"])
@@ -178,7 +195,9 @@ def _remarks(cost: Mapping[str, Any]) -> str:
     spent = cost["total"]
     said = []
     if uncounted := text.uncounted(spent):
-        said.append(f"{'* ' if spent['prompt_tokens'] else ''}Tokens not counted by the backend: {uncounted}.")
+        said.append(
+            f"{'* ' if spent['prompt_tokens'] else ''}Tokens not counted by the backend: {uncounted}."
+        )
     if spent["usd_unknown_for"]:
         said.append(f"US dollars {text.price_of(spent)}.")
     said.append(text.left_out(cost))

@@ -7,28 +7,34 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rallebench.background import Works
-from rallebench.catalog import Manifest
+from rallebench.core.errors import StoppedError
+from rallebench.core.memory import size
+from rallebench.core.sources import Problem
+from rallebench.core.types import Example, Gold, Passage
 from rallebench.corpora.chunking import Chunking, spans
 from rallebench.corpora.imported import Corpus, Importing
-from rallebench.data_verbs import Preview, Search, Verified
 from rallebench.datasets.importing import QuestionSet
-from rallebench.embeddings import Building
-from rallebench.errors import StoppedError
-from rallebench.estimate import Estimate
-from rallebench.gui.views import badge, duration, empty, error, note, progress_bar, rank_badge, ranked
-from rallebench.memory import size
-from rallebench.sources import Problem
-from rallebench.types import Example, Gold, Passage
-from rallebench.workspace import STARTER
+from rallebench.gui.views import (
+    badge,
+    duration,
+    empty,
+    error,
+    note,
+    progress_bar,
+    rank_badge,
+    ranked,
+)
+from rallebench.services.background import Works
+from rallebench.services.data import Preview, Search, Verified
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.estimate import Estimate
+from rallebench.workspace.indexes.vectors import Building
+from rallebench.workspace.paths import STARTER
 
 CUT_TEXT, SHOWN_TEXT = 240, 20_000
 SHOWN_ENDS = 5
 
-NO_CORPUS = (
-    "No corpus is imported yet. Import one above; it is then listed here, previews at once and can be built into many indexes."
-)
-
+NO_CORPUS = "No corpus is imported yet. Import one above; it is then listed here, previews at once and can be built into many indexes."
 
 
 def table(heads: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> str:
@@ -36,7 +42,8 @@ def table(heads: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> s
     kinds = [' class="num"' if number else "" for _, number in heads]
     top = "".join(f"<th{kind}>{escape(text)}</th>" for kind, (text, _) in zip(kinds, heads))
     body = "".join(
-        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row)) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row)) + "</tr>"
+        for row in rows
     )
     return f'<table class="rb-table"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
 
@@ -53,7 +60,12 @@ def cut_text(text: str, most: int = CUT_TEXT) -> str:
 def passages(preview: Preview) -> str:
     """The first rows of a corpus."""
     rows = [
-        [f"<code>{cut_text(p.doc_id, 40)}</code>", cut_text(p.title, 60), cut_text(p.text), cut_text(p.page_id, 40)]
+        [
+            f"<code>{cut_text(p.doc_id, 40)}</code>",
+            cut_text(p.title, 60),
+            cut_text(p.text),
+            cut_text(p.page_id, 40),
+        ]
         for p in preview.rows
     ]
     heads = [("Id", False), ("Title", False), ("Text", False), ("Page", False)]
@@ -71,9 +83,11 @@ def _question(example: Example) -> list[str]:
     gold = example.gold
     pages = [gold.titles.get(page) or page for page in sorted(gold.pages)]
     return [
-        f"<code>{cut_text(example.question.qid, 40)}</code>", cut_text(example.question.text),
-        _several(gold.answers), _several(pages),
-    ]  # fmt: skip
+        f"<code>{cut_text(example.question.qid, 40)}</code>",
+        cut_text(example.question.text),
+        _several(gold.answers),
+        _several(pages),
+    ]
 
 
 def _several(texts: Sequence[str]) -> str:
@@ -87,7 +101,11 @@ def _preview(preview: Preview, what: str, rows: str) -> str:
     if preview.bad:
         badges += badge(f"{preview.bad:,} bad", "bad")
     head = f'<div class="rb-label"><span>First {what}</span>{badges}</div>'
-    return head + (rows if preview.rows else empty(f"No {what} can be read here.")) + problems(preview.problems, preview.bad)
+    return (
+        head
+        + (rows if preview.rows else empty(f"No {what} can be read here."))
+        + problems(preview.problems, preview.bad)
+    )
 
 
 def problems(first: Sequence[Problem], count: int) -> str:
@@ -116,7 +134,11 @@ def importing(name: str, news: Any) -> str:
         said = f"Imported {name}: {news.passages:,} passages{left_out}, {size(news.bytes)}, {duration(news.seconds)}."
         bad = [Problem(row.line, row.message) for row in news.problems]
         lost = news.passages_without_page if news.has_pages else 0
-        warning = note(f"{lost:,} passages have no page; they can never count as gold pages.") if lost else ""
+        warning = (
+            note(f"{lost:,} passages have no page; they can never count as gold pages.")
+            if lost
+            else ""
+        )
         return note(said, "good") + warning + problems(bad, news.skipped)
     if not isinstance(news, Importing):
         return note(f"Importing {name} …")
@@ -138,7 +160,9 @@ def works(all_of: Works, shown: Callable[[str, Any], str]) -> str:
     for name, end in [*all_of.ended().items()][::-1][:SHOWN_ENDS]:
         stopped = isinstance(end, StoppedError)
         failed = isinstance(end, Exception)
-        parts.append(note(str(end)) if stopped else error(f"{name}: {end}") if failed else shown(name, end))
+        parts.append(
+            note(str(end)) if stopped else error(f"{name}: {end}") if failed else shown(name, end)
+        )
     return "".join(f'<div class="rb-work">{part}</div>' for part in parts)
 
 
@@ -148,12 +172,23 @@ def corpora(cards: Mapping[str, Corpus]) -> str:
         return empty(NO_CORPUS)
     rows = [
         [
-            f"<b>{escape(name)}</b>", escape(c.form), escape(c.source), f"{c.passages:,}",
-            badge(f"{c.skipped:,}", "bad") if c.skipped else "0", size(c.bytes), f"{c.seconds:.1f}",
+            f"<b>{escape(name)}</b>",
+            escape(c.form),
+            escape(c.source),
+            f"{c.passages:,}",
+            badge(f"{c.skipped:,}", "bad") if c.skipped else "0",
+            size(c.bytes),
+            f"{c.seconds:.1f}",
         ]
         for name, c in cards.items()
-    ]  # fmt: skip
-    heads = [("Name", False), ("Format", False), ("From", False), ("Passages", True), ("Left out", True)]
+    ]
+    heads = [
+        ("Name", False),
+        ("Format", False),
+        ("From", False),
+        ("Passages", True),
+        ("Left out", True),
+    ]
     return table([*heads, ("Size", True), ("Seconds", True)], rows)
 
 
@@ -161,8 +196,17 @@ def question_sets(paths: Mapping[str, Path]) -> str:
     """The question sets that can be asked."""
     rows = []
     for name, path in paths.items():
-        place = "comes with rallebench" if STARTER in path.parents else f"<code>{escape(str(path))}</code>"
-        rows.append([f"<b>{escape(name)}</b>", place + ("" if path.exists() else badge("file is missing", "bad"))])
+        place = (
+            "comes with rallebench"
+            if STARTER in path.parents
+            else f"<code>{escape(str(path))}</code>"
+        )
+        rows.append(
+            [
+                f"<b>{escape(name)}</b>",
+                place + ("" if path.exists() else badge("file is missing", "bad")),
+            ]
+        )
     return table([("Name", False), ("File", False)], rows)
 
 
@@ -177,15 +221,23 @@ def chunks(document: Passage, chunking: Chunking | None) -> str:
     words = [len(document.text[start:end].split()) for start, end in cuts]
     facts = [
         badge(f"{len(cuts):,} chunks" if len(cuts) != 1 else "1 chunk", "page"),
-        badge(f"{min(lengths):,} – {max(lengths):,} characters, mean {sum(lengths) / len(cuts):,.0f}"),
+        badge(
+            f"{min(lengths):,} – {max(lengths):,} characters, mean {sum(lengths) / len(cuts):,.0f}"
+        ),
         badge(f"{min(words):,} – {max(words):,} words, mean {sum(words) / len(cuts):,.0f}"),
     ]
     if chunking and chunking.prefix:
         facts.append(badge(f"before each: {chunking.prefix.strip()}"))
-    cut = f" The first {SHOWN_TEXT:,} characters are shown." if len(document.text) > SHOWN_TEXT else ""
+    cut = (
+        f" The first {SHOWN_TEXT:,} characters are shown."
+        if len(document.text) > SHOWN_TEXT
+        else ""
+    )
     title = f"{document.title or document.doc_id}, {len(document.text):,} characters.{cut}"
     head = f'<div class="rb-label"><b>{escape(title)}</b>{"".join(facts)}</div>'
-    return head + f'<div class="rb-text rb-chunks">{_marked(document.text[:SHOWN_TEXT], cuts)}</div>'
+    return (
+        head + f'<div class="rb-text rb-chunks">{_marked(document.text[:SHOWN_TEXT], cuts)}</div>'
+    )
 
 
 def _marked(text: str, cuts: Sequence[tuple[int, int]]) -> str:
@@ -195,7 +247,9 @@ def _marked(text: str, cuts: Sequence[tuple[int, int]]) -> str:
     for start, end in zip(borders, borders[1:]):
         while first < len(cuts) and cuts[first][1] <= start:
             first += 1
-        holding = [n for n in range(first, min(first + 4, len(cuts))) if cuts[n][0] <= start < cuts[n][1]]
+        holding = [
+            n for n in range(first, min(first + 4, len(cuts))) if cuts[n][0] <= start < cuts[n][1]
+        ]
         sign = f"<sup>{starts[start]}</sup>" if start in starts and len(cuts) > 1 else ""
         kind = "both" if len(holding) > 1 else "ab"[holding[0] % 2] if holding else ""
         piece = escape(text[start:end])
@@ -212,15 +266,23 @@ def estimate(piece: str | Estimate) -> str:
         return note(f"Estimating: {piece} …")
     about = "" if piece.counted else "about "
     facts = [
-        ("Passages", f"{about}{piece.passages:,}" + (f" × {piece.dim} dimensions" if piece.dim else "")),
+        (
+            "Passages",
+            f"{about}{piece.passages:,}" + (f" × {piece.dim} dimensions" if piece.dim else ""),
+        ),
         ("Memory while building", f"{size(piece.ram_build)} of {size(piece.free_ram)} free"),
         ("Memory while searching", size(piece.ram_search)),
         ("Disk", f"{size(piece.disk)} of {size(piece.free_disk)} free"),
         ("Time", f"about {duration(piece.seconds)}" if piece.seconds >= 1 else "less than 1 s"),
     ]
     if piece.vectors:
-        facts[3] = ("Disk", f"{facts[3][1]}; {size(piece.vectors)} of it are vectors that other indexes share")
-    cells = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts)
+        facts[3] = (
+            "Disk",
+            f"{facts[3][1]}; {size(piece.vectors)} of it are vectors that other indexes share",
+        )
+    cells = "".join(
+        f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts
+    )
     basis = "".join(f"<li>{escape(line)}</li>" for line in piece.basis)
     warnings = "".join(map(error, piece.warnings))
     return f'<div class="rb-facts">{cells}</div>{warnings}<ul class="rb-list rb-basis">{basis}</ul>'
@@ -234,7 +296,9 @@ def building(name: str, news: Any) -> str:
             f"{duration(news.seconds)}. Search it under Search, load it in Models, or choose it in Develop."
         )
         lost = news.passages_without_page
-        warning = f"{lost:,} passages have no page in the page map; they can never count as gold pages."
+        warning = (
+            f"{lost:,} passages have no page in the page map; they can never count as gold pages."
+        )
         return note(said, "good") + (note(warning) if lost else "")
     if not isinstance(news, Building):
         return note(f"Building {name} …")
@@ -245,7 +309,9 @@ def building(name: str, news: Any) -> str:
         parts.append(f"{news.rate:,.0f} a second")
     if news.left is not None:
         parts.append(f"about {duration(news.left)} left")
-    return progress_bar(news.done, news.total) + note(f"{name}: {', '.join(parts)} … ({duration(news.seconds)})")
+    return progress_bar(news.done, news.total) + note(
+        f"{name}: {', '.join(parts)} … ({duration(news.seconds)})"
+    )
 
 
 def checking(name: str, news: Any) -> str:
@@ -267,5 +333,3 @@ def found(result: Search, gold: Gold, k: int) -> str:
     if gold.pages:
         extra += rank_badge(result.gold_rank, k, result.depth)
     return ranked(result.hits, gold, True, extra)
-
-

@@ -47,7 +47,9 @@ def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
     notes = []
     unknown = [name for name, fall in named if fall.misses_corpus]
     for name in (name for name, fall in named if fall.imported):
-        notes.append(f"{name}: imported predictions; no prompt is recorded, and where no page is, no retrieval either.")
+        notes.append(
+            f"{name}: imported predictions; no prompt is recorded, and where no page is, no retrieval either."
+        )
     if unknown:
         notes.append(
             f"{', '.join(unknown)}: the corpus could not be looked at (its index is not in this workspace), so whether it "
@@ -55,14 +57,28 @@ def waterfalls(named: Sequence[tuple[str, Waterfall]]) -> str:
         )
     for name, fall in named:
         if fall.given:
-            notes.append(f"{name}: {fall.given} question{'s' * (fall.given != 1)} came with passages; one that holds an answer counts as support.")
+            notes.append(
+                f"{name}: {fall.given} question{'s' * (fall.given != 1)} came with passages; one that holds an answer counts as support."
+            )
         if fall.without_pages:
             notes.append(
                 f"{name}: {fall.without_pages} questions name no gold pages; there a passage that holds an answer counts as support."
             )
-    rows: list[list[Any]] = [["run", *STAGES], *[[name, *fall.counts().values()] for name, fall in named]]
-    drawn = save_links(falls([(name, fall.counts()) for name, fall in named], SHORT, STAGE_COLOURS), "waterfall")
-    return bars + f'<ul class="rb-list rb-keys">{keys}</ul>' + "".join(map(note, notes)) + said + drawn + csv_link("waterfall.csv", rows)
+    rows: list[list[Any]] = [
+        ["run", *STAGES],
+        *[[name, *fall.counts().values()] for name, fall in named],
+    ]
+    drawn = save_links(
+        falls([(name, fall.counts()) for name, fall in named], SHORT, STAGE_COLOURS), "waterfall"
+    )
+    return (
+        bars
+        + f'<ul class="rb-list rb-keys">{keys}</ul>'
+        + "".join(map(note, notes))
+        + said
+        + drawn
+        + csv_link("waterfall.csv", rows)
+    )
 
 
 def lost(name: str, fall: Waterfall, hint: str) -> str:
@@ -77,7 +93,7 @@ def _bar(name: str, fall: Waterfall) -> str:
     total = len(fall.placed)
     parts = "".join(
         f'<div data-stage="{stage}" style="width:{100 * count / total:.3f}%;background:{STAGE_COLOURS[stage]}" title="{SHORT[stage]}: {count} of {total}">'
-        f"<span style=\"color:{ink_on(STAGE_COLOURS[stage])}\">{count if count / total > 0.04 else ''}</span></div>"
+        f'<span style="color:{ink_on(STAGE_COLOURS[stage])}">{count if count / total > 0.04 else ""}</span></div>'
         for stage, count in fall.counts().items()
         if count
     )

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from rallebench.catalog import Manifest
-from rallebench.data_verbs import Verified
-from rallebench.embeddings import Kept
-from rallebench.errors import StoppedError
+from rallebench.core.errors import StoppedError
+from rallebench.core.memory import size
 from rallebench.gui.views import badge, duration, empty
 from rallebench.gui.views_data import table
-from rallebench.memory import size
-from rallebench.prepared.stored import PASSAGES, Stored
+from rallebench.services.data import Verified
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.stored import PASSAGES, Stored
+from rallebench.workspace.indexes.vectors import Kept
 
 NO_VECTORS = "No vectors are kept yet: a build of any kind but BM25 keeps them here, and others over the same passages share them."
 NOTHING_STORED = (
@@ -39,7 +39,13 @@ _STATES = {"loaded": "good", "being built": "page"}
 
 def indexes(rows: Sequence[IndexRow], checks: Mapping[str, Any]) -> str:
     """All indexes and combinations; ``checks``: how checks of them ended."""
-    heads = [("Name", False), ("Kind", False), ("Encoder", False), ("Corpus", False), ("Passages", True)]
+    heads = [
+        ("Name", False),
+        ("Kind", False),
+        ("Encoder", False),
+        ("Corpus", False),
+        ("Passages", True),
+    ]
     heads += [("Disk", True), ("Built in", True), ("State", False)]
     return table(heads, [_index(row, checks.get(row.name)) for row in rows])
 
@@ -47,7 +53,16 @@ def indexes(rows: Sequence[IndexRow], checks: Mapping[str, Any]) -> str:
 def _index(row: IndexRow, check: Any) -> list[str]:
     name = f"<b>{escape(row.name)}</b>"
     if row.problem:
-        return [name, "", "", f'<span class="definition">{escape(row.problem)}</span>', "", "", "", badge("damaged", "bad")]
+        return [
+            name,
+            "",
+            "",
+            f'<span class="definition">{escape(row.problem)}</span>',
+            "",
+            "",
+            "",
+            badge("damaged", "bad"),
+        ]
     state = badge(row.state, _STATES.get(row.state, "")) if row.state else ""
     if isinstance(check, Verified):
         state += badge("checked", "good")
@@ -55,10 +70,28 @@ def _index(row: IndexRow, check: Any) -> list[str]:
         state += badge("damaged", "bad")
     m = row.manifest
     if m is None:
-        return [name, f'<span class="definition">{escape(row.about)}</span>', "", "", "", "", "", state]
+        return [
+            name,
+            f'<span class="definition">{escape(row.about)}</span>',
+            "",
+            "",
+            "",
+            "",
+            "",
+            state,
+        ]
     encoder = f"{escape(m.encoder_name)} <span class='definition'>{m.dim}</span>" if m.dim else ""
     kind = escape(m.kind) + _shown_parameters(m.parameters)
-    return [name, kind, encoder, escape(m.corpus), f"{m.passages:,}", size(m.bytes), _seconds(m.seconds), state]
+    return [
+        name,
+        kind,
+        encoder,
+        escape(m.corpus),
+        f"{m.passages:,}",
+        size(m.bytes),
+        _seconds(m.seconds),
+        state,
+    ]
 
 
 def _seconds(seconds: float) -> str:
@@ -66,7 +99,11 @@ def _seconds(seconds: float) -> str:
 
 
 def _shown_parameters(parameters: Mapping[str, Any]) -> str:
-    shown = ", ".join(f"{key} {value}" for key, value in parameters.items() if key in ("m", "ef_construction", "nlist", "k1", "b"))
+    shown = ", ".join(
+        f"{key} {value}"
+        for key, value in parameters.items()
+        if key in ("m", "ef_construction", "nlist", "k1", "b")
+    )
     return f' <span class="definition">{escape(shown)}</span>' if shown else ""
 
 
@@ -76,12 +113,23 @@ def vectors(found: Sequence[Kept]) -> str:
         return empty(NO_VECTORS)
     rows = [
         [
-            f"<code>{escape(k.key)}</code>", escape(k.encoder), f"{k.passages:,}", str(k.dim), escape(k.dtype),
-            size(k.bytes), badge("complete", "good") if k.complete else badge(f"{k.done:,} encoded", "page"),
+            f"<code>{escape(k.key)}</code>",
+            escape(k.encoder),
+            f"{k.passages:,}",
+            str(k.dim),
+            escape(k.dtype),
+            size(k.bytes),
+            badge("complete", "good") if k.complete else badge(f"{k.done:,} encoded", "page"),
         ]
         for k in found
-    ]  # fmt: skip
-    heads = [("Key", False), ("Encoder", False), ("Passages", True), ("Dimensions", True), ("Encoded in", False)]
+    ]
+    heads = [
+        ("Key", False),
+        ("Encoder", False),
+        ("Passages", True),
+        ("Dimensions", True),
+        ("Encoded in", False),
+    ]
     return table([*heads, ("Disk", True), ("State", False)], rows)
 
 
@@ -89,8 +137,23 @@ def stored(found: Sequence[Stored]) -> str:
     """Corpora that were cut, and tables of their texts."""
     if not found:
         return empty(NOTHING_STORED)
-    rows = [[f"<code>{escape(short(one.key))}</code>", *map(escape, said_of(one)), f"{one.passages:,}", size(one.bytes)] for one in found]
-    heads = [("Key", False), ("What", False), ("Corpus", False), ("Cut into", False), ("Passages", True), ("Disk", True)]
+    rows = [
+        [
+            f"<code>{escape(short(one.key))}</code>",
+            *map(escape, said_of(one)),
+            f"{one.passages:,}",
+            size(one.bytes),
+        ]
+        for one in found
+    ]
+    heads = [
+        ("Key", False),
+        ("What", False),
+        ("Corpus", False),
+        ("Cut into", False),
+        ("Passages", True),
+        ("Disk", True),
+    ]
     return table(heads, rows)
 
 

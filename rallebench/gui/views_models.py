@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rallebench.budget import Room
-from rallebench.catalog import LLMEntry
-from rallebench.errors import RalleError, StoppedError
+from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.memory import Memory, size
+from rallebench.core.types import Gold, Step
 from rallebench.gui.views import badge, empty, error, note, progress_bar, response
-from rallebench.loads import Loaded
-from rallebench.memory import Memory, size
-from rallebench.turns import Going
-from rallebench.types import Gold, Step
-from rallebench.workspace import READER
+from rallebench.llms._memory.budget import Room
+from rallebench.services.load_queue import Going
+from rallebench.services.models import Loaded
+from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.paths import READER
 
 EXTRACTIVE = "extractive"
 """What the line of the embedded reader must say: it copies answers out of passages, it writes nothing."""
@@ -86,7 +86,9 @@ def entry_line(entry: LLMEntry) -> str:
     'openai_compatible, m, http://a/v1'
     """
     said = (entry.settings.get(key) for key in ("model", "base_url", "quantization"))
-    return entry.about or ", ".join([entry.backend, *(str(part) for part in said if part and part != "none")])
+    return entry.about or ", ".join(
+        [entry.backend, *(str(part) for part in said if part and part != "none")]
+    )
 
 
 def table(found: Sequence[Row]) -> str:
@@ -127,12 +129,18 @@ def panel(going: Mapping[str, Going], ended: Mapping[str, str | RalleError]) -> 
     """The loads that go on, each with its bar, and how the last ones ended; the same in every window."""
     if not going and not ended:
         return empty(NOTHING)
-    return "".join([*(_going(name, load) for name, load in going.items()), *map(outcome, ended.values())])
+    return "".join(
+        [*(_going(name, load) for name, load in going.items()), *map(outcome, ended.values())]
+    )
 
 
 def _going(name: str, load: Going) -> str:
     said = load.said
-    bar = progress_bar(round(1000 * part(said)), 1000) if not load.waiting and not load.cancelled else ""
+    bar = (
+        progress_bar(round(1000 * part(said)), 1000)
+        if not load.waiting and not load.cancelled
+        else ""
+    )
     state = state_of(load)
     head = f'<div class="rb-label"><b>{escape(name)}</b>{badge(state, _STATES[state])}</div>'  # waiting says no more
     return head + bar + (note(f"{capital(said)} …") if said else "")
@@ -142,7 +150,11 @@ def outcome(ended: str | RalleError) -> str:
     """How a load or an unload ended."""
     if isinstance(ended, StoppedError):
         return note(str(ended))
-    return error(str(ended)) if isinstance(ended, RalleError) else note(f"{capital(ended).rstrip('.')}.", "good")
+    return (
+        error(str(ended))
+        if isinstance(ended, RalleError)
+        else note(f"{capital(ended).rstrip('.')}.", "good")
+    )
 
 
 def rooms(found: Iterable[Room | RalleError | str]) -> str:
@@ -153,14 +165,18 @@ def rooms(found: Iterable[Room | RalleError | str]) -> str:
     lines, known = [], []
     for room in found:
         if isinstance(room, str):
-            lines.append(note(f"How much memory {room} needs is known once it has been downloaded."))
+            lines.append(
+                note(f"How much memory {room} needs is known once it has been downloaded.")
+            )
             continue
         if isinstance(room, RalleError):
             lines.append(error(str(room)))
             continue
         known.append(room)
         shown = error if not room.fits else note
-        lines.append(shown(room.sentence) if room.tight or not room.fits else note(room.sentence, "good"))
+        lines.append(
+            shown(room.sentence) if room.tight or not room.fits else note(room.sentence, "good")
+        )
     for device in sorted({room.need.device for room in known}):
         here = [room for room in known if room.need.device == device]
         total, free = sum(room.need.total for room in here), here[0].free

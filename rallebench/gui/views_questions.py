@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from rallebench.analysis.waterfall import SHORT, Waterfall
-from rallebench.bench.score import examples_of
-from rallebench.bench.store import RunFolder
+from rallebench.core.memory import uncollected
+from rallebench.core.types import Episode, Example
+from rallebench.engine.score import examples_of
+from rallebench.engine.store import RunFolder
 from rallebench.gui import views_cost
-from rallebench.memory import uncollected
 from rallebench.metrics.columns import columns
-from rallebench.types import Episode, Example
 
 QUESTION_COLUMNS = (
     "#",
@@ -49,12 +49,20 @@ SHOWN = ("em", "f1", "Rprec")
 def question_rows(folder: RunFolder, chosen: str, fall: Waterfall | None = None) -> list[list[Any]]:
     """One row per answered question that fits the filter; ``fall`` is needed for those of STAGE_FILTERS."""
     episodes = folder.episodes()
-    fallen = set(fall.questions(STAGE_FILTERS[chosen])) if fall and chosen in STAGE_FILTERS else None
-    asked = [(n, e, episodes[e.question.qid]) for n, e in enumerate(examples_of(folder), 1) if e.question.qid in episodes]
+    fallen = (
+        set(fall.questions(STAGE_FILTERS[chosen])) if fall and chosen in STAGE_FILTERS else None
+    )
+    asked = [
+        (n, e, episodes[e.question.qid])
+        for n, e in enumerate(examples_of(folder), 1)
+        if e.question.qid in episodes
+    ]
     if fallen is not None:
         asked = [one for one in asked if one[2].qid in fallen]
     scored = columns(SHOWN, [(episode, example.gold) for _, example, episode in asked])
-    searched = "Rprec" in (folder.spec().get("metrics") or ()) or any(episode.hits for episode in episodes.values())
+    searched = "Rprec" in (folder.spec().get("metrics") or ()) or any(
+        episode.hits for episode in episodes.values()
+    )
     rows = []
     for place, (position, example, episode) in enumerate(asked):
         scores = {name: column.values[place] for name, column in scored.items()}
@@ -63,7 +71,9 @@ def question_rows(folder: RunFolder, chosen: str, fall: Waterfall | None = None)
     return rows
 
 
-def fits(chosen: str, episode: Episode, example: Example, scores: Mapping[str, float | None]) -> bool:
+def fits(
+    chosen: str, episode: Episode, example: Example, scores: Mapping[str, float | None]
+) -> bool:
     """Whether a question belongs to a filter of FILTERS."""
     failed = bool(episode.error)
     right = scores["em"] == 1.0
@@ -75,12 +85,17 @@ def fits(chosen: str, episode: Episode, example: Example, scores: Mapping[str, f
         "wrong": not failed and bool(example.gold.answers) and not right,
         "gold page not retrieved": not failed and bool(example.gold.pages) and not found,
         "gold page retrieved, answer wrong": not failed and found and not right,
-        "refused or empty": not failed and (not episode.answer.strip() or REFUSAL in episode.answer),
+        "refused or empty": not failed
+        and (not episode.answer.strip() or REFUSAL in episode.answer),
     }[chosen]
 
 
 def _question_row(
-    position: int, example: Example, episode: Episode, scores: Mapping[str, float | None], searched: bool
+    position: int,
+    example: Example,
+    episode: Episode,
+    scores: Mapping[str, float | None],
+    searched: bool,
 ) -> list[Any]:
     """``searched``: whether the run retrieved at all, or is scored by it; else nothing is said of what was retrieved."""
     pages = [hit.passage.page_id for hit in episode.hits]
@@ -91,7 +106,15 @@ def _question_row(
         return "" if value is None else f"{value:.2f}"
 
     return [
-        position, example.question.text, episode.answer, " / ".join(example.gold.answers[:3]),
-        shown("em"), shown("f1"), shown("Rprec") if searched else "", rank or ("none" if example.gold.pages and searched else ""),
-        *views_cost.question_cells(episode), f"{sum(s.cached for s in episode.steps)} of {len(episode.steps)}", episode.error,
-    ]  # fmt: skip
+        position,
+        example.question.text,
+        episode.answer,
+        " / ".join(example.gold.answers[:3]),
+        shown("em"),
+        shown("f1"),
+        shown("Rprec") if searched else "",
+        rank or ("none" if example.gold.pages and searched else ""),
+        *views_cost.question_cells(episode),
+        f"{sum(s.cached for s in episode.steps)} of {len(episode.steps)}",
+        episode.error,
+    ]

@@ -8,12 +8,12 @@ from html import escape
 from typing import Any
 
 from rallebench.analysis.references import CEILING, COLUMNS, Beside
-from rallebench.bench import cost_text
-from rallebench.bench.clusters import sentence
-from rallebench.bench.run_cost import recorded
-from rallebench.bench.score import cost_of
-from rallebench.bench.statistics import Mean, no_interval
-from rallebench.bench.store import RunFolder
+from rallebench.engine import cost_text
+from rallebench.engine.clusters import sentence
+from rallebench.engine.run_cost import recorded
+from rallebench.engine.score import cost_of
+from rallebench.engine.statistics import Mean, no_interval
+from rallebench.engine.store import RunFolder
 from rallebench.gui import views_cost
 from rallebench.gui.views import badge, duration, empty, error, note, progress_bar
 from rallebench.metrics import card
@@ -49,7 +49,9 @@ def state_badge(state: str) -> str:
     return badge(state, _STATES.get(state, ""))
 
 
-def live(name: str, state: Mapping[str, Any], phase: str = "", message: str = "", failure: str = "") -> str:
+def live(
+    name: str, state: Mapping[str, Any], phase: str = "", message: str = "", failure: str = ""
+) -> str:
     """What a run is doing now: done/total, rate, time left, means so far."""
     if failure:
         return error(failure)
@@ -79,18 +81,26 @@ def live(name: str, state: Mapping[str, Any], phase: str = "", message: str = ""
 
 def lines_live(lines: Sequence[tuple[str, Mapping[str, Any], str, str]]) -> str:
     """Where the reference lines of a run stand: (name, state, phase, error) of each."""
-    return "".join(error(f"{name}: {failed}") if failed else _line_live(name, state, phase) for name, state, phase, failed in lines)
+    return "".join(
+        error(f"{name}: {failed}") if failed else _line_live(name, state, phase)
+        for name, state, phase, failed in lines
+    )
 
 
 def _line_live(name: str, state: Mapping[str, Any], phase: str) -> str:
     done, total = int(state.get("done", 0)), int(state.get("total", 0))
-    parts = [f"reference line <b>{escape(name)}</b>", state_badge(phase or str(state.get("state", "")))]
+    parts = [
+        f"reference line <b>{escape(name)}</b>",
+        state_badge(phase or str(state.get("state", ""))),
+    ]
     parts += [f"{done} of {total} questions"] * bool(total)
     return f'<div class="rb-label">{" ".join(f"<span>{part}</span>" for part in parts)}</div>'
 
 
 def report_table(
-    report: Mapping[str, Any] | None, cost: Mapping[str, Any] | None = None, lines: Beside | None = None
+    report: Mapping[str, Any] | None,
+    cost: Mapping[str, Any] | None = None,
+    lines: Beside | None = None,
 ) -> str:
     """All metrics with interval, count and definition; then ``cost``, the report's own if none is given.
 
@@ -100,8 +110,15 @@ def report_table(
         return empty("No report yet: it is written when the run ends or is stopped.")
     cost = cost or report.get("cost")
     over_all = report.get("over_all", {})
-    rows = "".join(_metric_row(name, value, over_all.get(name), lines, report.get("clusters")) for name, value in report["metrics"].items())
-    beside = "".join(f'<th class="num rb-line">{COLUMNS[column]}</th>' for column in lines.columns) if lines else ""
+    rows = "".join(
+        _metric_row(name, value, over_all.get(name), lines, report.get("clusters"))
+        for name, value in report["metrics"].items()
+    )
+    beside = (
+        "".join(f'<th class="num rb-line">{COLUMNS[column]}</th>' for column in lines.columns)
+        if lines
+        else ""
+    )
     table = (
         '<div class="rb-wide"><table class="rb-table"><thead><tr><th>Metric</th><th class="num">Mean</th>'
         f'<th class="num">95 % interval</th><th class="num">n</th>{beside}<th>Definition</th></tr></thead>'
@@ -133,10 +150,11 @@ def interval_of(mean: Mean, unit: str, clusters: Mapping[str, Any] | None = None
 def _lines_note(lines: Beside) -> str:
     """What the columns of the reference lines mean."""
     about = {
-        "closed-book": "the same chain with no passages", "random": "with passages drawn by chance",
+        "closed-book": "the same chain with no passages",
+        "random": "with passages drawn by chance",
         "oracle": "with the passages of the gold pages, as many as the chain asks for",
         CEILING: "no model: the gold answer wherever a retrieved passage of this run holds one",
-    }  # fmt: skip
+    }
     said = "; ".join(f"<b>{COLUMNS[column]}</b>: {about[column]}" for column in lines.columns)
     return f'<div class="rb-label"><span>{said}. Each on the questions that all of them and this run have scored.</span></div>'
 
@@ -147,7 +165,9 @@ def _summary(report: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
         f"{report['n_done'] - report['n_errors']} of {report['n']} questions answered",
         f"{report['n_errors']} failed",
         f"{per_question:.3f} s per question" if per_question is not None else "",
-        f"{report['steps_from_memory']} of {report['steps']} steps from memory" if not cost or recorded(cost) else "",
+        f"{report['steps_from_memory']} of {report['steps']} steps from memory"
+        if not cost or recorded(cost)
+        else "",
         *(_spent(cost["total"]) if cost and recorded(cost) else ["cost unknown"] if cost else ()),
     ]
     badges = "".join(
@@ -161,7 +181,11 @@ def _summary(report: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
 def _spent(total: Mapping[str, Any]) -> list[str]:
     if not total["model_calls"]:
         return ["no model calls"]
-    return [cost_text.counted(total), cost_text.speed(total["tokens_per_second"]), views_cost.dollars(total)]
+    return [
+        cost_text.counted(total),
+        cost_text.speed(total["tokens_per_second"]),
+        views_cost.dollars(total),
+    ]
 
 
 def _metric_row(
@@ -178,7 +202,11 @@ def _metric_row(
     interval = (
         ""
         if value["value"] is None
-        else interval_of(Mean(value["value"], value["low"], value["high"], value["n"]), about.get("unit", ""), clusters)
+        else interval_of(
+            Mean(value["value"], value["low"], value["high"], value["n"]),
+            about.get("unit", ""),
+            clusters,
+        )
     )
     if over_all is not None:
         mean += f'<br><span class="rb-basis">over all answers {number(over_all, about.get("unit", ""))}</span>'
@@ -186,9 +214,14 @@ def _metric_row(
     if beside and beside["run"].value is not None and beside["run"].n != value["n"]:
         n = beside["run"].n
         mean += f'<br><span class="rb-basis">{number(beside["run"].value, about.get("unit", ""))} on the {n} compared</span>'
-    columns = "".join(
-        f'<td class="num rb-line">{_line_cell(beside.get(column), about.get("unit", ""))}</td>' for column in lines.columns
-    ) if lines else ""
+    columns = (
+        "".join(
+            f'<td class="num rb-line">{_line_cell(beside.get(column), about.get("unit", ""))}</td>'
+            for column in lines.columns
+        )
+        if lines
+        else ""
+    )
     return (
         f'<tr title="{escape(traps.strip(), quote=True)}"><td><b>{escape(about["label"])}</b><br><code>{escape(name)}</code></td>'
         f'<td class="num">{mean}</td><td class="num">{interval}</td><td class="num">{value["n"]}</td>{columns}'
@@ -231,7 +264,17 @@ def _run_row(run: RunFolder) -> list[Any]:
     seconds = report.get("seconds_per_question")
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime((run.path / "run.json").stat().st_mtime))
     return [
-        run.name, state["state"], f"{state['done']} / {state['total']}", state["errors"],
-        shown("em"), shown("f1"), shown("KILT-em"), shown("Rprec"), shown("recall@5"),
-        ("unknown" if report else "") if seconds is None else f"{seconds:.3f}", *views_cost.run_cells(report.get("cost")), run.spec()["spec"]["dataset"], made,
-    ]  # fmt: skip
+        run.name,
+        state["state"],
+        f"{state['done']} / {state['total']}",
+        state["errors"],
+        shown("em"),
+        shown("f1"),
+        shown("KILT-em"),
+        shown("Rprec"),
+        shown("recall@5"),
+        ("unknown" if report else "") if seconds is None else f"{seconds:.3f}",
+        *views_cost.run_cells(report.get("cost")),
+        run.spec()["spec"]["dataset"],
+        made,
+    ]

@@ -8,14 +8,22 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.errors import StoppedError
+from rallebench.core.errors import StoppedError
+from rallebench.experiments.suites.kept import Kept, changed
+from rallebench.experiments.suites.running import Ended, Finished, Warned, Working
+from rallebench.experiments.suites.shown import (
+    bounds,
+    cell,
+    duration,
+    figure,
+    is_mean,
+    parts_tables,
+    plan_rows,
+)
 from rallebench.gui import views_runs
 from rallebench.gui.views import badge, empty, error, note
 from rallebench.gui.views_csv import csv_link
 from rallebench.gui.wording import on_page
-from rallebench.suites.kept import Kept, changed
-from rallebench.suites.running import Ended, Finished, Warned, Working
-from rallebench.suites.shown import bounds, cell, duration, figure, is_mean, parts_tables, plan_rows
 
 Table = Mapping[str, Any]
 
@@ -27,8 +35,12 @@ def plan(value: Mapping[str, Any]) -> str:
     """The parts with their questions and calls, and what was measured of them."""
     head, *rows, total = plan_rows(value)
     notes = value["probe"]["notes"] if value.get("probe") else value["notes"]
-    heads = "".join(f'<th class="{"num" if i else ""}">{escape(text)}</th>' for i, text in enumerate(head))
-    body = "".join(_plain_row(row) for row in rows) + _plain_row([f"{len(rows)} part{'s' * (len(rows) != 1)} in all", *total[1:]], True)
+    heads = "".join(
+        f'<th class="{"num" if i else ""}">{escape(text)}</th>' for i, text in enumerate(head)
+    )
+    body = "".join(_plain_row(row) for row in rows) + _plain_row(
+        [f"{len(rows)} part{'s' * (len(rows) != 1)} in all", *total[1:]], True
+    )
     return (
         f'<div class="rb-label"><b>{escape(value["name"])}</b><span>would run:</span></div><div class="rb-wide">'
         f'<table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{"".join(note(on_page(one)) for one in notes)}'
@@ -37,7 +49,11 @@ def plan(value: Mapping[str, Any]) -> str:
 
 def _plain_row(row: Sequence[str], bold: bool = False) -> str:
     shown = [f"<b>{escape(text)}</b>" if bold else escape(text) for text in row]
-    return "<tr>" + "".join(f'<td class="{"num" if i else ""}">{text}</td>' for i, text in enumerate(shown)) + "</tr>"
+    return (
+        "<tr>"
+        + "".join(f'<td class="{"num" if i else ""}">{text}</td>' for i, text in enumerate(shown))
+        + "</tr>"
+    )
 
 
 def probing(name: str, said: Any, stopping: bool) -> str:
@@ -48,10 +64,16 @@ def probing(name: str, said: Any, stopping: bool) -> str:
 
 def probe_failed(name: str, end: Any) -> str:
     """Why a probe gave nothing."""
-    return note(f"The probe of {name} was stopped.") if isinstance(end, StoppedError) else error(f"The probe of {name}: {on_page(str(end))}")
+    return (
+        note(f"The probe of {name} was stopped.")
+        if isinstance(end, StoppedError)
+        else error(f"The probe of {name}: {on_page(str(end))}")
+    )
 
 
-def command(suite: str, llm: str, settings: Mapping[str, Any], limit: int | None, name: str, workspace: str) -> str:
+def command(
+    suite: str, llm: str, settings: Mapping[str, Any], limit: int | None, name: str, workspace: str
+) -> str:
     """The command line that runs the same; ``settings``: those that are not the defaults."""
     words = ["python", "-m", "rallebench", "suite", suite, "--workspace", workspace, "--name", name]
     words += ["--llm", llm] * bool(llm) + (["--limit", str(limit)] if limit else [])
@@ -76,14 +98,20 @@ def going_on(name: str, said: Sequence[Any], state: Mapping[str, Any], stopping:
         return head + lines + note("The next part is being made …")
     if not now.total:
         return head + lines + note(f"{now.label}: {now.said} …")
-    return head + lines + views_runs.live(now.label, {"done": now.done, "total": now.total, **state}, "", "")
+    return (
+        head
+        + lines
+        + views_runs.live(now.label, {"done": now.done, "total": now.total, **state}, "", "")
+    )
 
 
 def part_ended(piece: Ended) -> str:
     """A part that has ended, in a line: how, how many, and its means."""
     found = piece.answered
     means = "".join(
-        badge(f"{metric} {figure(mean.value)} (n = {mean.n})") for metric, mean in list(found.means.items())[:6] if mean.value is not None
+        badge(f"{metric} {figure(mean.value)} (n = {mean.n})")
+        for metric, mean in list(found.means.items())[:6]
+        if mean.value is not None
     )
     failed = badge(f"{found.n_errors} failed", "bad") if found.n_errors else ""
     how = badge("had ended before" if piece.before else "done", "good")
@@ -98,7 +126,9 @@ def ended(name: str, end: Any) -> str:
         parts = f"{len(end.parts)} part{'s' * (len(end.parts) != 1)}"
         return note(f"{name}: {parts} done. Its tables are below.", "good") + note(end.warning)
     if isinstance(end, StoppedError):
-        return note(f"{name} was stopped; what was answered is kept. Press Run suite with the same settings and name to continue.")
+        return note(
+            f"{name} was stopped; what was answered is kept. Press Run suite with the same settings and name to continue."
+        )
     return error(f"{name}: {on_page(str(end))}")
 
 
@@ -108,7 +138,9 @@ def ended(name: str, end: Any) -> str:
 def whole(found: Kept) -> str:
     """A suite's facts, notes and tables."""
     if found.report is None:
-        return head(found) + note("It has not ended. Fill the form with it and press Run suite to continue; what was answered is kept.")
+        return head(found) + note(
+            "It has not ended. Fill the form with it and press Run suite to continue; what was answered is kept."
+        )
     own = [shown for table in found.report.get("tables", ()) for shown in [one_table(table)]]
     parts = [one_table(table) for table in parts_tables(found.report)]
     notes = "".join(note(on_page(one)) for one in found.report.get("notes", ()))
@@ -118,7 +150,11 @@ def whole(found: Kept) -> str:
 def head(found: Kept) -> str:
     """Name, suite and request of a suite that was run, as badges."""
     asked = found.asked
-    facts = [found.suite, str(asked.get("llm") or ""), f"first {asked['limit']} questions" if asked.get("limit") else ""]
+    facts = [
+        found.suite,
+        str(asked.get("llm") or ""),
+        f"first {asked['limit']} questions" if asked.get("limit") else "",
+    ]
     facts += [f"{key} {value}" for key, value in changed(found).items()]
     report = found.report or {}
     made = str(report.get("made", ""))[:16].replace("T", " ")
@@ -133,7 +169,10 @@ def one_table(table: Table) -> str:
     numbers = [_is_number(table, i) for i in range(len(columns))]
     heads = "".join(_head(text, right, told.get(text, "")) for text, right in zip(columns, numbers))
     body = "".join(
-        "<tr>" + "".join(_cell(one, table["percent"], right) for one, right in zip(row, numbers)) + "</tr>" for row in table["rows"]
+        "<tr>"
+        + "".join(_cell(one, table["percent"], right) for one, right in zip(row, numbers))
+        + "</tr>"
+        for row in table["rows"]
     )
     if not table["rows"]:
         return _title(table) + empty("This table has no rows.")
@@ -146,7 +185,15 @@ def one_table(table: Table) -> str:
 def own_numbers(means: Mapping[str, Mapping[str, Any]]) -> str:
     """What a run of a suite is worth by the suite's own metrics."""
     rows = [[name, mean] for name, mean in means.items()]
-    return one_table({"title": "The suite's own numbers", "columns": ["metric", "mean"], "rows": rows, "percent": False, "note": ""})
+    return one_table(
+        {
+            "title": "The suite's own numbers",
+            "columns": ["metric", "mean"],
+            "rows": rows,
+            "percent": False,
+            "note": "",
+        }
+    )
 
 
 def _title(table: Table) -> str:
@@ -155,7 +202,11 @@ def _title(table: Table) -> str:
 
 
 def _below(table: Table) -> str:
-    told = [f"<b>{escape(key)}</b>: {escape(text)}" for key, text in table.get("definitions", {}).items() if text]
+    told = [
+        f"<b>{escape(key)}</b>: {escape(text)}"
+        for key, text in table.get("definitions", {}).items()
+        if text
+    ]
     said = [escape(table["note"])] if table.get("note") else []
     return "".join(f'<div class="rb-label"><span>{one}</span></div>' for one in [*said, *told])
 
@@ -190,7 +241,11 @@ def csv_rows(table: Table) -> list[list[Any]]:
     for row in table["rows"]:
         line: list[Any] = []
         for value, means in zip(row, wide):
-            parts = [value[key] for key in ("value", "low", "high", "n")] if is_mean(value) else [value, *[None] * 3]
+            parts = (
+                [value[key] for key in ("value", "low", "high", "n")]
+                if is_mean(value)
+                else [value, *[None] * 3]
+            )
             line += parts if means else parts[:1]
         found.append(line)
     return found
@@ -217,12 +272,26 @@ def file_link(path: str, data: bytes) -> str:
 
 def beside(first: Kept, other: Kept, differences: Table) -> str:
     """Two suites' tables, row by row; a table that only one of them has stands alone. ``differences``: that of both."""
-    tables, others = ([*(one.report or {}).get("tables", ()), *parts_tables(one.report or {"parts": ()})] for one in (first, other))
+    tables, others = (
+        [*(one.report or {}).get("tables", ()), *parts_tables(one.report or {"parts": ()})]
+        for one in (first, other)
+    )
     missing = [one.name for one in (first, other) if one.report is None]
-    shown = head(first) + head(other) + "".join(note(f"{name} has not ended, so it has no tables yet.") for name in missing)
+    shown = (
+        head(first)
+        + head(other)
+        + "".join(note(f"{name} has not ended, so it has no tables yet.") for name in missing)
+    )
     left = list(others)
     for table in tables:
-        pair = next((one for one in left if one["title"] == table["title"] and set(one["columns"]) & {*table["columns"][1:]}), None)
+        pair = next(
+            (
+                one
+                for one in left
+                if one["title"] == table["title"] and set(one["columns"]) & {*table["columns"][1:]}
+            ),
+            None,
+        )
         if pair is not None:
             left.remove(pair)
             shown += _pair(table, pair, first.name, other.name)
@@ -235,20 +304,47 @@ def beside(first: Kept, other: Kept, differences: Table) -> str:
 def _pair(a: Table, b: Table, first: str, other: str) -> str:
     """Two tables as one: under each row the same row of the other, with the difference of what are numbers in both."""
     names = list(dict.fromkeys([*a["columns"][1:], *b["columns"][1:]]))
-    right_of = {t["columns"][i]: _is_number(t, i) for t in (b, a) for i in range(1, len(t["columns"]))}
+    right_of = {
+        t["columns"][i]: _is_number(t, i) for t in (b, a) for i in range(1, len(t["columns"]))
+    }
     left, right = _rows(a), _rows(b)
     body, lines = "", []
     for key in dict.fromkeys([*left, *right]):
-        sides = [(who, rows[key], table["percent"]) for who, rows, table in ((first, left, a), (other, right, b)) if key in rows]
-        if len(sides) == 2 and all(left[key].get(name) == right[key].get(name) for name in left[key].keys() & right[key].keys()):
-            sides = [("both", {**right[key], **left[key]}, a["percent"])]  # a line of the paper, for instance
+        sides = [
+            (who, rows[key], table["percent"])
+            for who, rows, table in ((first, left, a), (other, right, b))
+            if key in rows
+        ]
+        if len(sides) == 2 and all(
+            left[key].get(name) == right[key].get(name)
+            for name in left[key].keys() & right[key].keys()
+        ):
+            sides = [
+                ("both", {**right[key], **left[key]}, a["percent"])
+            ]  # a line of the paper, for instance
         for number, (who, row, percent) in enumerate(sides):
             before = sides[0][1] if number and a["percent"] == b["percent"] else {}
-            cells = "".join(_cell(row.get(name), percent, right_of[name], _gap(before.get(name), row.get(name), percent)) for name in names)
-            begins = f'<td rowspan="{len(sides)}"><b>{escape(cell(key[0]))}</b></td>' if not number else ""
+            cells = "".join(
+                _cell(
+                    row.get(name),
+                    percent,
+                    right_of[name],
+                    _gap(before.get(name), row.get(name), percent),
+                )
+                for name in names
+            )
+            begins = (
+                f'<td rowspan="{len(sides)}"><b>{escape(cell(key[0]))}</b></td>'
+                if not number
+                else ""
+            )
             body += f'<tr>{begins}<td class="name">{escape(who)}</td>{cells}</tr>'
             lines.append([key[0], who, *(row.get(name) for name in names)])
-    heads = "".join(_head(text, i > 0) for i, text in enumerate([a["columns"][0]])) + "<th>run</th>" + "".join(_head(text, right_of[text]) for text in names)
+    heads = (
+        "".join(_head(text, i > 0) for i, text in enumerate([a["columns"][0]]))
+        + "<th>run</th>"
+        + "".join(_head(text, right_of[text]) for text in names)
+    )
     merged = {"columns": [a["columns"][0], "run", *names], "rows": lines}
     return (
         f'<div class="rb-paper">{_title(a)}<div class="rb-wide"><table class="rb-table rb-tight rb-costs"><thead><tr>{heads}</tr></thead>'

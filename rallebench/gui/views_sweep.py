@@ -6,23 +6,25 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from rallebench.bench.statistics import p_text
-from rallebench.errors import StoppedError
+from rallebench.core.errors import StoppedError
+from rallebench.engine.statistics import p_text
+from rallebench.experiments.sweeps import Cell, remarks
+from rallebench.experiments.sweeps.results import Swept
+from rallebench.experiments.sweeps.running import Counted, Ended, Warned, Working
 from rallebench.gui.views import badge, error, note, progress_bar
 from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_runs import interval_of, number
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
-from rallebench.prepared import Costs
-from rallebench.sweeps import Cell, remarks
-from rallebench.sweeps.results import Swept
-from rallebench.sweeps.running import Counted, Ended, Warned, Working
+from rallebench.workspace.indexes.ensure import Costs
 
 
 def plan(found: Sequence[Cell], costs: Any) -> str:
     """What a sweep would run; ``costs``: what its indexes take, None where none is varied."""
     names = ", ".join(cell.label for cell in found)
     said = f" {costs.sentence}" if isinstance(costs, Costs) else ""
-    return note(f"{len(found)} variant{'s' * (len(found) != 1)}, in this order: {names}.{said}", "good") + remarked(found)
+    return note(
+        f"{len(found)} variant{'s' * (len(found) != 1)}, in this order: {names}.{said}", "good"
+    ) + remarked(found)
 
 
 def remarked(found: Sequence[Cell]) -> str:
@@ -35,10 +37,17 @@ def going_on(name: str, said: Sequence[Any], stopping: bool) -> str:
     ended = [piece for piece in said if isinstance(piece, Ended)]
     now = next((piece for piece in reversed(said) if isinstance(piece, Working)), None)
     counted = "".join(note(piece.costs.sentence) for piece in said if isinstance(piece, Counted))
-    counted += "".join(note(sentence) for piece in said if isinstance(piece, Warned) for sentence in piece.sentences)
+    counted += "".join(
+        note(sentence)
+        for piece in said
+        if isinstance(piece, Warned)
+        for sentence in piece.sentences
+    )
     lines = counted + "".join(_ended(piece) for piece in ended)
     if now is None:
-        return f'<div class="rb-label"><b>{escape(name)}</b> {badge("starting", "page")}</div>{lines}'
+        return (
+            f'<div class="rb-label"><b>{escape(name)}</b> {badge("starting", "page")}</div>{lines}'
+        )
     share = (len(ended) + (now.done / now.questions if now.questions else 0.0)) / now.total
     where = f"{now.done} of {now.questions} questions" if now.done else escape(now.said)
     state = badge("stopping", "bad") if stopping else badge("running", "page")
@@ -50,7 +59,9 @@ def _ended(piece: Ended) -> str:
     if piece.error:
         return error(f"{piece.cell.label}: {piece.error}")
     how = "had ended before" if piece.before else "done"
-    return f'<div class="rb-label"><span>{escape(piece.cell.label)}</span> {badge(how, "good")}</div>'
+    return (
+        f'<div class="rb-label"><span>{escape(piece.cell.label)}</span> {badge(how, "good")}</div>'
+    )
 
 
 def ended(name: str, end: Any) -> str:
@@ -69,29 +80,76 @@ def whole(found: Swept) -> str:
     about = compared.measure.about
     unit = about.get("unit", "")
     names = list(found.runs)
-    heads = ("Variant", about["label"], "95 % interval", "to the best", "95 % interval of all", "p, corrected", "n", "Run")
-    head = "".join(f'<th class="{"" if i in (0, 7) else "num"}">{escape(text)}</th>' for i, text in enumerate(heads))
-    rows: list[list[Any]] = [["variant", compared.metric, "low", "high", "difference", "difference_low", "difference_high", "p_corrected", "n", "run"]]
+    heads = (
+        "Variant",
+        about["label"],
+        "95 % interval",
+        "to the best",
+        "95 % interval of all",
+        "p, corrected",
+        "n",
+        "Run",
+    )
+    head = "".join(
+        f'<th class="{"" if i in (0, 7) else "num"}">{escape(text)}</th>'
+        for i, text in enumerate(heads)
+    )
+    rows: list[list[Any]] = [
+        [
+            "variant",
+            compared.metric,
+            "low",
+            "high",
+            "difference",
+            "difference_low",
+            "difference_high",
+            "p_corrected",
+            "n",
+            "run",
+        ]
+    ]
     body = ""
     for i, run in enumerate(names):
         mean = compared.cells[compared.metric][i]
         against = compared.against[i - 1] if i else None
         pair = against.paired if against else None
         gap = pair.difference if pair else None
-        rows.append([found.runs[run], mean.value, mean.low, mean.high, gap, *((pair.low, pair.high, pair.corrected) if pair else (None,) * 3), mean.n, run])
+        rows.append(
+            [
+                found.runs[run],
+                mean.value,
+                mean.low,
+                mean.high,
+                gap,
+                *((pair.low, pair.high, pair.corrected) if pair else (None,) * 3),
+                mean.n,
+                run,
+            ]
+        )
         cells = (
             "not scored" if mean.value is None else number(mean.value, unit),
             "" if mean.value is None else interval_of(mean, unit, compared.clusters.as_json()),
-            ("equal" if len(found.equal) > 1 else "best") if run in found.equal else "" if gap is None else f"{gap:+.4f}",
-            "" if pair is None else pair.note if pair.low is None or pair.high is None else f"{pair.low:+.4f} – {pair.high:+.4f}",
+            ("equal" if len(found.equal) > 1 else "best")
+            if run in found.equal
+            else ""
+            if gap is None
+            else f"{gap:+.4f}",
+            ""
+            if pair is None
+            else pair.note
+            if pair.low is None or pair.high is None
+            else f"{pair.low:+.4f} – {pair.high:+.4f}",
             "" if pair is None else escape(p_text(pair.corrected)),
             str(mean.n),
         )
         body += f'<tr><td class="name"><b>{escape(found.runs[run])}</b></td>'
-        body += "".join(f'<td class="num">{cell}</td>' for cell in cells) + f'<td class="name">{escape(run)}</td></tr>'
+        body += (
+            "".join(f'<td class="num">{cell}</td>' for cell in cells)
+            + f'<td class="name">{escape(run)}</td></tr>'
+        )
     warnings = "".join(map(note, [*compared.warnings, *filter(None, [found.warning])]))
     return (
-        f"{note(found.verdict, 'good')}{warnings}{failed}<div class=\"rb-wide\"><table class=\"rb-table rb-tight\"><thead><tr>{head}</tr>"
+        f'{note(found.verdict, "good")}{warnings}{failed}<div class="rb-wide"><table class="rb-table rb-tight"><thead><tr>{head}</tr>'
         f"</thead><tbody>{body}</tbody></table></div>{csv_link(f'{found.name}.csv', rows)}"
     )
 
@@ -102,27 +160,50 @@ def figure(found: Swept) -> Any:
 
     compared = found.compared
     assert compared is not None
-    shown = [(found.runs[run], mean, run in found.equal) for run, mean in zip(found.runs, compared.cells[compared.metric])]
-    shown = sorted((one for one in shown if one[1].value is not None), key=lambda one: _order(one[0]))
+    shown = [
+        (found.runs[run], mean, run in found.equal)
+        for run, mean in zip(found.runs, compared.cells[compared.metric])
+    ]
+    shown = sorted(
+        (one for one in shown if one[1].value is not None), key=lambda one: _order(one[0])
+    )
     drawn = go.Figure(
         go.Scatter(
             # Plotly reads markup in its labels.
-            x=[escape(label, quote=False) for label, _, _ in shown], y=[mean.value for _, mean, _ in shown], mode="markers",
-            marker={"size": 11, "color": [COLOURS[0] if is_best else COLOURS[2] for _, _, is_best in shown]},
+            x=[escape(label, quote=False) for label, _, _ in shown],
+            y=[mean.value for _, mean, _ in shown],
+            mode="markers",
+            marker={
+                "size": 11,
+                "color": [COLOURS[0] if is_best else COLOURS[2] for _, _, is_best in shown],
+            },
             error_y={
-                "type": "data", "symmetric": False, "color": INK, "thickness": 1.2,
-                "array": [0 if mean.high is None else mean.high - (mean.value or 0) for _, mean, _ in shown],
-                "arrayminus": [0 if mean.low is None else (mean.value or 0) - mean.low for _, mean, _ in shown],
+                "type": "data",
+                "symmetric": False,
+                "color": INK,
+                "thickness": 1.2,
+                "array": [
+                    0 if mean.high is None else mean.high - (mean.value or 0)
+                    for _, mean, _ in shown
+                ],
+                "arrayminus": [
+                    0 if mean.low is None else (mean.value or 0) - mean.low for _, mean, _ in shown
+                ],
             },
             hovertemplate="%{x}<br>%{y:.4f}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "automargin": True}
     drawn.update_layout(
-        xaxis={**axis, "type": "category"}, yaxis={**axis, "title": compared.measure.about["label"]},
-        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": INK, "size": 13}, height=380,
-        margin={"l": 60, "r": 20, "t": 20, "b": 55}, showlegend=False,
-    )  # fmt: skip
+        xaxis={**axis, "type": "category"},
+        yaxis={**axis, "title": compared.measure.about["label"]},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": INK, "size": 13},
+        height=380,
+        margin={"l": 60, "r": 20, "t": 20, "b": 55},
+        showlegend=False,
+    )
     return drawn
 
 

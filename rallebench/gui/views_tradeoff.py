@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.errors import StoppedError
+from rallebench.core.errors import StoppedError
+from rallebench.core.memory import size
+from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.gui.views import badge, error, note
-from rallebench.memory import size
-from rallebench.tradeoff import Point, Tradeoff
 
 AXES: Mapping[str, str] = {
     "recall": "recall@k against exact",
@@ -31,16 +31,46 @@ AXES: Mapping[str, str] = {
 }
 """Key → what an axis shows."""
 
-LOGARITHMIC = frozenset({"single_qps", "batch_qps", "single_ms", "batch_ms", "ram", "disk", "build_seconds"})
+LOGARITHMIC = frozenset(
+    {"single_qps", "batch_qps", "single_ms", "batch_ms", "ram", "disk", "build_seconds"}
+)
 MARKER = (9.0, 34.0)
 """Diameters of the smallest and the largest memory."""
 INK, GRID = "#8391a5", "rgba(128,140,160,.28)"
 """Readable on white and on black: the page may be either."""
-COLOURS = ("#0d9488", "#d97706", "#4f7fe5", "#c0458b", "#65a30d", "#8b5cf6", "#dc4c3e", "#0891b2", "#a16207", "#64748b")
+COLOURS = (
+    "#0d9488",
+    "#d97706",
+    "#4f7fe5",
+    "#c0458b",
+    "#65a30d",
+    "#8b5cf6",
+    "#dc4c3e",
+    "#0891b2",
+    "#a16207",
+    "#64748b",
+)
 COLUMNS = (
-    "index", "kind", "settings", "recall", "Rprec", "success_rate@1", "success_rate@5", "success_rate@10", "single_ms",
-    "batch_ms", "encode_ms", "ram_bytes", "disk_bytes", "build_seconds", "passages", "k", "n", "n_gold", "error",
-)  # fmt: skip
+    "index",
+    "kind",
+    "settings",
+    "recall",
+    "Rprec",
+    "success_rate@1",
+    "success_rate@5",
+    "success_rate@10",
+    "single_ms",
+    "batch_ms",
+    "encode_ms",
+    "ram_bytes",
+    "disk_bytes",
+    "build_seconds",
+    "passages",
+    "k",
+    "n",
+    "n_gold",
+    "error",
+)
 
 
 def value_of(point: Point, axis: str) -> float | None:
@@ -60,7 +90,9 @@ def value_of(point: Point, axis: str) -> float | None:
 def best_axis(points: Sequence[Point], axis: str) -> str:
     """``axis`` if any point has a value there, else the first measure of quality that has."""
     known = [axis, "recall", "Rprec", "success_rate@10", "success_rate@5", "success_rate@1"]
-    return next((a for a in known if any(value_of(p, a) is not None for p in points if not p.error)), axis)
+    return next(
+        (a for a in known if any(value_of(p, a) is not None for p in points if not p.error)), axis
+    )
 
 
 def figure(points: Sequence[Point], across: str, up: str) -> Any:
@@ -69,25 +101,46 @@ def figure(points: Sequence[Point], across: str, up: str) -> Any:
 
     most = max((point.ram or 0 for point in points), default=0)
     drawn = go.Figure()
-    for number, name in enumerate(dict.fromkeys(point.index for point in points if not point.error)):
-        own = [(value_of(p, across), value_of(p, up), p) for p in points if p.index == name and not p.error]
-        known = sorted([(x, y, p) for x, y, p in own if x is not None and y is not None], key=lambda xyp: xyp[0])
+    for number, name in enumerate(
+        dict.fromkeys(point.index for point in points if not point.error)
+    ):
+        own = [
+            (value_of(p, across), value_of(p, up), p)
+            for p in points
+            if p.index == name and not p.error
+        ]
+        known = sorted(
+            [(x, y, p) for x, y, p in own if x is not None and y is not None],
+            key=lambda xyp: xyp[0],
+        )
         drawn.add_trace(
             go.Scatter(
-                x=[x for x, _, _ in known], y=[y for _, y, _ in known], name=name, mode="lines+markers",
+                x=[x for x, _, _ in known],
+                y=[y for _, y, _ in known],
+                name=name,
+                mode="lines+markers",
                 line={"width": 1.5, "color": COLOURS[number % len(COLOURS)]},
-                marker={"size": [_diameter(p.ram, most) for _, _, p in known], "opacity": 0.85, "line": {"width": 0}},
-                text=[_hover(p) for _, _, p in known], hovertemplate="%{text}<extra></extra>",
+                marker={
+                    "size": [_diameter(p.ram, most) for _, _, p in known],
+                    "opacity": 0.85,
+                    "line": {"width": 0},
+                },
+                text=[_hover(p) for _, _, p in known],
+                hovertemplate="%{text}<extra></extra>",
             )
-        )  # fmt: skip
+        )
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "automargin": True}
     drawn.update_layout(
         xaxis={**axis, "title": AXES[across], "type": "log" if across in LOGARITHMIC else "linear"},
         yaxis={**axis, "title": AXES[up], "type": "log" if up in LOGARITHMIC else "linear"},
-        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": INK, "size": 13}, height=460,
-        margin={"l": 60, "r": 20, "t": 20, "b": 55}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": INK, "size": 13},
+        height=460,
+        margin={"l": 60, "r": 20, "t": 20, "b": 55},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         showlegend=True,
-    )  # fmt: skip
+    )
     return drawn
 
 
@@ -116,7 +169,11 @@ NO_RECALL = (
 def whole(result: Tradeoff) -> str:
     """A result: its table, what failed, and its CSV file to take away."""
     gold = max((point.n_gold for point in result.points), default=0)
-    facts = [f"{result.n:,} questions of {result.dataset}", f"{gold:,} with gold pages", f"k = {result.k}"]
+    facts = [
+        f"{result.n:,} questions of {result.dataset}",
+        f"{gold:,} with gold pages",
+        f"k = {result.k}",
+    ]
     badges = "".join(badge(fact) for fact in facts)
     content = base64.b64encode(as_csv(result).encode()).decode()
     link = (
@@ -125,7 +182,11 @@ def whole(result: Tradeoff) -> str:
     )
     untold = any(point.recall is None and not point.error for point in result.points)
     why = f'<div class="rb-label">{NO_RECALL}</div>' if untold else ""
-    return f'<div class="rb-label"><b>{escape(result.name)}</b>{badges}{link}</div>' + points(result.points) + why
+    return (
+        f'<div class="rb-label"><b>{escape(result.name)}</b>{badges}{link}</div>'
+        + points(result.points)
+        + why
+    )
 
 
 HEADS = (
@@ -150,7 +211,8 @@ def points(found: Sequence[Point]) -> str:
     if not found:
         return ""
     heads = "".join(
-        f'<th{_number(i)} title="{escape(about, quote=True)}">{name}</th>' for i, (name, about) in enumerate(HEADS)
+        f'<th{_number(i)} title="{escape(about, quote=True)}">{name}</th>'
+        for i, (name, about) in enumerate(HEADS)
     )
     body = "".join(_failed(point) if point.error else _line(point) for point in found)
     table = f'<table class="rb-table rb-tight"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
@@ -169,15 +231,32 @@ def _failed(point: Point) -> str:
 
 
 def _line(point: Point) -> str:
-    quality = [_shown(point.quality.get(name), 3) for name in ("Rprec", "success_rate@1", "success_rate@5", "success_rate@10")]
+    quality = [
+        _shown(point.quality.get(name), 3)
+        for name in ("Rprec", "success_rate@1", "success_rate@5", "success_rate@10")
+    ]
     cells = [
-        _shown(point.recall, 4), *quality, _shown(point.single_ms, 2), _shown(point.batch_ms, 3),
-        _shown(point.encode_ms, 1), "–" if point.ram is None else size(point.ram),
-        size(point.disk) if point.disk else "–", _shown(point.build_seconds or None, 1), f"{point.n:,}",
-    ]  # fmt: skip
+        _shown(point.recall, 4),
+        *quality,
+        _shown(point.single_ms, 2),
+        _shown(point.batch_ms, 3),
+        _shown(point.encode_ms, 1),
+        "–" if point.ram is None else size(point.ram),
+        size(point.disk) if point.disk else "–",
+        _shown(point.build_seconds or None, 1),
+        f"{point.n:,}",
+    ]
     knobs = ", ".join(f"{name} {value}" for name, value in point.knobs.items())
-    label = f"<b>{escape(point.index)}</b> " + badge(point.kind) + (f" {escape(knobs)}" if knobs else "")
-    return f"<tr><td>{label}</td>" + "".join(f'<td class="num">{cell}</td>' for cell in cells) + "</tr>"
+    label = (
+        f"<b>{escape(point.index)}</b> "
+        + badge(point.kind)
+        + (f" {escape(knobs)}" if knobs else "")
+    )
+    return (
+        f"<tr><td>{label}</td>"
+        + "".join(f'<td class="num">{cell}</td>' for cell in cells)
+        + "</tr>"
+    )
 
 
 def _shown(value: float | None, digits: int) -> str:
@@ -200,7 +279,10 @@ def ended(name: str, end: Any) -> str:
     if isinstance(end, Tradeoff):
         failed = sum(bool(point.error) for point in end.points)
         bad = f", {failed} of them failed" if failed else ""
-        return note(f"Measured {name}: {len(end.points)} settings{bad}. It is kept, and shown below.", "good")
+        return note(
+            f"Measured {name}: {len(end.points)} settings{bad}. It is kept, and shown below.",
+            "good",
+        )
     return note(str(end)) if isinstance(end, StoppedError) else error(f"{name}: {end}")
 
 
@@ -213,9 +295,25 @@ def as_csv(result: Tradeoff) -> str:
         knobs = " ".join(f"{name}={value}" for name, value in p.knobs.items())
         quality = [p.quality.get(name) for name in COLUMNS[4:8]]
         rows.writerow(
-            [p.index, p.kind, knobs, p.recall, *quality, p.single_ms, p.batch_ms, p.encode_ms, p.ram, p.disk,
-             p.build_seconds, p.passages, p.k, p.n, p.n_gold, p.error]
-        )  # fmt: skip
+            [
+                p.index,
+                p.kind,
+                knobs,
+                p.recall,
+                *quality,
+                p.single_ms,
+                p.batch_ms,
+                p.encode_ms,
+                p.ram,
+                p.disk,
+                p.build_seconds,
+                p.passages,
+                p.k,
+                p.n,
+                p.n_gold,
+                p.error,
+            ]
+        )
     return out.getvalue()
 
 
@@ -223,7 +321,18 @@ def command(result: Tradeoff, workspace: str) -> str:
     """The command line that measures the same."""
     indexes = dict.fromkeys(point.index for point in result.points)
     names = ",".join(f"({name})" if "," in name else name for name in indexes)
-    words = ["python", "-m", "rallebench", "tradeoff", "--workspace", workspace, "--index", names, "--dataset", result.dataset]
+    words = [
+        "python",
+        "-m",
+        "rallebench",
+        "tradeoff",
+        "--workspace",
+        workspace,
+        "--index",
+        names,
+        "--dataset",
+        result.dataset,
+    ]
     words += ["-k", str(result.k), "--limit", str(max(result.n, 1)), "--json"]
     shown = escape(" ".join(shlex.quote(word) for word in words))
     return f'<div class="rb-label"><span>The same on the command line:</span></div><div class="rb-text"><code>{shown}</code></div>'

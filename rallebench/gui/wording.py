@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 
 _RULES: tuple[tuple[str, str], ...] = (
-    (r"Name a model that writes with --llm; rallebench list presets shows small ones", "Choose a model that writes; the Models tab offers small ones"),
+    (
+        r"Name a model that writes with --llm; rallebench list presets shows small ones",
+        "Choose a model that writes; the Models tab offers small ones",
+    ),
     (r"name them with (--set \w+=\S+) or one with --llm", r"name them with \1 or choose one"),
     (r"name (?:one|it) with --llm", "choose one"),
     (r"; name --llm\.", "; choose one."),
     (r" \(--llm\)", ""),
     (r" --llm L\b", " and choose a model"),
     (r"--llm", "the language model"),
-    (r"rallebench index --chunk-preset (\w+) makes one", r"Data → Build an index makes one, with the cutting \1"),
+    (
+        r"rallebench index --chunk-preset (\w+) makes one",
+        r"Data → Build an index makes one, with the cutting \1",
+    ),
     (r"See 'rallebench list (\w+)'", r"On a command line 'rallebench list \1' tells more"),
-    (r"choose another --name, or add --resume", "choose another name, or open that one in Runs to go on with it"),
+    (
+        r"choose another --name, or add --resume",
+        "choose another name, or open that one in Runs to go on with it",
+    ),
     (r"\b(same|another) --name\b", r"\1 name"),
-    (r"No articles are given: --articles PATH takes", "No articles are given: the field Articles takes"),
+    (
+        r"No articles are given: --articles PATH takes",
+        "No articles are given: the field Articles takes",
+    ),
     (r"--articles\b", "the field Articles"),
     (r"--limit is", "the number is"),
     (r"--limit\b", "the number asked for"),
@@ -35,7 +47,9 @@ def on_page(text: str) -> str:
         return text
     for pattern, words in _RULES:
         text = re.sub(pattern, words, text)
-    text = _SET.sub(lambda found: ", ".join(map(_field, found[0].removeprefix("--set ").split(" --set "))), text)
+    text = _SET.sub(
+        lambda found: ", ".join(map(_field, found[0].removeprefix("--set ").split(" --set "))), text
+    )
     return text.replace("--set ", "")
 
 

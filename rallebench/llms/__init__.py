@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from rallebench.errors import RalleError, UsageError
-from rallebench.registry import Registry, unknown
-from rallebench.types import Generate, Reply
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.registry import Registry, unknown
+from rallebench.core.types import Generate, Reply
 
 DEFAULT_MAX_TOKENS = 256
 """What a backend generates at most where neither the request nor its settings say."""
@@ -76,7 +76,7 @@ def settings_from(shape: type[S], name: str, given: Mapping[str, Any]) -> S:
     >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"model": str}}))
     >>> settings_from(Shape, "my-llm", {"modle": "x"})
     Traceback (most recent call last):
-    rallebench.errors.UsageError: 'my-llm': There is no setting 'modle'. Did you mean 'model'? Known: model.
+    rallebench.core.errors.UsageError: 'my-llm': There is no setting 'modle'. Did you mean 'model'? Known: model.
     """
     known = {field.name: field for field in fields(shape)}  # type: ignore[arg-type]
     for key in given:

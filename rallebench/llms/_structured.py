@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from rallebench.errors import BackendError, MissingPackageError, UsageError
-from rallebench.types import ToolCall
+from rallebench.core.errors import BackendError, MissingPackageError, UsageError
+from rallebench.core.types import ToolCall
 
 _STARTS = 200
 """Brackets at which a JSON value is looked for: a text of nothing but brackets must not take minutes."""
@@ -39,7 +39,7 @@ def json_of(text: str) -> Any:
     {'answer': [1, 2]}
     >>> json_of("Paris")
     Traceback (most recent call last):
-    rallebench.errors.BackendError: the answer holds no JSON
+    rallebench.core.errors.BackendError: the answer holds no JSON
     """
     for value in _values(text):
         return value
@@ -148,7 +148,9 @@ def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
             whole = _decoded(text)
             if whole is not None or value is None:
                 return text, ""
-            return json.dumps(value, ensure_ascii=False), "What the answer said around its JSON was left out."
+            return json.dumps(
+                value, ensure_ascii=False
+            ), "What the answer said around its JSON was left out."
     return text, fault_of(text, schema)
 
 

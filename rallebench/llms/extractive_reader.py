@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rallebench.errors import BackendError, RalleError, UsageError
+from rallebench.core.errors import BackendError, RalleError, UsageError
+from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, checked_number, settings_from
 from rallebench.reader import REFUSAL, Found, Reader, Task
 from rallebench.reader.prompt import read_prompt
-from rallebench.types import Generate, Reply
 
 ABOUT = (
     "Built-in extractive reader (22M parameters, English): copies a short span from the retrieved passages or declines. "
@@ -54,7 +54,9 @@ class ExtractiveReader:
         self.fingerprint = f"extractive-reader/{reader.fingerprint}{border}"
         self._decline_below = decline_below
         self._reader: Reader | None = reader
-        self._lock = threading.Lock()  # the tokenizer's settings are not safe to change in two threads
+        self._lock = (
+            threading.Lock()
+        )  # the tokenizer's settings are not safe to change in two threads
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """One reply per request, in order; after ``close`` an error in each place.
@@ -66,11 +68,15 @@ class ExtractiveReader:
             reader = self._reader
             if reader is None:
                 return [self._closed() for _ in batch]
-            tasks = [replace(read_prompt(request), decline_below=self._decline_below) for request in batch]
+            tasks = [
+                replace(read_prompt(request), decline_below=self._decline_below)
+                for request in batch
+            ]
             found = reader.read(tasks)
             prompts = reader.count_tokens(["\n".join(m.content for m in r.messages) for r in batch])
             replies = [
-                _fitted(_reply(task, one), request, reader) for request, task, one in zip(batch, tasks, found)
+                _fitted(_reply(task, one), request, reader)
+                for request, task, one in zip(batch, tasks, found)
             ]
             said = reader.count_tokens([reply.text for reply in replies])
         first = time.monotonic() - start
@@ -100,7 +106,9 @@ class ExtractiveReader:
 
 def _reply(task: Task, found: Found) -> Reply:
     text = found.text or REFUSAL
-    return Reply(text, confidence=round(min(1.0, max(0.0, found.confidence)), 4), note=_note(task, found))
+    return Reply(
+        text, confidence=round(min(1.0, max(0.0, found.confidence)), 4), note=_note(task, found)
+    )
 
 
 def _note(task: Task, found: Found) -> str:
@@ -142,5 +150,7 @@ def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
 def check(name: str, chosen: Settings) -> None:
     """Raise UsageError for a setting out of its range; reads no weights."""
     if chosen.dtype not in DTYPES:
-        raise UsageError(f"{name!r}: dtype is {chosen.dtype!r}; it must be one of {', '.join(DTYPES)}.")
+        raise UsageError(
+            f"{name!r}: dtype is {chosen.dtype!r}; it must be one of {', '.join(DTYPES)}."
+        )
     checked_number(name, "decline_below", chosen.decline_below, 0, 1, optional=True)

@@ -18,15 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
-from rallebench.endpoints.attempts import attempts
-from rallebench.endpoints.gate import Seat, Status
-from rallebench.endpoints.key import key_from_environment
-from rallebench.errors import RalleError
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Generate, Reply, digest
+from rallebench.http.keys import key_from_environment
+from rallebench.http.limiter import Seat, Status
+from rallebench.http.retry import attempts
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._openai.client import PATH, Asking, Client
 from rallebench.llms._openai.requests import body_of, default_seed, default_temperature
 from rallebench.llms._openai.settings import Settings, check
-from rallebench.types import Generate, Reply, digest
 
 
 class OpenAICompatible:
@@ -72,7 +72,9 @@ class OpenAICompatible:
         """Answer all requests, many at a time: the next starts as soon as one is done."""
         if len(batch) <= 1 or self.concurrency == 1:
             return [self._answer(request) for request in batch]
-        pool = ThreadPoolExecutor(min(self.concurrency, len(batch)), thread_name_prefix=f"llm-{self.name}")
+        pool = ThreadPoolExecutor(
+            min(self.concurrency, len(batch)), thread_name_prefix=f"llm-{self.name}"
+        )
         try:
             return list(pool.map(self._answer, batch))
         finally:

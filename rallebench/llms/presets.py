@@ -1,7 +1,7 @@
 """Presets: open models and servers that are known to work here, as data (``presets.json``).
 
 A preset is a backend with settings, and what is known of the model: its size, window and licence. A server's
-preset names no model; the server does (see ``rallebench.endpoints.served``).
+preset names no model; the server does (see ``rallebench.http.model_list``).
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rallebench.catalog import LLMEntry, problem
-from rallebench.checkpoints.folders import BITS
-from rallebench.errors import BadFileError, NotFoundError
-from rallebench.files import read_json
-from rallebench.registry import unknown
+from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.files import read_json
+from rallebench.core.registry import unknown
+from rallebench.llms._memory.folders import BITS
+from rallebench.workspace.entries import LLMEntry, problem
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
 
-GROUPS: Mapping[str, str] = {"small": "Small models", "larger": "Larger models", "servers": "Servers"}
+GROUPS: Mapping[str, str] = {
+    "small": "Small models",
+    "larger": "Larger models",
+    "servers": "Servers",
+}
 """The groups as people read them, in the order in which they are offered; small: below two billion weights."""
 
 
@@ -85,7 +89,11 @@ def entry_of(name: str, settings: Mapping[str, Any] | None = None) -> LLMEntry:
     merged = {**chosen.settings, **(settings or {})}
     return LLMEntry(
         backend=chosen.backend,
-        settings={key: value for key, value in merged.items() if value is not None or key not in chosen.settings},
+        settings={
+            key: value
+            for key, value in merged.items()
+            if value is not None or key not in chosen.settings
+        },
     )
 
 

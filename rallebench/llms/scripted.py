@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, Union
 
-from rallebench.errors import BackendError, RalleError, UsageError
+from rallebench.core.errors import BackendError, RalleError, UsageError
+from rallebench.core.types import Generate, Reply, digest
 from rallebench.llms import LLMS, checked_number, settings_from
-from rallebench.types import Generate, Reply, digest
 
 Line = Union[str, Reply, RalleError]
 """What a script may hold: a text, a whole Reply (for tool calls), or an error to fail with."""
@@ -126,7 +126,9 @@ class Scripted:
                 return self._replies[position]
             missing = f"has said all its {len(self._replies)} replies; add more, or a default"
         return (
-            BackendError(f"The script of {self.name!r} {missing}.") if self.default is None else self.default
+            BackendError(f"The script of {self.name!r} {missing}.")
+            if self.default is None
+            else self.default
         )
 
 
@@ -141,7 +143,10 @@ def _said(request: Generate, line: Line) -> Reply | RalleError:
         text, reason = text[: min(ends)], "stop"
     words = list(re.finditer(r"\S+", text))
     if request.max_tokens is not None and len(words) > request.max_tokens:
-        text, reason = text[: words[request.max_tokens - 1].end()] if request.max_tokens else "", "length"
+        text, reason = (
+            text[: words[request.max_tokens - 1].end()] if request.max_tokens else "",
+            "length",
+        )
     return replace(
         reply,
         text=text,
@@ -157,9 +162,7 @@ def _described(replies: Script) -> Any:
         return [[pattern, _described_line(line)] for pattern, line in replies.items()]
     if not callable(replies):
         return [_described_line(line) for line in replies]
-    place = (
-        f"{getattr(replies, '__module__', '')}.{getattr(replies, '__qualname__', type(replies).__qualname__)}"
-    )
+    place = f"{getattr(replies, '__module__', '')}.{getattr(replies, '__qualname__', type(replies).__qualname__)}"
     code = getattr(replies, "__code__", None)
     return [place, *_described_code(code)] if isinstance(code, CodeType) else [place]
 
@@ -198,16 +201,24 @@ def scripted(name: str, /, **settings: Any) -> Scripted:
     if given.echo and given.replies:
         raise UsageError(f"{name!r}: give either replies or echo, not both.")
     replies = echo if given.echo else _checked_replies(name, given.replies)
-    return Scripted(replies, name, default=given.default, delay=given.delay, concurrency=given.concurrency)
+    return Scripted(
+        replies, name, default=given.default, delay=given.delay, concurrency=given.concurrency
+    )
 
 
 def _checked_replies(name: str, replies: Any) -> Sequence[str] | Mapping[str, str]:
     values = replies.values() if isinstance(replies, Mapping) else replies
-    if not isinstance(replies, (Mapping, list, tuple)) or not all(isinstance(v, str) for v in values):
-        raise UsageError(f"{name!r}: replies must be a list of texts, or an object from pattern to text.")
+    if not isinstance(replies, (Mapping, list, tuple)) or not all(
+        isinstance(v, str) for v in values
+    ):
+        raise UsageError(
+            f"{name!r}: replies must be a list of texts, or an object from pattern to text."
+        )
     for pattern in replies if isinstance(replies, Mapping) else ():
         try:
             re.compile(pattern)
         except (re.error, TypeError) as error:
-            raise UsageError(f"{name!r}: {pattern!r} is not a regular expression ({error}).") from None
+            raise UsageError(
+                f"{name!r}: {pattern!r} is not a regular expression ({error})."
+            ) from None
     return replies

@@ -18,17 +18,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rallebench.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
+from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
+from rallebench.core.memory import Memory, release
+from rallebench.core.types import Generate, Reply, ToolCall
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._structured import before_calls, calls_of, in_form
 from rallebench.llms._transformers.fixed import fingerprint, places, quantization, set_token_rules
 from rallebench.llms._transformers.prompts import Prompt, Prompter
 from rallebench.llms._transformers.settings import Decoding, Settings, check
-from rallebench.memory import Memory, release
-from rallebench.types import Generate, Reply, ToolCall
 
 if TYPE_CHECKING:
-    from rallebench.checkpoints.need import Need
+    from rallebench.llms._memory.need import Need
     from rallebench.llms._transformers.decoding import TokenQueue
     from rallebench.llms._transformers.loading import Loaded
 
@@ -65,7 +65,9 @@ class TransformersLLM:
         self._threads = settings.threads
         self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, loaded.device
         self._encoder_decoder = bool(self._model.config.is_encoder_decoder)
-        self._prompter: Prompter | None = Prompter(name, settings, self._tokenizer, self._model.config)
+        self._prompter: Prompter | None = Prompter(
+            name, settings, self._tokenizer, self._model.config
+        )
         self.context_window = self._prompter.window
         self.calls_tools = self._prompter.calls_tools
         self._pad, self._ends = set_token_rules(self._model, self._tokenizer)
@@ -76,7 +78,9 @@ class TransformersLLM:
         form = loaded.dtype if quantized == "none" else f"{quantized}, {loaded.dtype}"
         window = f"window {self.context_window} tokens" if self.context_window else "no window"
         where = places(self._model, loaded.device)
-        self.about = f"{type(self._model).__name__} ({form}) on {where}, {window}, took {self.memory}"
+        self.about = (
+            f"{type(self._model).__name__} ({form}) on {where}, {window}, took {self.memory}"
+        )
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """One result per request, in the asked order; BackendMemoryError if the batch does not fit."""
@@ -113,7 +117,9 @@ class TransformersLLM:
         )
         tokens, cancelled = TokenQueue(), threading.Event()
         done: list[Reply] = []
-        worker = threading.Thread(target=self._work, args=(prompt, tokens, cancelled, done), daemon=True)
+        worker = threading.Thread(
+            target=self._work, args=(prompt, tokens, cancelled, done), daemon=True
+        )
         first = None
         worker.start()
         try:
@@ -154,7 +160,7 @@ class TransformersLLM:
         """Replies to prompts of one ``decoding``; the caller holds the lock."""
         import torch
 
-        from rallebench.checkpoints.failures import is_out_of_memory
+        from rallebench.llms._memory.failures import is_out_of_memory
         from rallebench.llms._transformers.decoding import StopRows
 
         if self._closed.is_set():
@@ -166,7 +172,9 @@ class TransformersLLM:
         ids, mask = self._padded([prompt.tokens for prompt in prompts])
         start = 1 if self._encoder_decoder else ids.shape[1]
         events = [self._closed] + ([cancelled] if cancelled else [])
-        watch = StopRows(_decoder(self._tokenizer), [prompt.stop for prompt in prompts], start, events)
+        watch = StopRows(
+            _decoder(self._tokenizer), [prompt.stop for prompt in prompts], start, events
+        )
         processors, kept = _processors(prompts, None if self._encoder_decoder else mask)
         try:
             output = self._model.generate(
@@ -202,13 +210,20 @@ class TransformersLLM:
         ids = torch.full((len(rows), width), self._pad)
         mask = torch.zeros((len(rows), width), dtype=torch.int64)
         for row, tokens in enumerate(rows):
-            where = slice(len(tokens)) if self._encoder_decoder else slice(width - len(tokens), width)
+            where = (
+                slice(len(tokens)) if self._encoder_decoder else slice(width - len(tokens), width)
+            )
             ids[row, where] = torch.tensor(tokens)
             mask[row, where] = 1
         return ids.to(self._device), mask.to(self._device)
 
     def _reply(
-        self, prompt: Prompt, tokens: list[int], logprobs: list[float], cut: int | None, first: float | None
+        self,
+        prompt: Prompt,
+        tokens: list[int],
+        logprobs: list[float],
+        cut: int | None,
+        first: float | None,
     ) -> Reply:
         """One row without what came after its end: other rows may have gone on for longer."""
         from rallebench.llms._transformers.decoding import cut_at
@@ -227,7 +242,9 @@ class TransformersLLM:
             finish_reason="tool_calls" if calls else "stop" if finished else "length",
             first_token_seconds=first,
             logprobs=tuple(logprobs[: len(tokens)]) if prompt.logprobs else (),
-            note=" ".join(filter(None, (*prompt.notes, "" if finished else prompt.room_note, said))),
+            note=" ".join(
+                filter(None, (*prompt.notes, "" if finished else prompt.room_note, said))
+            ),
         )
 
     # ── streaming ────────────────────────────────────────────────────────────
@@ -255,7 +272,9 @@ class TransformersLLM:
             try:
                 token = tokens.queue.get(timeout=1.0)
             except queue.Empty:
-                if not tokens.begun.is_set():  # the model is busy with others, and that may take long
+                if (
+                    not tokens.begun.is_set()
+                ):  # the model is busy with others, and that may take long
                     deadline = time.monotonic() + STALL_SECONDS
                 if worker.is_alive() and time.monotonic() < deadline:
                     continue
@@ -297,7 +316,9 @@ def _decoder(tokenizer: Any) -> Callable[[Sequence[int]], str]:
     """Tokens → text, without special tokens, spaces as they are."""
 
     def decode(tokens: Sequence[int]) -> str:
-        return str(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return str(
+            tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        )
 
     return decode
 
@@ -340,8 +361,10 @@ def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
         yield llm
 
 
-def need(name: str, context: int | None = None, batch: int | None = None, /, **settings: Any) -> Need | None:
-    """What a model will take, told before it is loaded; see :mod:`rallebench.checkpoints.need`."""
+def need(
+    name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
+) -> Need | None:
+    """What a model will take, told before it is loaded; see :mod:`rallebench.llms._memory.need`."""
     from rallebench.llms._transformers import loading
 
     return loading.need(name, context, batch, **settings)

@@ -30,10 +30,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rallebench.errors import NotFoundError, UsageError
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.registry import Entry, Registry
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics._card import Card, make_card
-from rallebench.registry import Entry, Registry
-from rallebench.types import Episode, Gold
 
 if TYPE_CHECKING:
     from rallebench.encoders import Encoder
@@ -143,7 +143,9 @@ def _derived(wanted: str) -> Entry[Callable[..., Any]]:
         return METRICS.entry(wanted)
     k = int(found["k"])
     if not 1 <= k <= MAX_K:
-        raise UsageError(f"The metric {wanted!r} asks for a cut-off of {k}; give one from 1 to {MAX_K}.")
+        raise UsageError(
+            f"The metric {wanted!r} asks for a cut-off of {k}; give one from 1 to {MAX_K}."
+        )
     return family.member(f"{found['family']}@{k}", k)
 
 
@@ -152,7 +154,9 @@ def _with_option(entry: Entry[Callable[..., Any]], option: str) -> Entry[Callabl
     if not check:
         raise NotFoundError(f"The metric {entry.name!r} takes no option; write {entry.name} alone.")
     if not option:
-        raise UsageError(f"The metric '{entry.name}:' names no option; write {entry.name} alone for the default.")
+        raise UsageError(
+            f"The metric '{entry.name}:' names no option; write {entry.name} alone for the default."
+        )
     check(option)
     traits = {**entry.traits, "label": f"{entry.traits['label']} ({option})", "chosen": option}
     value = functools.partial(entry.value, option=option)

@@ -96,12 +96,21 @@ class Card:
     @property
     def needed(self) -> str:
         """What the gold must hold and what has to be loaded, in words."""
-        parts = [self.wants] if self.wants else [NEEDS.get(part, part) for part in self.needs.split("+") if part]
+        parts = (
+            [self.wants]
+            if self.wants
+            else [NEEDS.get(part, part) for part in self.needs.split("+") if part]
+        )
         return ", ".join([*parts, TOOLS[self.tool]] if self.tool else parts) or "nothing"
 
     def as_json(self) -> dict[str, Any]:
         """Every field, ``range`` as a list, and the four above in words."""
-        words = {"direction": self.direction, "bounds": self.bounds, "needed": self.needed, "interval": self.interval}
+        words = {
+            "direction": self.direction,
+            "bounds": self.bounds,
+            "needed": self.needed,
+            "interval": self.interval,
+        }
         return {**asdict(self), "range": list(self.range), **words}
 
     def text(self) -> str:
@@ -121,7 +130,12 @@ class Card:
             "Beware": self.traps,
         }
         folded = [
-            textwrap.fill(f"{name + ':':<15}{' '.join(fact.split())}", 100, initial_indent="  ", subsequent_indent=" " * 17)
+            textwrap.fill(
+                f"{name + ':':<15}{' '.join(fact.split())}",
+                100,
+                initial_indent="  ",
+                subsequent_indent=" " * 17,
+            )
             for name, fact in facts.items()
             if fact
         ]
@@ -138,7 +152,11 @@ def parse(doc: str) -> dict[str, str]:
     text = inspect.cleandoc(doc)
     heads = list(_SECTION.finditer(text))
     definition, _, details = text[: heads[0].start() if heads else None].strip().partition("\n")
-    found = {"definition": definition, "details": details.strip(), **dict.fromkeys(SECTIONS.values(), "")}
+    found = {
+        "definition": definition,
+        "details": details.strip(),
+        **dict.fromkeys(SECTIONS.values(), ""),
+    }
     for head, after in zip(heads, [*heads[1:], None]):
         body = text[head.end() : after.start() if after else None]
         found[SECTIONS[head[1]]] = " ".join(body.split())
@@ -156,7 +174,8 @@ def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Car
         definition=about or found["definition"],
         details=found["details"],
         normalisation=found["normalisation"] or "none: no texts are compared.",
-        not_scored=found["not_scored"] or ("no gold." if traits.get("needs") else "where it is not known."),
+        not_scored=found["not_scored"]
+        or ("no gold." if traits.get("needs") else "where it is not known."),
         over_all=found["over_all"],
         option=found["option"],
         source=found["source"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rallebench.types import Episode, Gold, Hit, Note, Retrieve
+from rallebench.core.types import Episode, Gold, Hit, Note, Retrieve
 
 
 def answer_of(episode: Episode) -> str:
@@ -14,7 +14,12 @@ def answer_of(episode: Episode) -> str:
 
 def retrieved(episode: Episode) -> tuple[Hit, ...]:
     """The hits of all retrievals and the pages that were opened, in order."""
-    return tuple(hit for step in episode.steps if isinstance(step.request, (Retrieve, Note)) for hit in step.reply.hits)
+    return tuple(
+        hit
+        for step in episode.steps
+        if isinstance(step.request, (Retrieve, Note))
+        for hit in step.reply.hits
+    )
 
 
 def page_ids(episode: Episode) -> tuple[str, ...]:

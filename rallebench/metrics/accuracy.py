@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
-from rallebench.types import Episode, Gold
 
 
 @METRICS.register(

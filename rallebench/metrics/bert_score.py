@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.encoders.minilm import model_folder
-from rallebench.errors import BadFileError, NotFoundError, UsageError
 from rallebench.metrics import OpenEncoder, Pairs, register_batch
 from rallebench.metrics._kept import kept
 from rallebench.metrics._reading import answer_of
@@ -41,7 +41,9 @@ def check_option(option: str) -> None:
     """Raise UsageError unless ``option`` is FOLDER or FOLDER?layer=N with a model's folder."""
     folder, _ = parse_option(option)
     if folder and not (Path(folder) / "config.json").is_file():
-        raise NotFoundError(f"There is no folder {folder!r} with a model; give one that holds its config.json.")
+        raise NotFoundError(
+            f"There is no folder {folder!r} with a model; give one that holds its config.json."
+        )
 
 
 @register_batch(
@@ -54,7 +56,9 @@ def check_option(option: str) -> None:
     tool="model",
     check=check_option,
 )
-def bertscore(pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None) -> list[float | None]:
+def bertscore(
+    pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None
+) -> list[float | None]:
     """F-measure of greedily matched contextual token embeddings with the best-fitting accepted answer.
 
     Without idf weights and without rescaling. An empty answer scores 0.
@@ -116,9 +120,16 @@ class _Model:
                 clean, padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
             ).to(self.model.device)
         with torch.inference_mode():
-            hidden = self.model(**features, output_hidden_states=True).hidden_states[self.layer].float().cpu()
+            hidden = (
+                self.model(**features, output_hidden_states=True)
+                .hidden_states[self.layer]
+                .float()
+                .cpu()
+            )
         found = []
-        for row, (ids, mask) in enumerate(zip(features["input_ids"].cpu(), features["attention_mask"].cpu())):
+        for row, (ids, mask) in enumerate(
+            zip(features["input_ids"].cpu(), features["attention_mask"].cpu())
+        ):
             real = mask.bool()
             unit = torch.nn.functional.normalize(hidden[row][real], dim=-1)
             counts = torch.tensor([int(i) not in special for i in ids[real]], dtype=torch.bool)
@@ -149,13 +160,17 @@ def _model(folder: str, layer: int | None) -> _Model:
         model = AutoModel.from_pretrained(str(path), local_files_only=True).eval()
     except (OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise BadFileError(f"The folder {path} holds no model that can be loaded: {reason}") from None
+        raise BadFileError(
+            f"The folder {path} holds no model that can be loaded: {reason}"
+        ) from None
     layers = int(model.config.num_hidden_layers)
     if layer is not None and layer > layers:
         raise UsageError(f"The model in {path} has {layers} layers, not {layer}.")
     if torch.cuda.is_available():
         model = model.to("cuda")
     longest = int(tokenizer.model_max_length)
-    if longest > 1_000_000:  # the tokenizer does not say; RoBERTa counts two positions that no token can have
+    if (
+        longest > 1_000_000
+    ):  # the tokenizer does not say; RoBERTa counts two positions that no token can have
         longest = int(getattr(model.config, "max_position_embeddings", 512)) - 2
     return _Model(tokenizer, model, layers if layer is None else layer, longest)

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rallebench.errors import MissingPackageError, UsageError
+from rallebench.core.errors import MissingPackageError, UsageError
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS, Pairs
 from rallebench.metrics._reading import answer_of
 from rallebench.metrics.words import has_cjk, jieba_words
-from rallebench.types import Episode, Gold
 
 TOKENIZERS = ("13a", "zh", "char", "jieba")
 
@@ -18,21 +18,33 @@ TOKENIZERS = ("13a", "zh", "char", "jieba")
 def check_tokenizer(option: str) -> None:
     """Raise UsageError for a tokenizer that nobody knows."""
     if option not in TOKENIZERS:
-        raise UsageError(f"There is no tokenizer {option!r} for BLEU; choose {', '.join(TOKENIZERS[:-1])} or jieba.")
+        raise UsageError(
+            f"There is no tokenizer {option!r} for BLEU; choose {', '.join(TOKENIZERS[:-1])} or jieba."
+        )
 
 
 def bleu_corpus(pairs: Pairs, option: str = "") -> float | None:
     """Corpus BLEU of all answers, each against all its accepted answers; None without a pair that has one."""
-    rows = [_tokenized(answer_of(episode), gold.answers, option) for episode, gold in pairs if gold.answers]
+    rows = [
+        _tokenized(answer_of(episode), gold.answers, option)
+        for episode, gold in pairs
+        if gold.answers
+    ]
     return _corpus(_bleu(), rows)
 
 
-def bleu_counts(pairs: Pairs, option: str = "") -> tuple[list[list[int]], Callable[[list[int]], float]]:
+def bleu_counts(
+    pairs: Pairs, option: str = ""
+) -> tuple[list[list[int]], Callable[[list[int]], float]]:
     """What corpus BLEU counts in each answer, and the figure of a sum of such counts: for resampling questions."""
-    return _counts(_bleu(), [_tokenized(answer_of(episode), gold.answers, option) for episode, gold in pairs])
+    return _counts(
+        _bleu(), [_tokenized(answer_of(episode), gold.answers, option) for episode, gold in pairs]
+    )
 
 
-def chrf_counts(pairs: Pairs, option: str = "") -> tuple[list[list[int]], Callable[[list[int]], float]]:
+def chrf_counts(
+    pairs: Pairs, option: str = ""
+) -> tuple[list[list[int]], Callable[[list[int]], float]]:
     """What corpus chrF counts in each answer, and the figure of a sum of such counts: for resampling questions."""
     return _counts(_chrf(), [(answer_of(episode), list(gold.answers)) for episode, gold in pairs])
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.registry import Entry
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import OpenEncoder, Pairs, metric, read_card
 from rallebench.metrics.recorded import unrecorded
-from rallebench.registry import Entry
-from rallebench.types import Episode, Gold
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,15 @@ def columns(
     singly = [entry for entry in entries if "batch" not in entry.traits]
     # Question by question: the metrics of one answer share what they make of its text.
     rows = [
-        [None if episode.error or unrecorded(episode, e) else e.value(episode, gold) for e in singly]
+        [
+            None if episode.error or unrecorded(episode, e) else e.value(episode, gold)
+            for e in singly
+        ]
         for episode, gold in pairs
     ]
-    values: dict[str, list[float | None]] = {e.name: [row[i] for row in rows] for i, e in enumerate(singly)}
+    values: dict[str, list[float | None]] = {
+        e.name: [row[i] for row in rows] for i, e in enumerate(singly)
+    }
     for entry in entries:
         if "batch" in entry.traits:
             values[entry.name] = _batch(entry, pairs, encoders)
@@ -61,11 +66,19 @@ def why_not_scored(name: str, episode: Episode, gold: Gold) -> str:
 
 
 def _batch(entry: Entry[Any], pairs: Pairs, encoders: OpenEncoder | None) -> list[float | None]:
-    asked = [number for number, (episode, _) in enumerate(pairs) if not (episode.error or unrecorded(episode, entry))]
+    asked = [
+        number
+        for number, (episode, _) in enumerate(pairs)
+        if not (episode.error or unrecorded(episode, entry))
+    ]
     found: list[float | None] = [None] * len(pairs)
-    scored = entry.traits["batch"]([pairs[n] for n in asked], entry.traits.get("chosen", ""), encoders)
+    scored = entry.traits["batch"](
+        [pairs[n] for n in asked], entry.traits.get("chosen", ""), encoders
+    )
     if len(scored) != len(asked):
-        raise ValueError(f"The metric {entry.name!r} gave {len(scored)} values for {len(asked)} answers.")
+        raise ValueError(
+            f"The metric {entry.name!r} gave {len(scored)} values for {len(asked)} answers."
+        )
     for number, value in zip(asked, scored):
         found[number] = value
     return found

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step
 from rallebench.metrics import METRICS
-from rallebench.types import Episode, Generate, Gold, Retrieve, Step
 
 FASTEST = 10_000.0
 """Tokens per second. No model writes one answer faster; what seems to has come in one piece."""

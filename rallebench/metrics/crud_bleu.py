@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
 from rallebench.metrics.words import jieba_words
-from rallebench.types import Episode, Gold
 
 ORDERS = 4
 
@@ -45,7 +45,12 @@ def _ngrams(tokens: tuple[str, ...], order: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(tokens[start:] for start in range(order))))
 
 
-_TRAITS: dict[str, Any] = {"needs": "answers", "higher_is_better": True, "unit": "fraction", "range": (0, 1)}
+_TRAITS: dict[str, Any] = {
+    "needs": "answers",
+    "higher_is_better": True,
+    "unit": "fraction",
+    "range": (0, 1),
+}
 
 
 @METRICS.register("bleu-avg", label="BLEU (CRUD-RAG)", **_TRAITS)
@@ -65,7 +70,9 @@ def bleu_avg(episode: Episode, gold: Gold) -> float | None:
 
 def _register(order: int) -> None:
     def bleu_n(episode: Episode, gold: Gold) -> float | None:
-        return best(lambda said, wanted: ngram_precision(said, wanted, order), answer_of(episode), gold)
+        return best(
+            lambda said, wanted: ngram_precision(said, wanted, order), answer_of(episode), gold
+        )
 
     bleu_n.__doc__ = f"""The share of the answer's {order}-grams that the best-fitting accepted answer has.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.types import Episode, Gold
 
 ANSWERED = "answered"
 
@@ -15,11 +15,19 @@ ANSWERED = "answered"
 def check_reason(option: str) -> None:
     """Raise UsageError for what can be no reason to stop."""
     if not re.fullmatch(r"[a-z_]{1,40}", option):
-        raise UsageError(f"{option!r} is no reason to stop; write one as step_limit: small letters and '_'.")
+        raise UsageError(
+            f"{option!r} is no reason to stop; write one as step_limit: small letters and '_'."
+        )
 
 
 @METRICS.register(
-    "ended", needs="", higher_is_better=None, label="Ended", unit="fraction", range=(0, 1), check=check_reason
+    "ended",
+    needs="",
+    higher_is_better=None,
+    label="Ended",
+    unit="fraction",
+    range=(0, 1),
+    check=check_reason,
 )
 def ended(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """1 if the question ended for the chosen reason, by default with an answer, else 0.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import register_at_k
 from rallebench.metrics._reading import retrieved
 from rallebench.metrics.text import normalize_answer, passage_has_answer
-from rallebench.types import Episode, Gold
 
 
 @register_at_k(
@@ -49,7 +49,9 @@ def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     """
     if not gold.answers:
         return None
-    return float(any(passage_has_answer(hit.passage.text, gold.answers) for hit in retrieved(episode)[:k]))
+    return float(
+        any(passage_has_answer(hit.passage.text, gold.answers) for hit in retrieved(episode)[:k])
+    )
 
 
 @register_at_k(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS, Metric
 from rallebench.metrics._card import parse
 from rallebench.metrics.accuracy import accuracy
@@ -10,7 +11,6 @@ from rallebench.metrics.has_answer import has_answer, has_answer_all
 from rallebench.metrics.r_precision import r_precision
 from rallebench.metrics.rouge_l import rouge_l
 from rallebench.metrics.token_f1 import token_f1
-from rallebench.types import Episode, Gold
 
 _KILT = "KILT, Petroni et al. 2021, arXiv:2009.02252"
 _RALLE = "RaLLe, Hoshi et al. 2023, arXiv:2308.10633"
@@ -45,5 +45,11 @@ _combine("KILT-accuracy", "KILT-Accuracy", accuracy, _KILT)
 _combine("KILT-em", "KILT-EM", exact_match, _KILT)
 _combine("KILT-f1", "KILT-F1", token_f1, _KILT)
 _combine("KILT-rougel", "KILT-ROUGE-L", rouge_l, _KILT)
-_combine("KILT-has_answer", "KILT-has_answer", has_answer, _RALLE, "Empty answers are left out of the mean.")
+_combine(
+    "KILT-has_answer",
+    "KILT-has_answer",
+    has_answer,
+    _RALLE,
+    "Empty answers are left out of the mean.",
+)
 _combine("KILT-has_answer_all", "KILT-has_answer (all)", has_answer_all, _RALLE)

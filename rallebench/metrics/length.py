@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of
 from rallebench.metrics.words import count_words
-from rallebench.types import Episode, Gold
 
 
 @METRICS.register(

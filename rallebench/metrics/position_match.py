@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rallebench.errors import BadFileError, NotFoundError
+from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
 from rallebench.metrics.words import has_cjk, jieba_words
-from rallebench.types import Episode, Gold
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -24,9 +24,13 @@ def check_folder(option: str) -> None:
     """Raise NotFoundError unless ``option`` is a folder with a tokenizer, BadFileError for one that cannot be loaded."""
     folder = Path(option)
     if not folder.is_dir():
-        raise NotFoundError(f"There is no folder {option!r} with a tokenizer; give one that holds its files.")
+        raise NotFoundError(
+            f"There is no folder {option!r} with a tokenizer; give one that holds its files."
+        )
     if not any(next(folder.glob(name), None) for name in _FILES):
-        raise NotFoundError(f"The folder {option!r} holds no tokenizer; give one that holds its tokenizer.json (or vocab.json, vocab.txt, *.model).")
+        raise NotFoundError(
+            f"The folder {option!r} holds no tokenizer; give one that holds its tokenizer.json (or vocab.json, vocab.txt, *.model)."
+        )
     _encode(option)
 
 
@@ -51,7 +55,11 @@ def position_match(episode: Episode, gold: Gold, option: str = "") -> float | No
     Traps: One word more at the start and nothing matches. With another tokenizer the numbers differ. R-Eval scores
         the first accepted answer only.
     """
-    return best(lambda said, wanted: position_score(*_tokens(option, said, wanted)), answer_of(episode), gold)
+    return best(
+        lambda said, wanted: position_score(*_tokens(option, said, wanted)),
+        answer_of(episode),
+        gold,
+    )
 
 
 def position_score(said: Sequence[object], wanted: Sequence[object]) -> float:
@@ -91,7 +99,9 @@ def _encode(folder: str) -> Callable[[str], list[int]]:
         return lambda text: list(slow.encode(_clean(text), add_special_tokens=False))
     except Exception as error:  # tokenizers raises bare Exceptions
         reason = " ".join(str(error).split())[:200]
-        raise BadFileError(f"The folder {folder} holds no tokenizer that can be loaded: {reason}") from None
+        raise BadFileError(
+            f"The folder {folder} holds no tokenizer that can be loaded: {reason}"
+        ) from None
 
 
 def _clean(text: str) -> str:

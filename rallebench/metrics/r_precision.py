@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import page_ids
-from rallebench.types import Episode, Gold
 
 
 @METRICS.register(
@@ -35,5 +35,7 @@ def r_precision_score(ids: Sequence[str], evidence: Iterable[Collection[str]]) -
     >>> r_precision_score(["1", "9", "2"], [{"1", "2"}, {"3"}])
     0.5
     """
-    shares = [sum(i in pages for i in ids[: len(pages)]) / len(pages) for pages in evidence if pages]
+    shares = [
+        sum(i in pages for i in ids[: len(pages)]) / len(pages) for pages in evidence if pages
+    ]
     return max(shares, default=0.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Union
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import register_at_k
 from rallebench.metrics._reading import page_ids
-from rallebench.types import Episode, Gold
 
 Rank = list[Union[bool, int]]
 """True: an evidence set completed here; False: a page of no set; i (an int): a part of set i."""

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS, register_at_k
 from rallebench.metrics._reading import page_ids, passage_ids
-from rallebench.types import Episode, Gold
 
 Ranked = Callable[[Sequence[str], Collection[str], int], float]
 
@@ -80,28 +80,81 @@ _CLEVERDON = "Cleverdon et al. 1966; " + _TREC
 
 # (name, label, definition with {a} for "a gold page" and {many} for "gold pages", function, source, more traps)
 _AT_K: tuple[tuple[str, str, str, Ranked, str, str], ...] = (
-    ("success", "Success", "1 if {a} is among the first k distinct {unit}s, else 0.", success, _TREC, ""),
-    ("mrr", "MRR", "1 divided by the rank of the first {gold} among the first k; 0 without one.",
-     reciprocal_rank, "Voorhees 1999, TREC-8 QA track; " + _TREC, "MRR is the mean of it. "),
-    ("ndcg", "nDCG", "The discounted gain of the {gold}s among the first k, over that of the best possible list.",
-     ndcg, "Järvelin and Kekäläinen 2002; " + _TREC,
-     "Every {gold} has gain 1, so graded judgements are not used; the discount is log2(rank + 1). "),
-    ("map", "MAP", "The precision at the rank of each {gold} among the first k, summed, over the number of {gold}s.",
-     average_precision, "Harman 1992, TREC-1; " + _TREC, "MAP is the mean of it. "),
-    ("precision", "Precision", "The {gold}s among the first k distinct {unit}s, divided by k.", precision, _CLEVERDON,
-     "The divisor is k even where fewer {unit}s were retrieved. "),
-    ("recall", "Recall", "The share of the {gold}s that are among the first k distinct {unit}s.", recall, _CLEVERDON,
-     "With k below the number of {gold}s it cannot reach 1. "),
-)  # fmt: skip
+    (
+        "success",
+        "Success",
+        "1 if {a} is among the first k distinct {unit}s, else 0.",
+        success,
+        _TREC,
+        "",
+    ),
+    (
+        "mrr",
+        "MRR",
+        "1 divided by the rank of the first {gold} among the first k; 0 without one.",
+        reciprocal_rank,
+        "Voorhees 1999, TREC-8 QA track; " + _TREC,
+        "MRR is the mean of it. ",
+    ),
+    (
+        "ndcg",
+        "nDCG",
+        "The discounted gain of the {gold}s among the first k, over that of the best possible list.",
+        ndcg,
+        "Järvelin and Kekäläinen 2002; " + _TREC,
+        "Every {gold} has gain 1, so graded judgements are not used; the discount is log2(rank + 1). ",
+    ),
+    (
+        "map",
+        "MAP",
+        "The precision at the rank of each {gold} among the first k, summed, over the number of {gold}s.",
+        average_precision,
+        "Harman 1992, TREC-1; " + _TREC,
+        "MAP is the mean of it. ",
+    ),
+    (
+        "precision",
+        "Precision",
+        "The {gold}s among the first k distinct {unit}s, divided by k.",
+        precision,
+        _CLEVERDON,
+        "The divisor is k even where fewer {unit}s were retrieved. ",
+    ),
+    (
+        "recall",
+        "Recall",
+        "The share of the {gold}s that are among the first k distinct {unit}s.",
+        recall,
+        _CLEVERDON,
+        "With k below the number of {gold}s it cannot reach 1. ",
+    ),
+)
 _WHOLE: tuple[tuple[str, str, str, Ranked, str, str], ...] = (
-    ("mrr", "MRR", "1 divided by the rank of the first {gold}; 0 if none was retrieved.", reciprocal_rank,
-     "Voorhees 1999, TREC-8 QA track; " + _TREC, "MRR is the mean of it. "),
-    ("map", "MAP", "The precision at the rank of each {gold}, summed, divided by the number of {gold}s.",
-     average_precision, "Harman 1992, TREC-1; " + _TREC, "MAP is the mean of it. "),
-    ("mrr_each", "MRR of each", "The mean over all {gold}s of 1 divided by the rank of each; 0 for one not retrieved.",
-     mean_reciprocal_rank, "CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043",
-     "Not MRR: with two {gold}s even the best list scores 0.75. "),
-)  # fmt: skip
+    (
+        "mrr",
+        "MRR",
+        "1 divided by the rank of the first {gold}; 0 if none was retrieved.",
+        reciprocal_rank,
+        "Voorhees 1999, TREC-8 QA track; " + _TREC,
+        "MRR is the mean of it. ",
+    ),
+    (
+        "map",
+        "MAP",
+        "The precision at the rank of each {gold}, summed, divided by the number of {gold}s.",
+        average_precision,
+        "Harman 1992, TREC-1; " + _TREC,
+        "MAP is the mean of it. ",
+    ),
+    (
+        "mrr_each",
+        "MRR of each",
+        "The mean over all {gold}s of 1 divided by the rank of each; 0 for one not retrieved.",
+        mean_reciprocal_rank,
+        "CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043",
+        "Not MRR: with two {gold}s even the best list scores 0.75. ",
+    ),
+)
 
 _UNITS = {
     "page": "Pages, not passages: five passages of one page are one page. A page of any evidence set is a gold "
@@ -151,7 +204,11 @@ def _file_all() -> None:
                 # precision@k and recall@k without a word before them are KILT's.
                 plain = unit == "page" and name not in ("precision", "recall")
                 full = name if plain else f"{unit}_{name}"
-                shown = label if plain else f"{unit.capitalize()} {label if label[1].isupper() else label.lower()}"
+                shown = (
+                    label
+                    if plain
+                    else f"{unit.capitalize()} {label if label[1].isupper() else label.lower()}"
+                )
                 _file(unit, full, shown, _doc(unit, definition, source, more), ranked, at_k)
 
 

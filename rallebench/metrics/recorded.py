@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rallebench.registry import Entry
-from rallebench.types import Episode, Note, Retrieve
+from rallebench.core.registry import Entry
+from rallebench.core.types import Episode, Note, Retrieve
 
 IMPORTED = "imported"
 """The workflow of a run that was made of a file of predictions."""

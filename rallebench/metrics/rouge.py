@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
 from rallebench.metrics.words import check_how, rule_for, words
-from rallebench.types import Episode, Gold
 
 
 def rouge_n_score(n: int, said: Sequence[str], wanted: Sequence[str]) -> float:
@@ -79,7 +79,13 @@ _DOC = """{what} shared with the best-fitting accepted answer: F-measure of prec
     """
 
 
-def _register(name: str, label: str, what: str, score: Callable[[Sequence[str], Sequence[str]], float], traps: str = "") -> None:
+def _register(
+    name: str,
+    label: str,
+    what: str,
+    score: Callable[[Sequence[str], Sequence[str]], float],
+    traps: str = "",
+) -> None:
     def rouge(episode: Episode, gold: Gold, option: str = "") -> float | None:
         answer = answer_of(episode)
 
@@ -113,5 +119,11 @@ def _bigrams(said: Sequence[str], wanted: Sequence[str]) -> float:
 
 
 _register("rouge-1", "ROUGE-1", "Words", _unigrams, "Order is not looked at. ")
-_register("rouge-2", "ROUGE-2", "Pairs of neighbouring words", _bigrams, "An answer of one word always scores 0. ")
+_register(
+    "rouge-2",
+    "ROUGE-2",
+    "Pairs of neighbouring words",
+    _bigrams,
+    "An answer of one word always scores 0. ",
+)
 _register("rouge-L", "ROUGE-L (Lin)", "Words of the longest common subsequence", rouge_lcs_score)

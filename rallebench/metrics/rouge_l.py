@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import islice
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
-from rallebench.types import Episode, Gold
 
 MAX_WORDS = 20_000
 """Of a longer text only the first so many words are read: a bound on time and memory (about 50 MB)."""

@@ -21,7 +21,9 @@ DEFAULT = "minilm"
     tool="encoder",
     check=check_encoder,
 )
-def similarity(pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None) -> list[float | None]:
+def similarity(
+    pairs: Pairs, option: str = "", encoders: OpenEncoder | None = None
+) -> list[float | None]:
     """The cosine of the embeddings of the answer and the nearest accepted answer.
 
     An empty answer scores 0, as in CRUD-RAG.

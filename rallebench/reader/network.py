@@ -31,10 +31,17 @@ def build(
     from transformers import BertConfig, BertModel
 
     config = BertConfig.from_pretrained(
-        str(folder), local_files_only=True, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        str(folder),
+        local_files_only=True,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
     )
     config._attn_implementation = attention
-    state = {k: v for k, v in load_file(str(folder / "model.safetensors")).items() if not k.startswith("pooler.")}
+    state = {
+        k: v
+        for k, v in load_file(str(folder / "model.safetensors")).items()
+        if not k.startswith("pooler.")
+    }
     head = {"weight": torch.zeros(2, HIDDEN), "bias": torch.zeros(2)}
     for name, values in (difference or {}).items():
         change = torch.from_numpy(values)
@@ -57,7 +64,9 @@ def build(
             self.head.load_state_dict(head)
 
         def forward(self, ids: Any, types: Any, mask: Any) -> Any:
-            hidden = self.bert(input_ids=ids, token_type_ids=types, attention_mask=mask).last_hidden_state
+            hidden = self.bert(
+                input_ids=ids, token_type_ids=types, attention_mask=mask
+            ).last_hidden_state
             with torch.autocast(hidden.device.type, enabled=False):
                 return self.head(hidden.float())
 

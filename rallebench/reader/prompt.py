@@ -11,27 +11,50 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rallebench.core.types import Evidence, Generate, Message, Passage
 from rallebench.reader import FOREIGN, REFUSAL, UNABLE, Task
 from rallebench.reader.layout import Part, parts, split_passages
-from rallebench.types import Evidence, Generate, Message, Passage
 
 _WRITING = (
-    (re.compile(r"\bsummari[sz]e\b|\b(?:write|give|make|provide)\b[^.\n]{0,30}\bsummary\b", re.I), "summarise"),
+    (
+        re.compile(
+            r"\bsummari[sz]e\b|\b(?:write|give|make|provide)\b[^.\n]{0,30}\bsummary\b", re.I
+        ),
+        "summarise",
+    ),
     (re.compile(r"\btranslate\b", re.I), "translate"),
-    (re.compile(r"\b(?:score|rate|grade|evaluate)\b[^\n]{0,120}\b(?:[01]|one|zero)\b\s*(?:to|-|–|and)\s*(?:[1-9]\d*|five|ten)\b"
-                r"|\b(?:scores?|ratings?) (?:from|between) \d|\bas (?:a|an impartial) judge\b", re.I), "judge"),
-    (re.compile(r"\bcontinue (?:my|the|this|writing)\b[^.\n]{0,40}\b(?:text|story|article|essay|news)?|\bwrite (?:a|an|the|some)?\s*"
-                r"(?:\w+ ){0,3}(?:poem|story|essay|article|program|code|letter|function|paragraph|report|email)\b", re.I), "write texts"),
-    (re.compile(r"\bThought \d+\b|\bAction \d+\b|\bFinish\[|```python|\bdef solution\b"), "act as an agent or write programs"),
-)  # fmt: skip
+    (
+        re.compile(
+            r"\b(?:score|rate|grade|evaluate)\b[^\n]{0,120}\b(?:[01]|one|zero)\b\s*(?:to|-|–|and)\s*(?:[1-9]\d*|five|ten)\b"
+            r"|\b(?:scores?|ratings?) (?:from|between) \d|\bas (?:a|an impartial) judge\b",
+            re.I,
+        ),
+        "judge",
+    ),
+    (
+        re.compile(
+            r"\bcontinue (?:my|the|this|writing)\b[^.\n]{0,40}\b(?:text|story|article|essay|news)?|\bwrite (?:a|an|the|some)?\s*"
+            r"(?:\w+ ){0,3}(?:poem|story|essay|article|program|code|letter|function|paragraph|report|email)\b",
+            re.I,
+        ),
+        "write texts",
+    ),
+    (
+        re.compile(r"\bThought \d+\b|\bAction \d+\b|\bFinish\[|```python|\bdef solution\b"),
+        "act as an agent or write programs",
+    ),
+)
 _REWRITING = re.compile(
     r"\b(?:rewrite|rephrase|paraphrase|reformulate|restate)\b|"
     r"\b(?:make|create|generate|write|formulate|form|turn|convert|put)\b[^.\n\"]{0,60}\b(?:as|into|to|a|one|clear|new|search)\s(?:\w+ )?(?:question|query)\b",
     re.I,
 )
-_QUESTION_CUE = re.compile(r"(?:rewritten |clear(?:er)? |new |rephrased |the )*(?:question|query)", re.I)
+_QUESTION_CUE = re.compile(
+    r"(?:rewritten |clear(?:er)? |new |rephrased |the )*(?:question|query)", re.I
+)
 _VERDICT = re.compile(
-    r"\bsupports?\b\W+(?:or|and|,|/)\W+(?:\w+\W+)?refutes?\b|\brefutes?\b\W+(?:or|/)\W+supports?\b", re.I
+    r"\bsupports?\b\W+(?:or|and|,|/)\W+(?:\w+\W+)?refutes?\b|\brefutes?\b\W+(?:or|/)\W+supports?\b",
+    re.I,
 )
 _TRUE_FALSE = re.compile(r"\btrue\b\W+(?:or|/)\W+\bfalse\b", re.I)
 _YES_NO = re.compile(r"\byes\b\W+(?:or|/)\W+\bno\b", re.I)
@@ -44,7 +67,9 @@ _MAY_DECLINE = re.compile(
     r"|\bnot (?:mentioned|stated|answered|found|given|present|available|provided|known)\b",
     re.I,
 )
-_RULE = re.compile(r"^(?:if|when|say|write|reply|respond|answer|otherwise)\b[^\n]{0,200}$", re.I | re.M)
+_RULE = re.compile(
+    r"^(?:if|when|say|write|reply|respond|answer|otherwise)\b[^\n]{0,200}$", re.I | re.M
+)
 _TITLE = re.compile(
     r"\b(?:answer|give|output|return|choose|pick|select|spit out|write|say|find|name|propose|which|best|relevant|only)\b[^.\n?]{0,60}\btitles?\b",
     re.I,
@@ -54,7 +79,9 @@ _LONG = re.compile(
     r"\binformative\b|\blong(?:er)? answer\b|\bfull sentences?\b|\bcomplete sentences?\b|\bconversation\b|\belaborate\b",
     re.I,
 )
-_REPLY = re.compile(r"\binformative\b|\bconversation\b|\bone (?:short )?sentence\b|\bdescribe\b", re.I)
+_REPLY = re.compile(
+    r"\binformative\b|\bconversation\b|\bone (?:short )?sentence\b|\bdescribe\b", re.I
+)
 _WORD_LIMIT = re.compile(
     r"\b(?:in|with|within|at most|no more than|using|maximum(?: of)?) (\d{1,2}|one|two|three|five|ten) words?\b(?: or (?:less|fewer))?",
     re.I,
@@ -80,7 +107,9 @@ def read_prompt(request: Generate) -> Task:
     passages, frame = _visible(text, request.evidence)
     if not passages:
         laid_out = parts(text)
-        passages = [p for part in laid_out if part.role == "evidence" for p in split_passages(part.text)]
+        passages = [
+            p for part in laid_out if part.role == "evidence" for p in split_passages(part.text)
+        ]
         frame_parts = [part for part in laid_out if part.role != "evidence"]
         passages, frame_parts = _settle_dialogue(passages, frame_parts, laid_out)
     else:
@@ -95,7 +124,9 @@ def read_prompt(request: Generate) -> Task:
         told, question = _told_and_asked(passages[-1].text)
         passages = [*passages[:-1], *told] if told else passages
     task = _task(frame_parts, question, context, tuple(passages), bool(request.tools))
-    return replace(task, may_decline=task.kind == "short" and _may_decline(request.messages, frame_parts, task))
+    return replace(
+        task, may_decline=task.kind == "short" and _may_decline(request.messages, frame_parts, task)
+    )
 
 
 def _may_decline(messages: Sequence[Message], frame: Sequence[Part], task: Task) -> bool:
@@ -120,8 +151,12 @@ def _turn(messages: Sequence[Message]) -> str:
     if not last and messages:
         last = [messages[-1].content] if messages[-1].role != "assistant" else []
     body = "\n\n".join(reversed(last))
-    system = "\n\n".join(m.content for m in messages if m.role == "system" and m.content not in last)
-    if system and any(p.role == "evidence" and split_passages(p.text) for p in _labelled_evidence(system)):
+    system = "\n\n".join(
+        m.content for m in messages if m.role == "system" and m.content not in last
+    )
+    if system and any(
+        p.role == "evidence" and split_passages(p.text) for p in _labelled_evidence(system)
+    ):
         return f"{system}\n\n{body}"
     return body
 
@@ -156,7 +191,9 @@ def _visible(text: str, evidence: Evidence | None) -> tuple[list[Passage], str]:
         titled = passage if shown else Passage(passage.doc_id, passage.text, "", passage.page_id)
         found.append((place, Passage(titled.doc_id, body, titled.title, titled.page_id)))
         if shown:
-            frame = re.sub(rf"{re.escape(passage.title)}[^\w\n]{{0,6}}{re.escape(body)}", "\n\n", frame)
+            frame = re.sub(
+                rf"{re.escape(passage.title)}[^\w\n]{{0,6}}{re.escape(body)}", "\n\n", frame
+            )
         frame = frame.replace(body, "\n\n")
     return [p for _, p in sorted(found, key=lambda pair: pair[0])], frame
 
@@ -171,11 +208,18 @@ def _settle_dialogue(
 ) -> tuple[list[Passage], list[Part]]:
     """Where the instruction speaks of a conversation and none is labelled, the last block is it."""
     spoken = any(
-        p.role in ("instruction", "cue") and re.search(r"conversation|dialogue", p.text, re.I) for p in frame
+        p.role in ("instruction", "cue") and re.search(r"conversation|dialogue", p.text, re.I)
+        for p in frame
     )
     if not spoken or any(p.role == "dialogue" and p.text for p in frame):
         return passages, frame
-    blocks = [b for p in laid_out if p.role == "evidence" for b in re.split(r"\n\s*\n", p.text) if b.strip()]
+    blocks = [
+        b
+        for p in laid_out
+        if p.role == "evidence"
+        for b in re.split(r"\n\s*\n", p.text)
+        if b.strip()
+    ]
     if not blocks:
         return passages, frame
     rest = [p for b in blocks[:-1] for p in split_passages(b)]
@@ -206,7 +250,9 @@ def _question(frame: Sequence[Part], given: str, has_passages: bool) -> tuple[st
     if asked:
         lines = asked[-1].strip().split("\n")
         return _plain(asked[-1].strip() if len(lines) < 3 else lines[-1]), ""
-    loose = [p.text for p in frame if p.role == "evidence" and p.text.strip()] if has_passages else []
+    loose = (
+        [p.text for p in frame if p.role == "evidence" and p.text.strip()] if has_passages else []
+    )
     if loose:
         return _plain(loose[-1].strip().split("\n")[-1]), ""
     # "Who wrote Hamlet, according to the documents below": the instruction is the question.
@@ -217,7 +263,9 @@ def _quoted(text: str) -> str:
     """The longest text in double quotes of a line, from the first quote to the last: questions quote, too."""
     best = ""
     for line in text.split("\n"):
-        opens = [i for i, c in enumerate(line) if c in _OPENING and (i == 0 or not line[i - 1].isalnum())]
+        opens = [
+            i for i, c in enumerate(line) if c in _OPENING and (i == 0 or not line[i - 1].isalnum())
+        ]
         closes = [i for i, c in enumerate(line) if c in _CLOSING]
         # Several short quotes in one line are labels to choose from ("SUPPORTS" or "REFUTES").
         if opens and closes and closes[-1] - opens[0] > len(best) + 1:
@@ -247,14 +295,21 @@ def _without(question: str, passages: Sequence[Passage]) -> list[Passage]:
         return list(passages)
     last = passages[-1]
     rest = last.text[: -len(question)].strip()
-    return [*passages[:-1], *([Passage(last.doc_id, rest, last.title, last.page_id)] if rest else [])]
+    return [
+        *passages[:-1],
+        *([Passage(last.doc_id, rest, last.title, last.page_id)] if rest else []),
+    ]
 
 
 def _told_and_asked(question: str) -> tuple[list[Passage], str]:
     """'Rome lies on the Tiber and is old. Where is Rome?' holds its own passage."""
     told = re.split(r"(?<=[.!?])\s+", question.strip())
     statements = [s for s in told[:-1] if not s.endswith("?")]
-    if len(told) < 2 or not told[-1].endswith("?") or not any(len(s.split()) >= 8 for s in statements):
+    if (
+        len(told) < 2
+        or not told[-1].endswith("?")
+        or not any(len(s.split()) >= 8 for s in statements)
+    ):
         return [], question
     cut = question.rindex(told[-1])
     return split_passages(question[:cut]), told[-1]
@@ -264,11 +319,14 @@ def _task(
     frame: Sequence[Part], question: str, context: str, passages: tuple[Passage, ...], tools: bool
 ) -> Task:
     spoken = "\n".join(
-        p.text for p in frame if p.role in ("instruction", "cue", "dialogue", "description", "titles")
+        p.text
+        for p in frame
+        if p.role in ("instruction", "cue", "dialogue", "description", "titles")
     )
     # Words of the question are no orders ("Who translated …"), unless the order is all there is.
     orders = "\n".join(
-        x if x.strip() == question or not question else x.replace(question, " ") for x in spoken.split("\n")
+        x if x.strip() == question or not question else x.replace(question, " ")
+        for x in spoken.split("\n")
     )
     if _is_foreign(question) or (not question and _is_foreign(" ".join(p.text for p in passages))):
         return Task("say", FOREIGN)

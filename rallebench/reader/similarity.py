@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from rallebench.core.types import Passage
 from rallebench.encoders import Encoder
 from rallebench.reader.text import ADVERBS, FUNCTION_WORDS, Rarity, Word, clean, sentences, words
-from rallebench.types import Passage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -162,7 +162,10 @@ def candidates_of(
         before: frozenset[str] = frozenset()
         for place, (text, tokens, stems) in enumerate(_read(passage.text)):
             own = sum(v for s, v in weights.items() if s in stems) / total
-            around = sum(v for s, v in weights.items() if s in stems or s in titled or s in before) / total
+            around = (
+                sum(v for s, v in weights.items() if s in stems or s in titled or s in before)
+                / total
+            )
             # Earlier passages and sentences win ties: the retriever ranked them, and leads define.
             key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
             found.append((key, Sentence(number, text, title, tokens, own, around)))
@@ -179,6 +182,11 @@ def rank(
     ranked = []
     for sentence in found:
         similarity = round(float(vectors[sentence.near_text] @ asked), ROUNDING)
-        score = similarity + 0.5 * sentence.own + 0.25 * sentence.around - 0.02 * min(sentence.passage, 10)
+        score = (
+            similarity
+            + 0.5 * sentence.own
+            + 0.25 * sentence.around
+            - 0.02 * min(sentence.passage, 10)
+        )
         ranked.append(Ranked(sentence, similarity, score))
     return sorted(ranked, key=lambda r: -r.score)[:keep]

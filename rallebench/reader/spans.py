@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.reader import REFUSAL, Found, Task, delta
 from rallebench.reader.choice import Best, best_span, confidence
 from rallebench.reader.comparing import Comparer
-from rallebench.reader.signs import Signs
+from rallebench.reader.span_features import Signs
 from rallebench.reader.text import Rarity, clean, sentences, words
 from rallebench.reader.verdict import is_yes_or_no
 from rallebench.reader.windows import Window, batches_of, windows_of
@@ -35,7 +35,9 @@ class SpanReader:
     ``dtype`` names what the layers compute in; the head and all sums stay float32.
     """
 
-    def __init__(self, network: Any, tokenizer: Any, about: dict[str, Any], fingerprint: str) -> None:
+    def __init__(
+        self, network: Any, tokenizer: Any, about: dict[str, Any], fingerprint: str
+    ) -> None:
         import numpy as np
 
         self.fingerprint = fingerprint
@@ -57,19 +59,32 @@ class SpanReader:
         if not texts:
             return []
         encoded = self._tokenizer(
-            [clean(text) for text in texts], add_special_tokens=False, truncation=False, verbose=False
+            [clean(text) for text in texts],
+            add_special_tokens=False,
+            truncation=False,
+            verbose=False,
         )
         return [len(ids) for ids in encoded["input_ids"]]
 
     def best(self, task: Task) -> Best | None:
         """The best span of a task's passages whatever its chances, with all its features."""
         texts = [clean(p.text) for p in task.passages]
-        asked = {w.stem: self._rarity(w.low) for w in words(task.question) if w.is_word and self._rarity(w.low) > 0}
+        asked = {
+            w.stem: self._rarity(w.low)
+            for w in words(task.question)
+            if w.is_word and self._rarity(w.low) > 0
+        }
         covered = [_covered(asked, f"{p.title} {text}") for p, text in zip(task.passages, texts)]
         windows = self.windows(task)
         signs = [Signs(asked, text) for text in texts]
         found = best_span(
-            windows, self.scores(windows), texts, self._pieces, task.max_words, covered, lambda i, *place: signs[i].weight(*place)
+            windows,
+            self.scores(windows),
+            texts,
+            self._pieces,
+            task.max_words,
+            covered,
+            lambda i, *place: signs[i].weight(*place),
         )
         if found is None:
             return None
@@ -93,7 +108,9 @@ class SpanReader:
         scores: list[Any] = [None] * len(windows)
         for batch in batches_of(windows):
             with torch.inference_mode():
-                found = self._network(*(torch.from_numpy(x) for x in (batch.ids, batch.types, batch.mask)))
+                found = self._network(
+                    *(torch.from_numpy(x) for x in (batch.ids, batch.types, batch.mask))
+                )
             for row, values in zip(batch.rows, found.numpy()):
                 scores[row] = values
         return scores
@@ -151,9 +168,9 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     import torch
     from transformers import AutoTokenizer
 
+    from rallebench.core.files import sha256_file
     from rallebench.encoders.half_precision import halved, has_bfloat16
     from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
-    from rallebench.files import sha256_file
     from rallebench.reader.network import build, quickened
 
     folder = model_folder()

@@ -35,7 +35,9 @@ _ABBREVIATIONS = word_set(
     "cf approx jan feb mar apr jun jul aug sep sept oct nov dec inc ltd co corp u.s u.k mt ft"
 )
 
-DETERMINERS = word_set("a an the this that these those his her its their our my your some any each every no")
+DETERMINERS = word_set(
+    "a an the this that these those his her its their our my your some any each every no"
+)
 PREPOSITIONS = word_set(
     "of in on at by for with from to into onto upon about over under between among during through "
     "across after before against within without near around along behind beyond beside above below off "
@@ -72,24 +74,85 @@ NUMBER_WORDS = word_set(
 _IRREGULAR = {
     form: forms.split()[0]
     for forms in (
-        "write wrote written writer author", "found founded founder founding", "begin began begun beginning",
-        "win won winner winning victory", "die died death dead dying", "birth born bear", "build built builder building",
-        "make made maker making", "take took taken", "give gave given", "get got gotten", "become became",
-        "go went gone", "come came", "lead led leader", "speak spoke spoken", "sing sang sung singer song",
-        "bring brought", "buy bought", "think thought", "teach taught teacher", "sell sold sale", "tell told",
-        "lose lost loss", "hold held holder", "run ran", "see saw seen", "know knew known", "grow grew grown growth",
-        "draw drew drawn", "fall fell fallen", "fight fought", "meet met", "sit sat", "stand stood", "break broke broken",
-        "choose chose chosen choice", "drive drove driven", "eat ate eaten", "rise rose risen", "sink sank sunk",
-        "swim swam", "wear wore worn", "leave left", "keep kept", "mean meant", "send sent", "spend spent", "pay paid",
-        "say said", "catch caught", "seek sought", "marry married marriage wife husband spouse wed", "invent inventor invention",
-        "discover discovery discoverer", "produce production product producer", "create creation creator",
-        "man men", "woman women", "child children", "foot feet", "person people", "live life lives lived",
-        "high height highest tall", "long length longest", "wide width", "deep depth", "old age oldest",
-        "large largest larger big biggest size", "locate location located", "bury burial buried grave", "compose composer composition",
-        "paint painter painting", "direct director directed", "rule ruler reign", "kill killed killer",
+        "write wrote written writer author",
+        "found founded founder founding",
+        "begin began begun beginning",
+        "win won winner winning victory",
+        "die died death dead dying",
+        "birth born bear",
+        "build built builder building",
+        "make made maker making",
+        "take took taken",
+        "give gave given",
+        "get got gotten",
+        "become became",
+        "go went gone",
+        "come came",
+        "lead led leader",
+        "speak spoke spoken",
+        "sing sang sung singer song",
+        "bring brought",
+        "buy bought",
+        "think thought",
+        "teach taught teacher",
+        "sell sold sale",
+        "tell told",
+        "lose lost loss",
+        "hold held holder",
+        "run ran",
+        "see saw seen",
+        "know knew known",
+        "grow grew grown growth",
+        "draw drew drawn",
+        "fall fell fallen",
+        "fight fought",
+        "meet met",
+        "sit sat",
+        "stand stood",
+        "break broke broken",
+        "choose chose chosen choice",
+        "drive drove driven",
+        "eat ate eaten",
+        "rise rose risen",
+        "sink sank sunk",
+        "swim swam",
+        "wear wore worn",
+        "leave left",
+        "keep kept",
+        "mean meant",
+        "send sent",
+        "spend spent",
+        "pay paid",
+        "say said",
+        "catch caught",
+        "seek sought",
+        "marry married marriage wife husband spouse wed",
+        "invent inventor invention",
+        "discover discovery discoverer",
+        "produce production product producer",
+        "create creation creator",
+        "man men",
+        "woman women",
+        "child children",
+        "foot feet",
+        "person people",
+        "live life lives lived",
+        "high height highest tall",
+        "long length longest",
+        "wide width",
+        "deep depth",
+        "old age oldest",
+        "large largest larger big biggest size",
+        "locate location located",
+        "bury burial buried grave",
+        "compose composer composition",
+        "paint painter painting",
+        "direct director directed",
+        "rule ruler reign",
+        "kill killed killer",
     )
     for form in forms.split()
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +191,36 @@ def stem(low: str) -> str:
     low = low.removesuffix("'s").removesuffix("’s")
     if low in _IRREGULAR:
         return _IRREGULAR[low]
-    bare = "".join(c for c in unicodedata.normalize("NFKD", low) if not unicodedata.combining(c)) or low
+    bare = (
+        "".join(c for c in unicodedata.normalize("NFKD", low) if not unicodedata.combining(c))
+        or low
+    )
     for ending, into in (
-        ("ations", ""), ("ation", ""), ("ities", ""), ("ity", ""), ("ments", ""), ("ment", ""), ("ies", "y"), ("ied", "y"),
-        ("ings", ""), ("ing", ""), ("ions", ""), ("ion", ""), ("edly", ""), ("ed", ""), ("ers", ""), ("ors", ""), ("er", ""),
-        ("or", ""), ("ally", ""), ("ly", ""), ("es", ""), ("s", ""), ("e", ""), ("y", ""),
-    ):  # fmt: skip
+        ("ations", ""),
+        ("ation", ""),
+        ("ities", ""),
+        ("ity", ""),
+        ("ments", ""),
+        ("ment", ""),
+        ("ies", "y"),
+        ("ied", "y"),
+        ("ings", ""),
+        ("ing", ""),
+        ("ions", ""),
+        ("ion", ""),
+        ("edly", ""),
+        ("ed", ""),
+        ("ers", ""),
+        ("ors", ""),
+        ("er", ""),
+        ("or", ""),
+        ("ally", ""),
+        ("ly", ""),
+        ("es", ""),
+        ("s", ""),
+        ("e", ""),
+        ("y", ""),
+    ):
         if bare.endswith(ending) and len(bare) - len(ending) >= 3:
             bare = bare[: len(bare) - len(ending)] + into
             break
@@ -199,7 +286,11 @@ def _shorten(text: str, start: int, end: int) -> Iterable[tuple[int, int]]:
     if end - start <= MAX_SENTENCE_WORDS * 4:
         return [(start, end)]
     pieces = [m.end() for m in re.finditer(r"\S{1,80}\s*", text[start:end])]
-    edges = [start, *(start + at for at in pieces[MAX_SENTENCE_WORDS - 1 : -1 : MAX_SENTENCE_WORDS]), end]
+    edges = [
+        start,
+        *(start + at for at in pieces[MAX_SENTENCE_WORDS - 1 : -1 : MAX_SENTENCE_WORDS]),
+        end,
+    ]
     return [cut for a, b in zip(edges, edges[1:]) for cut in _trim(text, a, b)]
 
 

@@ -12,7 +12,14 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rallebench.reader.similarity import Ranked
-from rallebench.reader.text import AUXILIARIES, FUNCTION_WORDS, QUESTION_WORDS, Word, word_set, words
+from rallebench.reader.text import (
+    AUXILIARIES,
+    FUNCTION_WORDS,
+    QUESTION_WORDS,
+    Word,
+    word_set,
+    words,
+)
 
 _NEGATIONS = word_set(
     "not never no none nobody nothing neither nor without incapable unable failed refused fails barely "
@@ -41,8 +48,33 @@ _OPPOSITES = tuple(
 )
 _WORDS_AS_NUMBERS = {
     w: str(i)
-    for i, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])
-} | {"thirteen": "13", "fourteen": "14", "fifteen": "15", "twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "hundred": "100"}  # fmt: skip
+    for i, w in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ]
+    )
+} | {
+    "thirteen": "13",
+    "fourteen": "14",
+    "fifteen": "15",
+    "twenty": "20",
+    "thirty": "30",
+    "forty": "40",
+    "fifty": "50",
+    "hundred": "100",
+}
 
 
 _OPENERS = AUXILIARIES - {"been", "being", "be", "having", "done", "doing"}
@@ -107,7 +139,9 @@ def _numbers(tokens: Iterable[Word]) -> set[str]:
 
 
 def _is_name(word: Word) -> bool:
-    return word.is_word and word.is_capital and not word.is_number and word.low not in FUNCTION_WORDS
+    return (
+        word.is_word and word.is_capital and not word.is_number and word.low not in FUNCTION_WORDS
+    )
 
 
 def _number(low: str) -> str:

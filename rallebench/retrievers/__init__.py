@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from rallebench.registry import Registry
-from rallebench.types import Hit
+from rallebench.core.registry import Registry
+from rallebench.core.types import Hit
 
 
 class Retriever(Protocol):
@@ -39,7 +39,9 @@ def embedding_tokens(retriever: Any, queries: Sequence[str]) -> Sequence[int | N
 
 RETRIEVERS: Registry[Callable[..., Any]] = Registry("retriever kind", "rallebench.retrievers")
 
-COMBINATIONS: Registry[Callable[..., Any]] = Registry("way of combining retrievers", "rallebench.retrievers")
+COMBINATIONS: Registry[Callable[..., Any]] = Registry(
+    "way of combining retrievers", "rallebench.retrievers"
+)
 """Retrievers made of others: a factory ``(name, parts, settings) -> Retriever``, one file each.
 
 ``settings`` are checked by its trait ``settings`` (name → Setting); the trait ``parts`` is (fewest, most). A

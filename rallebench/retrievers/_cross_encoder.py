@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from rallebench.errors import BackendError, BadFileError, MissingPackageError, NotFoundError, UsageError
-from rallebench.files import read_json, sha256_file
+from rallebench.core.errors import (
+    BackendError,
+    BadFileError,
+    MissingPackageError,
+    NotFoundError,
+    UsageError,
+)
+from rallebench.core.files import read_json, sha256_file
 
 _HEAD = "ForSequenceClassification"
 _CONTENT = (".safetensors", ".bin", "config.json", "tokenizer.json", "vocab.txt", ".model")
@@ -38,12 +44,16 @@ class CrossEncoder:
             return []
         with self._lock:
             scores = self._model.predict(
-                [(query, text) for text in texts], batch_size=self._batch_size, show_progress_bar=False
+                [(query, text) for text in texts],
+                batch_size=self._batch_size,
+                show_progress_bar=False,
             )
         return [float(score) for score in scores]
 
 
-def cross_encoder(model: str, dtype: str, device: str, max_length: int, batch_size: int) -> CrossEncoder:
+def cross_encoder(
+    model: str, dtype: str, device: str, max_length: int, batch_size: int
+) -> CrossEncoder:
     """The cross-encoder in a folder or of a hub id; one that is loaded already is shared.
 
     Raises UsageError for a model that does not give one number per pair.
@@ -90,14 +100,20 @@ def _positions(config: Any) -> int:
     """How many tokens a model has places for; 0 if it does not say."""
     places = int(getattr(config, "max_position_embeddings", 0) or 0)
     # RoBERTa and its kin count their places from behind the padding token.
-    return places - 1 - int(config.pad_token_id or 0) if places and "roberta" in config.model_type else places
+    return (
+        places - 1 - int(config.pad_token_id or 0)
+        if places and "roberta" in config.model_type
+        else places
+    )
 
 
 def _checked(model: str) -> str:
     """What names the model's content: a hash over its files, or the hub's commit."""
     if Path(model).is_dir():
         if not (Path(model) / "config.json").is_file():
-            raise BadFileError(f"{model} holds no model (config.json is missing); give a cross-encoder's folder.")
+            raise BadFileError(
+                f"{model} holds no model (config.json is missing); give a cross-encoder's folder."
+            )
         config = read_json(Path(model) / "config.json")
         config = config if isinstance(config, dict) else {}
         content, kinds = content_hash(Path(model)), config.get("architectures") or []
@@ -118,7 +134,9 @@ def _checked(model: str) -> str:
         content, kinds = f"{model}@{hub._commit_hash}", hub.architectures or []
     # The library would put a random head on any other model and score by chance.
     if not any(str(kind).endswith(_HEAD) for kind in kinds):
-        raise UsageError(_wrong(model, f"is a {', '.join(map(str, kinds)) or 'model without a kind'}"))
+        raise UsageError(
+            _wrong(model, f"is a {', '.join(map(str, kinds)) or 'model without a kind'}")
+        )
     return content
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from rallebench.core.types import Hit, Passage, digest
 from rallebench.retrievers import Retriever, embedding_tokens
-from rallebench.types import Hit, Passage, digest
 
 MAX_DEPTH = 10_000
 """As many passages as a saved chain may ask for."""
@@ -27,7 +27,9 @@ class Combined:
     parts' in their order, the way and its settings.
     """
 
-    def __init__(self, name: str, kind: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, kind: str, parts: Sequence[Retriever], settings: Mapping[str, Any]
+    ) -> None:
         self.name = name
         self.parts = tuple(parts)
         self.titled = any(part.titled for part in parts)
@@ -43,7 +45,9 @@ class Combined:
         return frozenset[str]().union(*(part.page_ids() for part in self.parts))  # type: ignore[attr-defined]
 
 
-def lists_of(parts: Sequence[Retriever], queries: Sequence[str], depth: int) -> list[list[tuple[Hit, ...]]]:
+def lists_of(
+    parts: Sequence[Retriever], queries: Sequence[str], depth: int
+) -> list[list[tuple[Hit, ...]]]:
     """Per query one list of hits per part. Each part is asked once, for all queries.
 
     A part that fills up with passages that match nothing (BM25 beyond the last that shares a word) says by

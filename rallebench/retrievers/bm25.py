@@ -7,12 +7,12 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError, MismatchError, MissingPackageError
+from rallebench.core.settings import Setting
+from rallebench.core.text import FINGERPRINT, tokenize
+from rallebench.core.types import Hit
 from rallebench.corpora.store import PassageStore
-from rallebench.errors import BadFileError, MismatchError, MissingPackageError
-from rallebench.parameters import Setting
 from rallebench.retrievers import RETRIEVERS
-from rallebench.tokens import FINGERPRINT, tokenize
-from rallebench.types import Hit
 
 K1, B = 0.9, 0.4
 FOLDER = "bm25"
@@ -74,7 +74,9 @@ class BM25:
     no_match = 0.0
     """The score of a passage that shares no word with the query."""
 
-    def __init__(self, name: str, folder: Path, fingerprint: str, parameters: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, folder: Path, fingerprint: str, parameters: Mapping[str, Any]
+    ) -> None:
         if parameters.get("tokens") != FINGERPRINT:
             raise MismatchError(
                 f"The index {name!r} was built with the tokens {parameters.get('tokens')!r}, this version uses "
@@ -85,7 +87,9 @@ class BM25:
         self.scale = f"bm25 {parameters}"
         self._store = PassageStore(folder)
         self._pages: frozenset[str] | None = None
-        self._scores, self._rows, self._starts, self._vocabulary = _open(folder / FOLDER, len(self._store))
+        self._scores, self._rows, self._starts, self._vocabulary = _open(
+            folder / FOLDER, len(self._store)
+        )
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """Best first; ties go to the earlier passage. A query of which the corpus knows no word has no hits; for
@@ -98,7 +102,9 @@ class BM25:
             return ()
         scores = self._all_scores(known)
         best = best_rows(scores, min(k, len(scores)))
-        return tuple(Hit(self._store[row], score) for row, score in zip(best.tolist(), scores[best].tolist()))
+        return tuple(
+            Hit(self._store[row], score) for row, score in zip(best.tolist(), scores[best].tolist())
+        )
 
     def _all_scores(self, tokens: Sequence[int]) -> Any:
         """Float32 (passages,): what each passage has of the tokens, added in their order."""
@@ -141,7 +147,9 @@ def _open(folder: Path, passages: int) -> tuple[Any, Any, list[int], dict[str, i
     except Exception as error:  # numpy reads a damaged header as a piece of Python, bm25s as whatever JSON is there
         raise BadFileError(f"{folder} is damaged ({error}); build the index again.") from None
     if not whole:
-        raise BadFileError(f"{folder} was cut short or is of another corpus; build the index again.")
+        raise BadFileError(
+            f"{folder} was cut short or is of another corpus; build the index again."
+        )
     return scores, rows, starts, model.vocab_dict
 
 

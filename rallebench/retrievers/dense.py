@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import MismatchError
+from rallebench.core.types import Hit, digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
-from rallebench.errors import MismatchError
 from rallebench.retrievers import RETRIEVERS
-from rallebench.types import Hit, digest
-from rallebench.vector_index import VECTOR_INDEXES, VectorIndex
+from rallebench.vector_indexes import VECTOR_INDEXES, VectorIndex
 
 
 class Dense:
@@ -77,7 +77,9 @@ class Dense:
         asked = [i for i, query in enumerate(queries) if query.strip()]
         found: list[int | None] = [0] * len(queries)
         counted = getattr(self._encoder, "count_tokens", None)
-        for i, tokens in zip(asked, counted([queries[i] for i in asked]) if counted else [None] * len(asked)):
+        for i, tokens in zip(
+            asked, counted([queries[i] for i in asked]) if counted else [None] * len(asked)
+        ):
             found[i] = tokens
         return found
 

@@ -12,11 +12,18 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from rallebench.errors import UsageError
-from rallebench.parameters import Setting
+from rallebench.core.errors import UsageError
+from rallebench.core.settings import Setting
+from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS, Retriever
-from rallebench.retrievers._parts import IDENTITIES, MAX_DEPTH, Combined, Identity, best_first, lists_of
-from rallebench.types import Hit, Passage
+from rallebench.retrievers._parts import (
+    IDENTITIES,
+    MAX_DEPTH,
+    Combined,
+    Identity,
+    best_first,
+    lists_of,
+)
 
 CONSTANT = 60
 DEPTH = 100
@@ -28,7 +35,9 @@ Lists = Sequence[Sequence[Hit]]
 Fuse = Callable[[str, Lists, int], list[Hit]]
 
 
-def by_rank(lists: Lists, weights: Sequence[float], constant: float, identity: Identity) -> list[Hit]:
+def by_rank(
+    lists: Lists, weights: Sequence[float], constant: float, identity: Identity
+) -> list[Hit]:
     """Weighted reciprocal-rank fusion: Σ weight / (constant + rank), rank from 1, best first.
 
     Cormack, Clarke and Büttcher 2009, doi:10.1145/1571941.1572114 (constant 60). CRUD-RAG (arXiv:2401.17043)
@@ -51,7 +60,9 @@ def by_rank(lists: Lists, weights: Sequence[float], constant: float, identity: I
     return best_first(scores, passages)
 
 
-def by_score(lists: Lists, weights: Sequence[float], normalise: str, identity: Identity) -> list[Hit]:
+def by_score(
+    lists: Lists, weights: Sequence[float], normalise: str, identity: Identity
+) -> list[Hit]:
     """Σ weight × score normalised within its list (Bruch, Gai and Ingber 2023, arXiv:2210.11934).
 
     ``min-max``: (s − min) / (max − min), 1 where all are equal; an item that a list does not hold gets 0.
@@ -69,7 +80,9 @@ def by_score(lists: Lists, weights: Sequence[float], normalise: str, identity: I
             best.setdefault(item, hit.score)
         normalised.append(_z(best) if normalise == "z" else _min_max(best))
     for item in passages:
-        scores[item] = sum(w * values.get(item, missing) for w, (values, missing) in zip(weights, normalised))
+        scores[item] = sum(
+            w * values.get(item, missing) for w, (values, missing) in zip(weights, normalised)
+        )
     return best_first(scores, passages)
 
 
@@ -127,7 +140,11 @@ class Fusion(Combined):
         lists = lists_of(self.parts, queries, depth)
         fused = [self._fuse(query, found, k) for query, found in zip(queries, lists)]
         while depth < MAX_DEPTH:
-            short = [i for i, hits in enumerate(fused) if len(hits) < k and any(len(part) >= depth for part in lists[i])]
+            short = [
+                i
+                for i, hits in enumerate(fused)
+                if len(hits) < k and any(len(part) >= depth for part in lists[i])
+            ]
             if not short:
                 break
             self._deepen(queries, lists, short, depth, min(2 * depth, MAX_DEPTH))
@@ -136,11 +153,20 @@ class Fusion(Combined):
                 fused[i] = continued(fused[i], self._fuse(queries[i], lists[i], k), self._identity)
         return [tuple(hits[:k]) for hits in fused]
 
-    def _deepen(self, queries: Sequence[str], lists: list[Any], short: Sequence[int], depth: int, deeper: int) -> None:
+    def _deepen(
+        self,
+        queries: Sequence[str],
+        lists: list[Any],
+        short: Sequence[int],
+        depth: int,
+        deeper: int,
+    ) -> None:
         """Ask for ``deeper`` hits of some queries; a part that gave fewer than ``depth`` has no more and is left alone."""
         for number, part in enumerate(self.parts):
             asked = [i for i in short if len(lists[i][number]) >= depth]
-            for i, (hits,) in zip(asked, lists_of([part], [queries[i] for i in asked], deeper) if asked else ()):
+            for i, (hits,) in zip(
+                asked, lists_of([part], [queries[i] for i in asked], deeper) if asked else ()
+            ):
                 lists[i][number] = hits
 
 
@@ -153,7 +179,11 @@ def continued(first: Sequence[Hit], deeper: Sequence[Hit], identity: Identity) -
     """
     there = {identity(hit.passage) for hit in first}
     most = first[-1].score if first else math.inf
-    more = [Hit(hit.passage, min(hit.score, most)) for hit in deeper if identity(hit.passage) not in there]
+    more = [
+        Hit(hit.passage, min(hit.score, most))
+        for hit in deeper
+        if identity(hit.passage) not in there
+    ]
     return [*first, *more]
 
 
@@ -167,7 +197,9 @@ def weights_of(name: str, given: Any, parts: int) -> tuple[float, ...]:
         return (1.0 / parts,) * parts
     texts = [t for t in given.split(",") if t.strip()] if isinstance(given, str) else given
     try:
-        weights = tuple(float(text) for text in (texts if isinstance(texts, (list, tuple)) else [texts]))
+        weights = tuple(
+            float(text) for text in (texts if isinstance(texts, (list, tuple)) else [texts])
+        )
     except (TypeError, ValueError):
         weights = (math.nan,)
     if not all(math.isfinite(w) and w >= 0 for w in weights) or not any(weights):
@@ -175,7 +207,9 @@ def weights_of(name: str, given: Any, parts: int) -> tuple[float, ...]:
             f"{name!r}: weights is {given!r}; it must be numbers from 0 up, not all 0, as in 0.7,0.3."
         )
     if len(weights) != parts:
-        raise UsageError(f"{name!r}: weights holds {len(weights)} numbers for {parts} retrievers; give one each.")
+        raise UsageError(
+            f"{name!r}: weights holds {len(weights)} numbers for {parts} retrievers; give one each."
+        )
     return weights
 
 
@@ -184,15 +218,25 @@ def check_weights(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     weights_of(name, settings["weights"], parts)
 
 
-_WEIGHTS = Setting(kind=str, default="", about="one number per retriever, as in 0.7,0.3; equal if not given")
-_DEPTH = Setting(kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits asked of each retriever; more where k needs them")
+_WEIGHTS = Setting(
+    kind=str, default="", about="one number per retriever, as in 0.7,0.3; equal if not given"
+)
+_DEPTH = Setting(
+    kind=int,
+    default=DEPTH,
+    low=1,
+    high=MAX_DEPTH,
+    about="hits asked of each retriever; more where k needs them",
+)
 _EQUAL = Setting(
     kind=str,
     default="passage",
     choices=tuple(IDENTITIES),
     about="what makes two hits one: id and text, or the text",
 )
-_CONSTANT = Setting(kind=float, default=float(CONSTANT), low=0.0, high=1e6, about="what is added to a rank")
+_CONSTANT = Setting(
+    kind=float, default=float(CONSTANT), low=0.0, high=1e6, about="what is added to a rank"
+)
 
 
 @COMBINATIONS.register(
@@ -201,7 +245,9 @@ _CONSTANT = Setting(kind=float, default=float(CONSTANT), low=0.0, high=1e6, abou
     settings={"weights": _WEIGHTS, "constant": _CONSTANT, "depth": _DEPTH, "equal": _EQUAL},
     check=check_weights,
 )
-def reciprocal_rank_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Fusion:
+def reciprocal_rank_fusion(
+    name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]
+) -> Fusion:
     """Hybrid by rank: weighted reciprocal-rank fusion."""
     weights = weights_of(name, settings["weights"], len(parts))
     identity, constant = IDENTITIES[settings["equal"]], settings["constant"]
@@ -221,7 +267,10 @@ def reciprocal_rank_fusion(name: str, parts: Sequence[Retriever], settings: Mapp
     settings={
         "weights": _WEIGHTS,
         "normalise": Setting(
-            kind=str, default="min-max", choices=("min-max", "z"), about="how scores of a list are made alike"
+            kind=str,
+            default="min-max",
+            choices=("min-max", "z"),
+            about="how scores of a list are made alike",
         ),
         "depth": _DEPTH,
         "equal": _EQUAL,
@@ -246,7 +295,9 @@ def score_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, A
     "union",
     parts=(2, MAX_PARTS),
     settings={
-        "seed": Setting(kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws another sample"),
+        "seed": Setting(
+            kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws another sample"
+        ),
         "depth": Setting(
             kind=int, default=0, low=0, high=MAX_DEPTH, about="hits asked of each retriever; 0 = k"
         ),
@@ -265,6 +316,8 @@ def union_sample(name: str, parts: Sequence[Retriever], settings: Mapping[str, A
         "union",
         parts,
         settings,
-        lambda query, lists, k: sampled(query, by_rank(lists, weights, CONSTANT, identity), k, seed),
+        lambda query, lists, k: sampled(
+            query, by_rank(lists, weights, CONSTANT, identity), k, seed
+        ),
         prefix_stable=False,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from rallebench.core.text import tokenize
+from rallebench.core.types import Hit, Passage, digest
 from rallebench.retrievers import RETRIEVERS
-from rallebench.tokens import tokenize
-from rallebench.types import Hit, Passage, digest
 
 
 class InMemory:
@@ -19,7 +19,9 @@ class InMemory:
     def __init__(self, passages: Iterable[Passage], name: str = "in-memory") -> None:
         self.name = name
         self.passages = tuple(passages)
-        self.fingerprint = digest([[p.doc_id, p.title, p.text, p.page_id] for p in self.passages])[:12]
+        self.fingerprint = digest([[p.doc_id, p.title, p.text, p.page_id] for p in self.passages])[
+            :12
+        ]
         self.queries = 0
         self._bags = [Counter(tokenize(f"{p.title}, {p.text}")) for p in self.passages]
 
@@ -31,7 +33,9 @@ class InMemory:
     def _search(self, query: str, k: int) -> tuple[Hit, ...]:
         wanted = Counter(tokenize(query))
         scored = [(float(sum((wanted & bag).values())), i) for i, bag in enumerate(self._bags)]
-        best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))[:k]
+        best = sorted(
+            (pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1])
+        )[:k]
         return tuple(Hit(self.passages[i], score) for score, i in best)
 
     def page_ids(self) -> frozenset[str]:

@@ -19,13 +19,13 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from rallebench.core.errors import UsageError
+from rallebench.core.settings import Setting
+from rallebench.core.types import Example, Gold, Hit, Passage, digest
 from rallebench.corpora.store import PassageStore
-from rallebench.errors import UsageError
 from rallebench.metrics.text import passage_has_answer
-from rallebench.parameters import Setting
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._parts import IDENTITIES, Combined
-from rallebench.types import Example, Gold, Hit, Passage, digest
 
 MAX_PARTS = 64
 Row = tuple[int, int]
@@ -41,7 +41,9 @@ def stores_of(name: str, parts: Iterable[Any]) -> list[PassageStore]:
         elif (store := getattr(part, "passages", None)) is not None:
             found.append(store)
         else:
-            raise UsageError(f"{name!r} needs an index whose passages can be read; {part.name!r} has none.")
+            raise UsageError(
+                f"{name!r} needs an index whose passages can be read; {part.name!r} has none."
+            )
     return list({id(store): store for store in found}.values())
 
 
@@ -61,9 +63,13 @@ class Reference(Combined):
     prefix_stable = True
 
     def __init__(
-        self, name: str, kind: str, parts: Sequence[Retriever], settings: Mapping[str, Any],
+        self,
+        name: str,
+        kind: str,
+        parts: Sequence[Retriever],
+        settings: Mapping[str, Any],
         passages_of: Callable[[str], Iterable[Passage]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(name, kind, parts, settings)
         self._passages_of = passages_of
 
@@ -109,15 +115,26 @@ class _Wanted:
     @classmethod
     def of(cls, golds: Sequence[Gold]) -> _Wanted:
         """Of all questions that have one text, which share their gold."""
-        pages = dict.fromkeys(page for gold in golds for page in (*gold.titles, *sorted(gold.pages)) if page in gold.pages)
+        pages = dict.fromkeys(
+            page
+            for gold in golds
+            for page in (*gold.titles, *sorted(gold.pages))
+            if page in gold.pages
+        )
         named = frozenset(chain.from_iterable(ids for gold in golds for ids in gold.passages))
-        return cls(tuple(pages), named, tuple(dict.fromkeys(answer for gold in golds for answer in gold.answers)))
+        return cls(
+            tuple(pages),
+            named,
+            tuple(dict.fromkeys(answer for gold in golds for answer in gold.answers)),
+        )
 
 
 class GoldPassages:
     """Where the passages of the questions' gold pages stand; the corpus is read once, to find them."""
 
-    def __init__(self, stores: Sequence[PassageStore], questions: str, examples: Sequence[Example]) -> None:
+    def __init__(
+        self, stores: Sequence[PassageStore], questions: str, examples: Sequence[Example]
+    ) -> None:
         golds: dict[str, list[Gold]] = {}
         for example in examples:
             golds.setdefault(example.question.text.strip(), []).append(example.gold)
@@ -129,7 +146,9 @@ class GoldPassages:
                 f"The question set {questions!r} names no gold pages, so there are no oracle passages; "
                 "choose a question set with provenance."
             )
-        self.fingerprint = digest([[text, w.pages, sorted(w.passages), w.answers] for text, w in self._wanted.items()])
+        self.fingerprint = digest(
+            [[text, w.pages, sorted(w.passages), w.answers] for text, w in self._wanted.items()]
+        )
         self._questions, self._stores = questions, stores
         self._of_page: dict[str, list[Row]] = {}
         self._of_id: dict[str, list[Row]] = {}
@@ -154,15 +173,25 @@ class GoldPassages:
             )
         rows = [row for page in wanted.pages for row in self._of_page.get(page, ())]
         if not wanted.pages:  # beside pages, passage ids may be another cut of the corpus: they count on those pages only
-            rows = [row for doc_id in sorted(wanted.passages) for row in self._of_id.get(doc_id, ())]
+            rows = [
+                row for doc_id in sorted(wanted.passages) for row in self._of_id.get(doc_id, ())
+            ]
         found = [self._stores[number][row] for number, row in dict.fromkeys(rows)]
-        return sorted(found, key=lambda p: (p.doc_id not in wanted.passages, not passage_has_answer(p.text, wanted.answers)))
+        return sorted(
+            found,
+            key=lambda p: (
+                p.doc_id not in wanted.passages,
+                not passage_has_answer(p.text, wanted.answers),
+            ),
+        )
 
 
 def check_questions(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     """Raise UsageError if no question set is named."""
     if not settings["questions"].strip():
-        raise UsageError(f"{name!r} needs the setting questions: the question set whose gold pages it hands out.")
+        raise UsageError(
+            f"{name!r} needs the setting questions: the question set whose gold pages it hands out."
+        )
 
 
 @COMBINATIONS.register("nothing", parts=(1, MAX_PARTS), settings={})
@@ -174,17 +203,29 @@ def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
 @COMBINATIONS.register(
     "random",
     parts=(1, MAX_PARTS),
-    settings={"seed": Setting(kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws other passages")},
+    settings={
+        "seed": Setting(
+            kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws other passages"
+        )
+    },
 )
 def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
     """Passages drawn by chance, the same for the same query: the reference line 'random passage'."""
-    return Reference(name, "random", parts, settings, partial(drawn, stores_of(name, parts), settings["seed"]))
+    return Reference(
+        name, "random", parts, settings, partial(drawn, stores_of(name, parts), settings["seed"])
+    )
 
 
 @COMBINATIONS.register(
     "gold",
     parts=(1, MAX_PARTS),
-    settings={"questions": Setting(kind=str, default="", about="question set (name or file) whose gold pages are handed out")},
+    settings={
+        "questions": Setting(
+            kind=str,
+            default="",
+            about="question set (name or file) whose gold pages are handed out",
+        )
+    },
     check=check_questions,
     questions=True,
 )

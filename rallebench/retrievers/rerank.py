@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from rallebench.errors import UsageError
-from rallebench.parameters import Setting
+from rallebench.core.errors import UsageError
+from rallebench.core.settings import Setting
+from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._cross_encoder import cross_encoder
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
-from rallebench.types import Hit, Passage
 
 DEPTH = 50
 
@@ -34,7 +34,9 @@ class Reranked(Combined):
 
     prefix_stable = True
 
-    def __init__(self, name: str, part: Retriever, judge: Judge, *, depth: int, titles: bool) -> None:
+    def __init__(
+        self, name: str, part: Retriever, judge: Judge, *, depth: int, titles: bool
+    ) -> None:
         settings = {"judge": judge.fingerprint, "depth": depth, "titles": titles}
         super().__init__(name, "rerank", [part], settings)
         self.scale = f"rerank {judge.fingerprint} {titles}"
@@ -56,26 +58,38 @@ def passage_text(passage: Passage, titles: bool) -> str:
     return f"{passage.title}, {passage.text}" if titles and passage.title else passage.text
 
 
-DEPTH_SETTING = Setting(kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits that are judged")
+DEPTH_SETTING = Setting(
+    kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits that are judged"
+)
 TITLES_SETTING = Setting(kind=bool, default=True, about="whether the judge reads the titles too")
 
 
 def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     """Raise UsageError if no model is named."""
     if not settings["model"].strip():
-        raise UsageError(f"{name!r} needs the setting model: the folder or hub id of a cross-encoder.")
+        raise UsageError(
+            f"{name!r} needs the setting model: the folder or hub id of a cross-encoder."
+        )
 
 
 @COMBINATIONS.register(
     "rerank",
     parts=(1, 1),
     settings={
-        "model": Setting(kind=str, default="", about="folder or hub id of a cross-encoder with one label"),
+        "model": Setting(
+            kind=str, default="", about="folder or hub id of a cross-encoder with one label"
+        ),
         "depth": DEPTH_SETTING,
         "titles": TITLES_SETTING,
         "dtype": Setting(kind=str, default="float32", choices=("float32", "bfloat16", "float16")),
         "device": Setting(kind=str, default="auto", about="auto, cpu, cuda, cuda:1 …"),
-        "max_length": Setting(kind=int, default=512, low=0, high=1_000_000, about="tokens of a pair; 0 = the model's own"),
+        "max_length": Setting(
+            kind=int,
+            default=512,
+            low=0,
+            high=1_000_000,
+            about="tokens of a pair; 0 = the model's own",
+        ),
         "batch_size": Setting(kind=int, default=32, low=1, high=4096),
     },
     check=check_model,

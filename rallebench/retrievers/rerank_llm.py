@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rallebench.errors import RalleError, UsageError
-from rallebench.parameters import Setting
-from rallebench.prompt_files import filled
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.prompts import filled
+from rallebench.core.settings import Setting
+from rallebench.core.types import Generate, Hit, Message, Reply, digest
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
 from rallebench.retrievers.rerank import TITLES_SETTING, passage_text
-from rallebench.types import Generate, Hit, Message, Reply, digest
 
 DEPTH = 20
 PASSAGE_WORDS = 300
@@ -89,19 +89,24 @@ class LLMReranked(Combined):
         for turn in range(max(map(len, places), default=0)):
             due = [i for i, place in enumerate(places) if turn < len(place)]
             parts = [found[i][slice(*places[i][turn])] for i in due]
-            answers = self._ask([self._list_prompt(queries[i], part) for i, part in zip(due, parts)])
+            answers = self._ask(
+                [self._list_prompt(queries[i], part) for i, part in zip(due, parts)]
+            )
             for i, part, answer in zip(due, parts, answers):
                 order = self._read(order_of(answer, len(part)))
                 if order is not None:
                     found[i][slice(*places[i][turn])] = [part[n] for n in order]
-        return [[Hit(hit.passage, 1.0 / rank) for rank, hit in enumerate(hits, 1)] for hits in found]
+        return [
+            [Hit(hit.passage, 1.0 / rank) for rank, hit in enumerate(hits, 1)] for hits in found
+        ]
 
     def _pointwise(self, queries: Sequence[str], found: list[list[Hit]]) -> list[list[Hit]]:
         pairs = [(query, hit) for query, hits in zip(queries, found) for hit in hits]
         answers = iter(self._ask([self._pair_prompt(query, hit) for query, hit in pairs]))
         values = {True: 1.0, None: 0.5, False: 0.0}
         judged = [
-            [Hit(hit.passage, values[self._read(verdict_of(next(answers)))]) for hit in hits] for hits in found
+            [Hit(hit.passage, values[self._read(verdict_of(next(answers)))]) for hit in hits]
+            for hits in found
         ]
         return [sorted(hits, key=lambda hit: -hit.score) for hits in judged]
 
@@ -111,7 +116,9 @@ class LLMReranked(Combined):
 
     def _list_prompt(self, query: str, hits: Sequence[Hit]) -> str:
         passages = "\n\n".join(f"[{n}] {self._text(hit)}" for n, hit in enumerate(hits, 1))
-        return filled(self._prompt, {"question": query, "passages": passages, "count": str(len(hits))})
+        return filled(
+            self._prompt, {"question": query, "passages": passages, "count": str(len(hits))}
+        )
 
     def _pair_prompt(self, query: str, hit: Hit) -> str:
         return filled(self._prompt, {"question": query, "passage": self._text(hit)})
@@ -126,7 +133,8 @@ class LLMReranked(Combined):
             return []
         longest = 8 if self._settings["way"] == "pointwise" else 8 * self._settings["window"]
         requests = [
-            Generate("", (Message("user", prompt),), max_tokens=longest, temperature=0.0) for prompt in prompts
+            Generate("", (Message("user", prompt),), max_tokens=longest, temperature=0.0)
+            for prompt in prompts
         ]
         self.asked += len(requests)
         return [_text_of(reply) for reply in self._llm.generate(requests)]
@@ -154,7 +162,9 @@ def checked_prompt(name: str, way: str, prompt: str) -> str:
     """``prompt`` if it asks for what the way gives. Raises UsageError naming the missing field."""
     for field in FIELDS[way]:
         if field != "count" and f"{{{field}}}" not in prompt:
-            raise UsageError(f"The prompt of the re-ranker {name!r} lacks {{{field}}}; a {way} prompt must hold it.")
+            raise UsageError(
+                f"The prompt of the re-ranker {name!r} lacks {{{field}}}; a {way} prompt must hold it."
+            )
     return prompt
 
 
@@ -163,7 +173,9 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     if not settings["llm"].strip():
         raise UsageError(f"{name!r} needs the setting llm: a language model of the workspace.")
     if settings["step"] >= settings["window"]:
-        raise UsageError(f"{name!r}: step is {settings['step']}; it must be less than window, {settings['window']}.")
+        raise UsageError(
+            f"{name!r}: step is {settings['step']}; it must be less than window, {settings['window']}."
+        )
 
 
 @COMBINATIONS.register(
@@ -171,11 +183,30 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     parts=(1, 1),
     settings={
         "llm": Setting(kind=str, default="", about="a language model of the workspace"),
-        "way": Setting(kind=str, default="listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"),
-        "depth": Setting(kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits that are judged"),
+        "way": Setting(
+            kind=str,
+            default="listwise",
+            choices=tuple(FIELDS),
+            about="a list at a time, or each passage alone",
+        ),
+        "depth": Setting(
+            kind=int, default=DEPTH, low=1, high=MAX_DEPTH, about="hits that are judged"
+        ),
         "window": Setting(kind=int, default=20, low=2, high=200, about="passages in one prompt"),
-        "step": Setting(kind=int, default=10, low=1, high=200, about="how far the window moves, less than it holds"),
-        "passage_words": Setting(kind=int, default=PASSAGE_WORDS, low=1, high=100_000, about="words of a passage that are read"),
+        "step": Setting(
+            kind=int,
+            default=10,
+            low=1,
+            high=200,
+            about="how far the window moves, less than it holds",
+        ),
+        "passage_words": Setting(
+            kind=int,
+            default=PASSAGE_WORDS,
+            low=1,
+            high=100_000,
+            about="words of a passage that are read",
+        ),
         "titles": TITLES_SETTING,
         "prompt": Setting(kind=str, default="", about="a file with another prompt"),
     },
@@ -183,7 +214,11 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     llm=True,
 )
 def llm_rerank(
-    name: str, parts: Sequence[Retriever], settings: Mapping[str, Any], llm: Any, prompt: Callable[[str], str]
+    name: str,
+    parts: Sequence[Retriever],
+    settings: Mapping[str, Any],
+    llm: Any,
+    prompt: Callable[[str], str],
 ) -> LLMReranked:
     """Re-ranking by a language model: listwise or pointwise."""
     way = settings["way"]

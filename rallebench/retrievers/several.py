@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from rallebench.errors import UsageError
-from rallebench.parameters import Setting
+from rallebench.core.errors import UsageError
+from rallebench.core.settings import Setting
+from rallebench.core.types import Hit
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._parts import IDENTITIES, Combined, lists_of
-from rallebench.types import Hit
 
 MAX_PARTS = 64
 
@@ -61,7 +61,10 @@ class Several(Combined):
     parts=(1, MAX_PARTS),
     settings={
         "merge": Setting(
-            kind=str, default="auto", choices=("auto", "score", "rank"), about="auto: by score on one scale, else by rank"
+            kind=str,
+            default="auto",
+            choices=("auto", "score", "rank"),
+            about="auto: by score on one scale, else by rank",
         )
     },
 )

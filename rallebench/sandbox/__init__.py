@@ -24,12 +24,22 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.errors import BackendError
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Reply, ToolCall
 from rallebench.sandbox.limits import Limits, Protection
 from rallebench.sandbox.sessions import Session, Sessions, new_name
-from rallebench.types import Reply, ToolCall
 
-__all__ = ["TOOL", "Limits", "Protection", "PythonTool", "answer", "begin", "let_go", "new_name", "protection"]
+__all__ = [
+    "TOOL",
+    "Limits",
+    "Protection",
+    "PythonTool",
+    "answer",
+    "begin",
+    "let_go",
+    "new_name",
+    "protection",
+]
 
 TOOL = "python"
 """The tool's name."""
@@ -44,7 +54,11 @@ atexit.register(_SESSIONS.close)
 
 def begin(name: str, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The arguments that start a program under ``name`` (see ``new_name``); ``functions``: name → its arguments' names."""
-    return {"session": name, "program": program, "functions": json.dumps({n: list(of) for n, of in functions.items()})}
+    return {
+        "session": name,
+        "program": program,
+        "functions": json.dumps({n: list(of) for n, of in functions.items()}),
+    }
 
 
 def answer(name: str, observation: str) -> dict[str, str]:
@@ -71,7 +85,9 @@ def _probed(means: tuple[str, ...]) -> Protection:
     finally:
         session.close()
     if not isinstance(held, dict):
-        raise BackendError("A Python of its own for programs cannot be started here, so no program can be run.")
+        raise BackendError(
+            "A Python of its own for programs cannot be started here, so no program can be run."
+        )
     return Protection(**{name: bool(held.get(name)) for name in HELD}, means=means)
 
 
@@ -104,7 +120,11 @@ class PythonTool:
                 return _GONE
             session, told = there, there.answer(arguments["observation"])
         if "call" in told:
-            arguments_text = json.dumps(told.get("arguments"), ensure_ascii=False).encode(errors="replace").decode()
+            arguments_text = (
+                json.dumps(told.get("arguments"), ensure_ascii=False)
+                .encode(errors="replace")
+                .decode()
+            )
             call = ToolCall(f"{name}-{session.calls}", told["call"], arguments_text)
             return Reply(told.get("output", ""), tool_calls=(call,), finish_reason="tool_calls")
         gone = _SESSIONS.get(name) is None
@@ -119,4 +139,6 @@ _GONE = Reply("", finish_reason="gone", note="The program was let go of before i
 
 
 def _ended(told: Mapping[str, Any]) -> Reply:
-    return Reply(told.get("output", ""), finish_reason=told.get("end", "error"), note=told.get("said", ""))
+    return Reply(
+        told.get("output", ""), finish_reason=told.get("end", "error"), note=told.get("said", "")
+    )

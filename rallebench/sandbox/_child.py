@@ -22,17 +22,51 @@ FILES = "The program tried to write a file, or to read one that belongs to no li
 
 # Events of sys.addaudithook (PEP 578) that a program has no business with.
 REFUSED = {
-    **dict.fromkeys(("socket.__new__", "socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname"), NETWORK),
-    **dict.fromkeys(("os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.startfile"), PROCESS),
-    **dict.fromkeys(("subprocess.Popen", "os.kill", "os.killpg", "pty.spawn", "_thread.start_new_thread"), PROCESS),
+    **dict.fromkeys(
+        (
+            "socket.__new__",
+            "socket.connect",
+            "socket.bind",
+            "socket.getaddrinfo",
+            "socket.gethostbyname",
+        ),
+        NETWORK,
+    ),
+    **dict.fromkeys(
+        (
+            "os.fork",
+            "os.forkpty",
+            "os.exec",
+            "os.posix_spawn",
+            "os.spawn",
+            "os.system",
+            "os.startfile",
+        ),
+        PROCESS,
+    ),
+    **dict.fromkeys(
+        ("subprocess.Popen", "os.kill", "os.killpg", "pty.spawn", "_thread.start_new_thread"),
+        PROCESS,
+    ),
 }
 CHANGING = frozenset(
     f"os.{name}"
     for name in (
-        "chflags", "chmod", "chown", "link", "mkdir", "remove", "removexattr", "rename", "rmdir", "setxattr", "symlink",
-        "truncate", "utime",
+        "chflags",
+        "chmod",
+        "chown",
+        "link",
+        "mkdir",
+        "remove",
+        "removexattr",
+        "rename",
+        "rmdir",
+        "setxattr",
+        "symlink",
+        "truncate",
+        "utime",
     )
-)  # fmt: skip
+)
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -60,9 +94,12 @@ def limit_resources(memory: int, seconds: int) -> bool:
     except ImportError:  # Windows
         return False
     limits = [
-        (resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, 64), (resource.RLIMIT_CORE, 0),
-    ]  # fmt: skip
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_CORE, 0),
+    ]
     if sys.platform != "win32" and hasattr(resource, "RLIMIT_NPROC"):
         limits.append((resource.RLIMIT_NPROC, 0))  # counts nothing for root
     held = True
@@ -90,7 +127,11 @@ def close_files(libc: Any, readable: list[str]) -> bool:
     abi = libc.syscall(444, None, ctypes.c_size_t(0), 1)
     if abi < 1:
         return False
-    newer = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # moving between folders, truncating, device control
+    newer = {
+        2: 1 << 13,
+        3: 1 << 14,
+        5: 1 << 15,
+    }  # moving between folders, truncating, device control
     rights = (1 << 13) - 1 | sum(right for version, right in newer.items() if abi >= version)
     ruleset = libc.syscall(444, ctypes.byref(ctypes.c_uint64(rights)), ctypes.c_size_t(8), 0)
     if ruleset < 0:
@@ -122,13 +163,34 @@ def protect(message: dict[str, Any]) -> dict[str, bool]:
     memory = limit_resources(message["memory"], message["processor"])
     # Last: the filter lets no limit be set any more.
     filtered = linux and "seccomp" in means and filter_calls(libc, bytes.fromhex(message["filter"]))
-    return {"memory": memory, "network": apart or filtered, "processes": filtered, "writing": filtered, "reading": reading}
+    return {
+        "memory": memory,
+        "network": apart or filtered,
+        "processes": filtered,
+        "writing": filtered,
+        "reading": reading,
+    }
 
 
 def readable() -> list[str]:
     """What Python itself still reads: its library, shared libraries, time zones."""
-    own = [sys.base_prefix + "/lib", sys.base_exec_prefix + "/lib", sys.base_prefix + "/lib64", *sys.path]
-    return [*own, "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/dev/null", "/dev/urandom"]
+    own = [
+        sys.base_prefix + "/lib",
+        sys.base_exec_prefix + "/lib",
+        sys.base_prefix + "/lib64",
+        *sys.path,
+    ]
+    return [
+        *own,
+        "/lib",
+        "/lib64",
+        "/usr/lib",
+        "/usr/lib64",
+        "/usr/share/zoneinfo",
+        "/etc/ld.so.cache",
+        "/dev/null",
+        "/dev/urandom",
+    ]
 
 
 class _Printed:
@@ -146,7 +208,10 @@ class _Printed:
         self.parts.append(text[:room])
         self.size += min(len(text), room)
         if len(text) > room:
-            raise _Ended("output_limit", f"The program printed more than {self.most:,} characters and was stopped.")
+            raise _Ended(
+                "output_limit",
+                f"The program printed more than {self.most:,} characters and was stopped.",
+            )
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -207,18 +272,24 @@ def function(name: str, names: list[str], line: _Line, printed: _Printed) -> Any
 
     def call(*values: Any, **named: Any) -> str:
         if len(values) > len(names):
-            raise TypeError(f"{name}() takes at most {len(names)} arguments ({', '.join(names)}), {len(values)} were given")
+            raise TypeError(
+                f"{name}() takes at most {len(names)} arguments ({', '.join(names)}), {len(values)} were given"
+            )
         given = dict(zip(names, values))
         for key, value in named.items():
             if key not in names:
-                raise TypeError(f"{name}() has no argument {key!r}; it has {', '.join(names) or 'none'}")
+                raise TypeError(
+                    f"{name}() has no argument {key!r}; it has {', '.join(names) or 'none'}"
+                )
             if key in given:
                 raise TypeError(f"{name}() got {key!r} twice")
             given[key] = value
         try:
             json.dumps(given)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{name}() takes texts, numbers, lists and dictionaries: {error}") from None
+            raise TypeError(
+                f"{name}() takes texts, numbers, lists and dictionaries: {error}"
+            ) from None
         return line.ask({"call": name, "arguments": given, "output": printed.text()})
 
     call.__name__ = call.__qualname__ = name
@@ -229,7 +300,9 @@ def _no_input(prompt: object = "") -> str:
     raise EOFError("a program here has nobody to ask")
 
 
-def run(program: str, functions: dict[str, list[str]], line: _Line, printed: _Printed, memory: int) -> dict[str, Any]:
+def run(
+    program: str, functions: dict[str, list[str]], line: _Line, printed: _Printed, memory: int
+) -> dict[str, Any]:
     """Run the program to its end; how it ended, in one sentence if it did not end well."""
     scope: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     scope |= {name: function(name, names, line, printed) for name, names in functions.items()}
@@ -239,7 +312,10 @@ def run(program: str, functions: dict[str, list[str]], line: _Line, printed: _Pr
     except _Ended as end:
         how, said = end.how, end.said
     except MemoryError:
-        how, said = "memory_limit", f"The program needed more than the {memory // 2**20} MiB of memory that it may have."
+        how, said = (
+            "memory_limit",
+            f"The program needed more than the {memory // 2**20} MiB of memory that it may have.",
+        )
     except SystemExit as end:
         if end.code not in (None, 0):
             how, said = "error", f"The program ended itself with {end.code!r}."
@@ -247,10 +323,18 @@ def run(program: str, functions: dict[str, list[str]], line: _Line, printed: _Pr
         how, said = "refused", _refused(error)
     except RuntimeError as error:  # a thread is a process to the kernel
         thread = "start new thread" in str(error)
-        how, said = ("refused", PROCESS) if thread else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
+        how, said = (
+            ("refused", PROCESS)
+            if thread
+            else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
+        )
     except OSError as error:
         grown = error.errno == errno.EFBIG
-        how, said = ("refused", FILES) if grown else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
+        how, said = (
+            ("refused", FILES)
+            if grown
+            else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
+        )
     except BaseException as error:
         how, said = "error", f"The program failed{_where(error.__traceback__)}: {_named(error)}"
     return {"end": how, "said": said, "output": printed.text()}
@@ -262,13 +346,21 @@ def compiled(program: str) -> CodeType:
         return compile(program, "program", "exec")
     except (SyntaxError, ValueError) as error:
         place = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise _Ended("not_python", f"The program is not valid Python{place}: {getattr(error, 'msg', error)}.") from None
+        raise _Ended(
+            "not_python", f"The program is not valid Python{place}: {getattr(error, 'msg', error)}."
+        ) from None
     except (RecursionError, MemoryError):
-        raise _Ended("not_python", "The program is not valid Python: it is nested too deeply.") from None
+        raise _Ended(
+            "not_python", "The program is not valid Python: it is nested too deeply."
+        ) from None
 
 
 def _refused(error: PermissionError) -> str:
-    return FILES if error.filename is not None else f"The program tried what programs here may not: {_named(error)}"
+    return (
+        FILES
+        if error.filename is not None
+        else f"The program tried what programs here may not: {_named(error)}"
+    )
 
 
 def _named(error: BaseException) -> str:

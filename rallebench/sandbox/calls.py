@@ -52,8 +52,11 @@ def call_filter(machine: str, pid: int) -> list[Instruction]:
     if machine not in MACHINES or sys.maxsize < 2**32:
         return []
     program = [
-        (_LOAD, 0, 0, 4), (_EQUAL, 1, 0, MACHINES[machine]), (_RETURN, 0, 0, _DENY), (_LOAD, 0, 0, 0),
-    ]  # fmt: skip
+        (_LOAD, 0, 0, 4),
+        (_EQUAL, 1, 0, MACHINES[machine]),
+        (_RETURN, 0, 0, _DENY),
+        (_LOAD, 0, 0, 0),
+    ]
     for name, number in calls(machine):
         checks = _checks(name, pid)
         program += [(_EQUAL, 0, len(checks) + 1, number), *checks, (_RETURN, 0, 0, _ALLOW)]

@@ -51,8 +51,10 @@ class Protection:
         )
         held = [good for holds, good, _ in rows if holds]
         missing = [bad for holds, _, bad in rows if not holds]
-        first = f"A program runs in a Python of its own, with limits of time and output; {', '.join(held)}." if held else (
-            "A program runs in a Python of its own, with limits of time and output only."
+        first = (
+            f"A program runs in a Python of its own, with limits of time and output; {', '.join(held)}."
+            if held
+            else ("A program runs in a Python of its own, with limits of time and output only.")
         )
         rest = f"On this machine {'; '.join(missing)}." if missing else ""
         last = "A hole in the kernel would be a way out, so this is no security boundary against a program that is meant to do harm."

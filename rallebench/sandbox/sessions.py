@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from rallebench.errors import BackendError
+from rallebench.core.errors import BackendError
 from rallebench.sandbox.calls import call_filter, packed
 from rallebench.sandbox.limits import Limits
 
@@ -53,15 +53,26 @@ class Session:
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(CHILD)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                cwd=os.path.abspath(os.sep), env=_environment(), close_fds=True, start_new_session=os.name == "posix",
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=os.path.abspath(os.sep),
+                env=_environment(),
+                close_fds=True,
+                start_new_session=os.name == "posix",
+            )
         except OSError as error:
             raise BackendError(f"Python could not be started for a program ({error}).") from None
 
     def begin(self, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Run ``program`` until it calls one of ``functions`` (name → names of its arguments) or ends."""
-        return self._told({"program": program, "functions": {name: list(of) for name, of in functions.items()}, **self._asked()})
+        return self._told(
+            {
+                "program": program,
+                "functions": {name: list(of) for name, of in functions.items()},
+                **self._asked(),
+            }
+        )
 
     def probe(self) -> dict[str, Any]:
         """What the operating system holds a program to."""
@@ -75,14 +86,20 @@ class Session:
         limits = self.limits
         instructions = call_filter(platform.machine(), self.process.pid)
         return {
-            "seconds": limits.seconds, "processor": int(limits.seconds) + 2, "memory": limits.memory * 2**20,
-            "output": limits.output, "means": self.means, "filter": packed(instructions).hex(),
-        }  # fmt: skip
+            "seconds": limits.seconds,
+            "processor": int(limits.seconds) + 2,
+            "memory": limits.memory * 2**20,
+            "output": limits.output,
+            "means": self.means,
+            "filter": packed(instructions).hex(),
+        }
 
     def _told(self, message: Mapping[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
         # Half a second for the start of a Python on a machine that is busy is not the program's.
-        watch = threading.Timer(self.left + GRACE + (5.0 if self.calls == 0 else 0.0), self._time_out)
+        watch = threading.Timer(
+            self.left + GRACE + (5.0 if self.calls == 0 else 0.0), self._time_out
+        )
         watch.daemon = True
         watch.start()
         try:
@@ -97,7 +114,10 @@ class Session:
         if "call" in value:
             self.calls += 1
             if self.calls > self.limits.calls:
-                return _end("call_limit", f"The program called functions more than {self.limits.calls} times and was stopped.")
+                return _end(
+                    "call_limit",
+                    f"The program called functions more than {self.limits.calls} times and was stopped.",
+                )
         return value
 
     def _exchanged(self, message: Mapping[str, Any]) -> bytes:
@@ -119,7 +139,9 @@ class Session:
         self._kill()
         code = self.process.wait()
         if self._timed_out or code in (-14, -24):  # SIGALRM, SIGXCPU
-            return _end("time_limit", f"The program was stopped after {self.limits.seconds:g} seconds.")
+            return _end(
+                "time_limit", f"The program was stopped after {self.limits.seconds:g} seconds."
+            )
         if code == -9:
             return _end("killed", "The program was killed.")
         ended = f"signal {-code}" if code < 0 else f"code {code}"
@@ -212,7 +234,11 @@ class Sessions:
         """Let go of all that nobody has answered for so long."""
         old = time.monotonic() - seconds
         with self._lock:
-            names = [name for name, session in self._open.items() if session.calls and session.touched < old]
+            names = [
+                name
+                for name, session in self._open.items()
+                if session.calls and session.touched < old
+            ]
         for name in names:
             self.leave(name)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from rallebench.errors import BackendError, MissingPackageError, RalleError, UsageError
+from rallebench.core.errors import BackendError, MissingPackageError, RalleError, UsageError
 from rallebench.tracking import database as databases
 from rallebench.tracking.database import from_other_version, prepare
 
@@ -255,8 +255,13 @@ def _check_sqlite(path: Path, uri: str) -> None:
             f"{path} was removed while it was in use; start the program again to make a new one."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(sqlite3.connect(path, timeout=databases.LOCK_PATIENCE, isolation_level=None)) as database:
-        tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    with contextlib.closing(
+        sqlite3.connect(path, timeout=databases.LOCK_PATIENCE, isolation_level=None)
+    ) as database:
+        tables = {
+            row[0]
+            for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         database.execute("BEGIN IMMEDIATE")
         database.execute("ROLLBACK")
     if tables and not tables & {"experiments", "alembic_version"}:

@@ -59,7 +59,9 @@ def params(run: Mapping[str, Any]) -> dict[str, str]:
     for key, value in flatten(without_secrets(tree)).items():
         name = _unique(safe_key(key), found)
         template = re.fullmatch(r"chain\.(\d+)\.template", key)
-        found[name] = cut(clean(value), f"templates/action-{template[1]}.txt" if template else "run.json")
+        found[name] = cut(
+            clean(value), f"templates/action-{template[1]}.txt" if template else "run.json"
+        )
     return found
 
 
@@ -123,7 +125,11 @@ def metrics(report: Mapping[str, Any]) -> dict[str, float]:
             f"{key}_high": mean.get("high"),
             f"{key}_n": mean.get("n"),
         }
-    return {key: float(value) for key, value in found.items() if value is not None and math.isfinite(value)}
+    return {
+        key: float(value)
+        for key, value in found.items()
+        if value is not None and math.isfinite(value)
+    }
 
 
 def safe_key(name: str) -> str:

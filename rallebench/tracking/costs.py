@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.bench.cost import Prices, total, usd_of
-from rallebench.bench.cost_text import UNKNOWN, price_of
+from rallebench.core.types import Episode, Generate, Step
+from rallebench.engine.cost import Prices, total, usd_of
+from rallebench.engine.cost_text import UNKNOWN, price_of
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
-from rallebench.types import Episode, Generate, Step
 
 _TOTALS = ("total", "failed", "asked")
 _PARTS = (
-    "seconds", "retrieval_seconds", "generation_seconds", "failed_seconds", "model_calls", "retrievals",
-    "prompt_tokens", "completion_tokens", "tokens_per_second", "usd",
-)  # fmt: skip
+    "seconds",
+    "retrieval_seconds",
+    "generation_seconds",
+    "failed_seconds",
+    "model_calls",
+    "retrievals",
+    "prompt_tokens",
+    "completion_tokens",
+    "tokens_per_second",
+    "usd",
+)
 
 
 def cost_metrics(cost: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,8 +69,18 @@ def step_attributes(step: Step, prices: Prices) -> dict[str, Any]:
 def episode_attributes(episode: Episode, prices: Prices) -> dict[str, Any]:
     """What the root of a trace says of a question's cost; tokens and dollars are ``unknown`` where they are."""
     value = total(episode.steps, prices, failed_seconds=episode.failed_seconds)
-    told = {key: UNKNOWN if value[key] is None else value[key] for key in ("prompt_tokens", "completion_tokens", "usd")}
-    parts = ("seconds", "retrieval_seconds", "generation_seconds", "model_calls", "retrievals", "tokens_per_second")
+    told = {
+        key: UNKNOWN if value[key] is None else value[key]
+        for key in ("prompt_tokens", "completion_tokens", "usd")
+    }
+    parts = (
+        "seconds",
+        "retrieval_seconds",
+        "generation_seconds",
+        "model_calls",
+        "retrievals",
+        "tokens_per_second",
+    )
     return {**{key: value[key] for key in parts}, **told}
 
 
@@ -71,10 +89,14 @@ def trace_metadata(episode: Episode, prices: Prices) -> dict[str, Any]:
     value = total(episode.steps, prices)
     found: dict[str, Any] = {}
     if value["model_calls"] and not value["calls_not_counted"]:
-        found["mlflow.trace.tokenUsage"] = _usage(value["prompt_tokens"], value["completion_tokens"])
+        found["mlflow.trace.tokenUsage"] = _usage(
+            value["prompt_tokens"], value["completion_tokens"]
+        )
     if value["model_calls"] and value["usd"] is not None:
         parts = [usd_of(step, prices) or (0.0, 0.0) for step in episode.steps]
-        found["mlflow.trace.cost"] = _cost(sum(part[0] for part in parts), sum(part[1] for part in parts))
+        found["mlflow.trace.cost"] = _cost(
+            sum(part[0] for part in parts), sum(part[1] for part in parts)
+        )
     return found
 
 

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rallebench.errors import BackendError, MissingPackageError
+from rallebench.core.errors import BackendError, MissingPackageError
 
 LOCK_PATIENCE = 10.0
 """Seconds to wait for a database that another program is writing to."""

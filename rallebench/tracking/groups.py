@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.files import write_text
+from rallebench.core.files import write_text
 from rallebench.tracking import content
 from rallebench.tracking.connection import connect, experiment_of, explained, tracking_uri_of
 from rallebench.tracking.mlflow import active, log_run, logged_before, remembered
@@ -37,7 +37,11 @@ class Group:
 
 
 def log_group(
-    group: Group, *, workspace: Path, tracking_uri: str | None = None, experiment: str = "rallebench"
+    group: Group,
+    *,
+    workspace: Path,
+    tracking_uri: str | None = None,
+    experiment: str = "rallebench",
 ) -> str:
     """Log the runs that are not there yet, put all below one parent run, and return the parent's id.
 
@@ -54,10 +58,14 @@ def log_group(
             children.append(
                 before["run_id"]
                 if before
-                else log_run(path, workspace=workspace, tracking_uri=tracking_uri, experiment=experiment)
+                else log_run(
+                    path, workspace=workspace, tracking_uri=tracking_uri, experiment=experiment
+                )
             )
         runs = [client.get_run(child) for child in children]
-        parent = _parent(client, runs, group.name) or _created(client, experiment_id, runs, group.name)
+        parent = _parent(client, runs, group.name) or _created(
+            client, experiment_id, runs, group.name
+        )
         for run in runs:
             if run.data.tags.get(_PARENT) != parent:
                 client.set_tag(run.info.run_id, _PARENT, parent)
@@ -91,19 +99,30 @@ def _fill(client: Any, parent: str, group: Group, values: Mapping[str, float]) -
     tags = {
         "mlflow.source.name": "rallebench",
         "mlflow.note.content": group.verdict,
-        "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}] if group.rows else []),
+        "mlflow.loggedArtifacts": json.dumps(
+            [{"path": TABLE, "type": "table"}] if group.rows else []
+        ),
         "rallebench.kind": group.kind,
         "rallebench.verdict": group.verdict,
         "rallebench.best": group.best,
         "rallebench.runs": str(len(group.runs)),
     }
-    marks = [RunTag(key, content.cut(content.clean(value), TABLE)) for key, value in tags.items() if value]
+    marks = [
+        RunTag(key, content.cut(content.clean(value), TABLE))
+        for key, value in tags.items()
+        if value
+    ]
     client.log_batch(parent, metrics=metrics, tags=marks)
     for path in group.files:
         client.log_artifact(parent, str(path))
     if group.rows:
         columns = list(group.rows[0])
-        shown = {"columns": columns, "data": [[row.get(name) for name in columns] for row in group.rows]}
+        shown = {
+            "columns": columns,
+            "data": [[row.get(name) for name in columns] for row in group.rows],
+        }
         with tempfile.TemporaryDirectory(prefix="rallebench-") as made:
-            write_text(Path(made) / TABLE, content.clean(json.dumps(shown, ensure_ascii=False)) + "\n")
+            write_text(
+                Path(made) / TABLE, content.clean(json.dumps(shown, ensure_ascii=False)) + "\n"
+            )
             client.log_artifact(parent, str(Path(made) / TABLE))

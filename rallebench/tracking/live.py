@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rallebench.bench.cost import Prices
-from rallebench.errors import RalleError
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Episode
+from rallebench.engine.cost import Prices
 from rallebench.tracking.traces import trace_episode
-from rallebench.types import Episode
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,9 @@ class _Writer:
     def add(self, job: Callable[[], object]) -> None:
         with self._changed:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="mlflow-traces", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._work, name="mlflow-traces", daemon=True
+                )
                 self._thread.start()
                 atexit.register(self.flush, EXIT_PATIENCE)
             self._waiting += 1
@@ -70,7 +72,9 @@ class _Writer:
                 self._done(str(error))
             except Exception as error:
                 log.exception("a live trace failed")
-                self._done(f"A trace could not be logged: {type(error).__name__}: {str(error)[:300]}")
+                self._done(
+                    f"A trace could not be logged: {type(error).__name__}: {str(error)[:300]}"
+                )
 
     def _done(self, error: str) -> None:
         if error and error != self._last_error:

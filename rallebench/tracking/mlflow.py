@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.bench.cost import recorded_prices
-from rallebench.bench.record import episode_from_json
-from rallebench.bench.store import COSTS, REPORT, RUN, RunFolder
-from rallebench.errors import BackendError, BadFileError, MissingPackageError, RalleError
-from rallebench.files import read_json, write_json, write_text
+from rallebench.core.errors import BackendError, BadFileError, MissingPackageError, RalleError
+from rallebench.core.files import read_json, write_json, write_text
+from rallebench.engine.cost import recorded_prices
+from rallebench.engine.record import episode_from_json
+from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
 from rallebench.tracking import content, prompts, table
 from rallebench.tracking.connection import (
     connect,
@@ -32,7 +32,15 @@ from rallebench.tracking.costs import cost_tags
 from rallebench.tracking.live import LiveStatus, flush_live, live_status, trace_later
 from rallebench.tracking.traces import Trace, trace_episode, write_traces
 
-__all__ = ["LiveStatus", "flush_live", "live_status", "log_run", "remembered", "trace_episode", "trace_later"]
+__all__ = [
+    "LiveStatus",
+    "flush_live",
+    "live_status",
+    "log_run",
+    "remembered",
+    "trace_episode",
+    "trace_later",
+]
 
 MEMORY = "mlflow.json"
 TABLE = "per_question.json"
@@ -67,7 +75,9 @@ def log_run(
             client = connect(uri)
             experiment_id = experiment_of(client, experiment, workspace, uri)
             with explained(uri):
-                return _Logged(folder, run, client, uri, experiment, experiment_id, waterfall or {}).log()
+                return _Logged(
+                    folder, run, client, uri, experiment, experiment_id, waterfall or {}
+                ).log()
     except (BadFileError, MissingPackageError):
         raise
     except RalleError as error:
@@ -159,7 +169,11 @@ class _Logged:
     def _find(self) -> tuple[str, dict[str, Any]] | None:
         """The run that an earlier call made here. Run ids are unique, so a moved workspace finds its own."""
         entry = logged_before(self.client, self.memory, self.experiment)
-        return (entry["run_id"], self._entry(entry["run_id"], entry.get("traces", ()))) if entry else None
+        return (
+            (entry["run_id"], self._entry(entry["run_id"], entry.get("traces", ())))
+            if entry
+            else None
+        )
 
     def _create(self) -> tuple[str, dict[str, Any]]:
         made = self.client.create_run(
@@ -177,9 +191,14 @@ class _Logged:
         }
 
     def _remember(self, entry: Mapping[str, Any]) -> None:
-        known = [{k: v for k, v in self.memory.items() if k != "earlier"}, *self.memory.get("earlier", ())]
+        known = [
+            {k: v for k, v in self.memory.items() if k != "earlier"},
+            *self.memory.get("earlier", ()),
+        ]
         earlier = [other for other in known if other and other["run_id"] != entry["run_id"]]
-        write_json(self.folder.path / MEMORY, {**entry, **({"earlier": earlier} if earlier else {})})
+        write_json(
+            self.folder.path / MEMORY, {**entry, **({"earlier": earlier} if earlier else {})}
+        )
 
     def _times(self) -> tuple[int, int]:
         """Start and end of the run in milliseconds since 1970."""
@@ -192,7 +211,11 @@ class _Logged:
         """MLflow's word for how the run ended: KILLED stands for stopped or not scored yet."""
         if not self.report.get("complete"):
             return "KILLED"
-        return "FAILED" if self.report["n"] and self.report["n_errors"] == self.report["n"] else "FINISHED"
+        return (
+            "FAILED"
+            if self.report["n"] and self.report["n_errors"] == self.report["n"]
+            else "FINISHED"
+        )
 
     # params, metrics, tags
 
@@ -203,20 +226,30 @@ class _Logged:
         params = content.params(self.run)
         tags = self._tags()
         # MLflow's params can never change; what differs since the first logging is told in tags.
-        tags |= {f"changed.{key}": value for key, value in params.items() if have.get(key, value) != value}
+        tags |= {
+            f"changed.{key}": value
+            for key, value in params.items()
+            if have.get(key, value) != value
+        }
         now = int(time.time() * 1000)
-        values = content.metrics(self.report) | {f"waterfall_{stage}": n for stage, n in self.waterfall.items()}
+        values = content.metrics(self.report) | {
+            f"waterfall_{stage}": n for stage, n in self.waterfall.items()
+        }
         metrics = [Metric(key, value, now, 0) for key, value in values.items()]
         new = [Param(key, value) for key, value in params.items() if key not in have]
         marks = [RunTag(key, content.cut(content.clean(value), RUN)) for key, value in tags.items()]
         few, many = _PARAMS_PER_BATCH, _METRICS_PER_BATCH
         while metrics or new or marks:
-            self.client.log_batch(run_id, metrics=metrics[:many], params=new[:few], tags=marks[:few])
+            self.client.log_batch(
+                run_id, metrics=metrics[:many], params=new[:few], tags=marks[:few]
+            )
             metrics, new, marks = metrics[many:], new[few:], marks[few:]
 
     def _tags(self) -> dict[str, str]:
         spec = self.run.get("spec", {})
-        asked = f"{len(self.lines)} of {len(self.records)} questions of {spec.get('dataset')} answered"
+        asked = (
+            f"{len(self.lines)} of {len(self.records)} questions of {spec.get('dataset')} answered"
+        )
         note = f"{asked}, {self.report.get('n_errors', 0)} failed. {table.said_of_table(len(self.lines))}"
         chain = spec.get("settings", {}).get("chain") or {}
         return {
@@ -259,7 +292,8 @@ class _Logged:
             _write(target / "chain.json", content.without_secrets(chain))
             for number, action in enumerate(chain.get("actions", ()), 1):
                 write_text(
-                    target / "templates" / f"action-{number}.txt", content.clean(action.get("template", ""))
+                    target / "templates" / f"action-{number}.txt",
+                    content.clean(action.get("template", "")),
                 )
         scores = self.folder.scores()
         _write(target / TABLE, table.per_question(self.records, self.lines, scores), indent=None)
@@ -267,7 +301,9 @@ class _Logged:
     # traces
 
     def _traces(self, run_id: str) -> Iterator[Trace]:
-        questions = {str(record.get("id")).strip(): str(record.get("input", "")) for record in self.records}
+        questions = {
+            str(record.get("id")).strip(): str(record.get("input", "")) for record in self.records
+        }
         spec = self.run.get("spec", {})
         name = (spec.get("settings", {}).get("chain") or {}).get("name", "")
         for qid in content.traced(self.lines, int(spec.get("seed") or 0)):

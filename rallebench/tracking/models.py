@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.bench.store import RunFolder
-from rallebench.errors import UsageError
-from rallebench.files import read_json, write_json, write_text
+from rallebench.core.errors import UsageError
+from rallebench.core.files import read_json, write_json, write_text
+from rallebench.engine.store import RunFolder
 from rallebench.tracking import content
 from rallebench.tracking.connection import connect, explained, import_mlflow, tracking_uri_of
 
@@ -46,7 +46,9 @@ def log_model(
     run = RunFolder(run_folder).spec()
     chain = run["spec"]["settings"].get("chain")
     if not chain:
-        raise UsageError(f"The run {run_folder.name!r} is of no chain, so there is no model to log.")
+        raise UsageError(
+            f"The run {run_folder.name!r} is of no chain, so there is no model to log."
+        )
     uri = tracking_uri_of(workspace, tracking_uri)
     client = connect(uri)
     with explained(uri):
@@ -56,12 +58,22 @@ def log_model(
         outputs = getattr(logged.outputs, "model_outputs", None) or ()
         fingerprint = str(run["fingerprint"])
         for output in outputs:
-            if client.get_logged_model(output.model_id).tags.get("rallebench.fingerprint") == fingerprint:
+            if (
+                client.get_logged_model(output.model_id).tags.get("rallebench.fingerprint")
+                == fingerprint
+            ):
                 return str(output.model_id)
-        name = re.sub(r"[/:.%\"'\s]+", "-", str(chain.get("name") or "chain")).strip("-")[:200] or "chain"
+        name = (
+            re.sub(r"[/:.%\"'\s]+", "-", str(chain.get("name") or "chain")).strip("-")[:200]
+            or "chain"
+        )
         tags = {"rallebench.run": run_folder.name, "rallebench.fingerprint": fingerprint}
         made = client.create_logged_model(
-            logged.info.experiment_id, name=name, source_run_id=run_id, tags=tags, model_type="chain"
+            logged.info.experiment_id,
+            name=name,
+            source_run_id=run_id,
+            tags=tags,
+            model_type="chain",
         )
         try:
             with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
@@ -76,7 +88,12 @@ def log_model(
 
 
 def _save(
-    folder: Path, run: Mapping[str, Any], chain: Mapping[str, Any], opener: str, run_id: str, model_id: str
+    folder: Path,
+    run: Mapping[str, Any],
+    chain: Mapping[str, Any],
+    opener: str,
+    run_id: str,
+    model_id: str,
 ) -> None:
     """Write the model to ``folder/model``."""
     mlflow = import_mlflow()
@@ -87,7 +104,11 @@ def _save(
     write_text(folder / "rallebench_chain.py", _CODE)
     write_json(folder / "chain.json", content.without_secrets(chain))
     told = Schema(
-        [ColSpec(DataType.string, "answer"), ColSpec(DataType.string, "error"), ColSpec(Array(DataType.string), "pages")]
+        [
+            ColSpec(DataType.string, "answer"),
+            ColSpec(DataType.string, "error"),
+            ColSpec(Array(DataType.string), "pages"),
+        ]
     )
     versions = run.get("versions", {})
     mlflow.pyfunc.save_model(
@@ -95,10 +116,20 @@ def _save(
         python_model=str(folder / "rallebench_chain.py"),
         artifacts={"chain": str(folder / "chain.json")},
         model_config={"workspace": "", "base_settings": "", "opener": opener},
-        signature=ModelSignature(outputs=told),  # one for the input would refuse plain lists of questions
+        signature=ModelSignature(
+            outputs=told
+        ),  # one for the input would refuse plain lists of questions
         # Given, because MLflow would load the model in another process to find them out.
-        pip_requirements=[f"{name}=={version}" for name, version in versions.items() if name not in ("python", "rallebench")],
-        metadata={"run": run.get("name", ""), "fingerprint": run["fingerprint"], "rallebench": versions.get("rallebench", "")},
+        pip_requirements=[
+            f"{name}=={version}"
+            for name, version in versions.items()
+            if name not in ("python", "rallebench")
+        ],
+        metadata={
+            "run": run.get("name", ""),
+            "fingerprint": run["fingerprint"],
+            "rallebench": versions.get("rallebench", ""),
+        },
         mlflow_model=Model(run_id=run_id, model_id=model_id),
     )
 
@@ -115,7 +146,9 @@ def chain_model() -> Any:
             """Open the chain; raises RalleError for a workspace that lacks what it names."""
             module, _, name = context.model_config["opener"].partition(":")
             opened = getattr(importlib.import_module(module), name)
-            self.ask: Ask = opened(read_json(Path(context.artifacts["chain"])), context.model_config)
+            self.ask: Ask = opened(
+                read_json(Path(context.artifacts["chain"])), context.model_config
+            )
 
         def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
             """See ``turns``."""
@@ -148,7 +181,9 @@ def turns(given: Any) -> list[tuple[str, list[Mapping[str, str]]]]:
     elif hasattr(given, "tolist"):
         given = given.tolist()
     if not isinstance(given, Iterable):
-        raise UsageError("Give a question, a list of questions, or a table with the column 'question'.")
+        raise UsageError(
+            "Give a question, a list of questions, or a table with the column 'question'."
+        )
     return [_turn(one, number) for number, one in enumerate(given, 1)]
 
 
@@ -159,7 +194,9 @@ def _by_columns(given: Mapping[str, Any]) -> Any:
     try:
         return DataFrame({name: list(column) for name, column in given.items()})
     except (TypeError, ValueError):
-        raise UsageError("Give a question, a list of questions, or a table with the column 'question'.") from None
+        raise UsageError(
+            "Give a question, a list of questions, or a table with the column 'question'."
+        ) from None
 
 
 def _turn(one: Any, number: int) -> tuple[str, list[Mapping[str, str]]]:
@@ -174,8 +211,18 @@ def _turn(one: Any, number: int) -> tuple[str, list[Mapping[str, str]]]:
             raise UsageError(f"The history of row {number} is no valid JSON.") from None
     elif hasattr(history, "tolist"):
         history = history.tolist()
-    messages = history if isinstance(history, (list, tuple)) else []  # an empty cell of a DataFrame is NaN
+    messages = (
+        history if isinstance(history, (list, tuple)) else []
+    )  # an empty cell of a DataFrame is NaN
     for message in messages:
-        if not isinstance(message, Mapping) or not isinstance(message.get("content"), str) or message.get("role") not in ("user", "assistant"):
-            raise UsageError(f"The history of row {number} must hold messages with 'role' (user, assistant) and 'content'.")
-    return question, [{"role": message["role"], "content": message["content"]} for message in messages]
+        if (
+            not isinstance(message, Mapping)
+            or not isinstance(message.get("content"), str)
+            or message.get("role") not in ("user", "assistant")
+        ):
+            raise UsageError(
+                f"The history of row {number} must hold messages with 'role' (user, assistant) and 'content'."
+            )
+    return question, [
+        {"role": message["role"], "content": message["content"]} for message in messages
+    ]

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.types import digest
 from rallebench.tracking.connection import without_credentials
 from rallebench.tracking.content import clean
-from rallebench.types import digest
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,11 @@ def templates(chain: Mapping[str, Any]) -> list[Template]:
     found = []
     for number, action in enumerate(chain.get("actions", ()), 1):
         text = clean(str(action.get("template", "")))
-        if action.get("kind") in ("retrieve", "generate") and text.strip() and len(text) <= MAX_TEMPLATE:
+        if (
+            action.get("kind") in ("retrieve", "generate")
+            and text.strip()
+            and len(text) <= MAX_TEMPLATE
+        ):
             told = {key: str(action[key]) for key in ("kind", "dialect") if action.get(key)}
             tags = {f"rallebench.{key}": value for key, value in told.items()}
             found.append(Template(prompt_name(str(chain.get("name", "")), number), text, tags))
@@ -78,7 +82,8 @@ def register(client: Any, uri: str, experiment_id: str, chain: Mapping[str, Any]
         return {}
     try:
         linked = [
-            {"name": one.name, "version": _version(client, experiment_id, one)} for one in templates(chain)
+            {"name": one.name, "version": _version(client, experiment_id, one)}
+            for one in templates(chain)
         ]
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -86,8 +91,9 @@ def register(client: Any, uri: str, experiment_id: str, chain: Mapping[str, Any]
             _given_up.add(uri)
         log.warning(
             "The prompt registry of MLflow at %s cannot be used, so templates are artifacts of their runs only: %s",
-            without_credentials(uri), lines[0].replace(uri, without_credentials(uri))[:200],
-        )  # fmt: skip
+            without_credentials(uri),
+            lines[0].replace(uri, without_credentials(uri))[:200],
+        )
         return {}
     return {LINKED: json.dumps(linked)} if linked else {}
 

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.errors import BackendError, BadFileError, RalleError, UsageError
-from rallebench.files import read_json, write_json
-from rallebench.hosts import mlflow_options
+from rallebench.core.errors import BackendError, BadFileError, RalleError, UsageError
+from rallebench.core.files import read_json, write_json
+from rallebench.core.hosts import mlflow_options
 from rallebench.tracking.connection import (
     artifact_root,
     explained,
@@ -76,7 +76,9 @@ class UIServer:
         self._is_ready = self._is_ready or answers(self.url)
         if not self._is_ready and self.waited > START_PATIENCE:
             self.stop()
-            raise BackendError(f"MLflow's page did not start within {START_PATIENCE:.0f} seconds; try again.")
+            raise BackendError(
+                f"MLflow's page did not start within {START_PATIENCE:.0f} seconds; try again."
+            )
         return self._is_ready
 
     def wait(self, seconds: float = START_PATIENCE) -> UIServer:
@@ -120,7 +122,11 @@ class UIServer:
 
 
 def start_ui(
-    workspace: Path, port: int = 0, *, tracking_uri: str | None = None, allowed_hosts: Sequence[str] = ()
+    workspace: Path,
+    port: int = 0,
+    *,
+    tracking_uri: str | None = None,
+    allowed_hosts: Sequence[str] = (),
 ) -> UIServer:
     """MLflow's page over the workspace's runs, starting now if it does not run yet; does not wait for it.
 
@@ -186,7 +192,9 @@ def _other(workspace: Path) -> UIServer | None:
     except Timeout:
         pass
     except OSError as error:
-        raise BackendError(f"{workspace} cannot be written to ({error.strerror or error}).") from None
+        raise BackendError(
+            f"{workspace} cannot be written to ({error.strerror or error})."
+        ) from None
     url = _noted(workspace)
     return UIServer(url) if url else None
 
@@ -203,7 +211,11 @@ def _start(workspace: Path, port: int, uri: str, allowed_hosts: Sequence[str]) -
     port = _free_port(port)
     options = ["server", "--host", "127.0.0.1", "--workers", "1", "--port"]
     command = [sys.executable, "-m", "mlflow", *options, str(port)]
-    command += ["--default-artifact-root", artifact_root(workspace), *mlflow_options(port, allowed_hosts)]
+    command += [
+        "--default-artifact-root",
+        artifact_root(workspace),
+        *mlflow_options(port, allowed_hosts),
+    ]
     process = _spawn_guard(workspace, command, uri)
     server = UIServer(f"http://127.0.0.1:{port}", process, workspace / _LOG)
     atexit.register(server.stop)
@@ -213,7 +225,9 @@ def _start(workspace: Path, port: int, uri: str, allowed_hosts: Sequence[str]) -
 
 def _spawn_guard(workspace: Path, command: list[str], uri: str) -> subprocess.Popen[bytes]:
     guard = [sys.executable, "-m", "rallebench.tracking.server", str(workspace / _LOCK), *command]
-    hidden: dict[str, Any] = {"creationflags": 0x08000000} if os.name == "nt" else {"start_new_session": True}
+    hidden: dict[str, Any] = (
+        {"creationflags": 0x08000000} if os.name == "nt" else {"start_new_session": True}
+    )
     try:
         with open(workspace / _LOG, "wb") as out:
             return subprocess.Popen(
@@ -243,7 +257,11 @@ def _free_port(port: int) -> int:
 
 def _environment(uri: str) -> dict[str, str]:
     """Ours without MLflow's settings. The URI goes here, because anybody can read a command line."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "_MLFLOW_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MLFLOW_", "_MLFLOW_"))
+    }
     package = str(Path(__file__).resolve().parents[2])
     return {
         **kept,
@@ -266,7 +284,9 @@ def guard(lock: str, command: list[str]) -> int:
     starting = threading.Lock()
     try:
         with FileLock(lock, timeout=5):
-            threading.Thread(target=_end_with_input, args=(processes, starting), daemon=True).start()
+            threading.Thread(
+                target=_end_with_input, args=(processes, starting), daemon=True
+            ).start()
             uri = os.environ.get("MLFLOW_BACKEND_STORE_URI", "")
             if database := sqlite_file(uri):
                 with explained(uri):
@@ -288,7 +308,9 @@ def guard(lock: str, command: list[str]) -> int:
 
 def _end_with_input(processes: list[subprocess.Popen[bytes]], starting: threading.Lock) -> None:
     with contextlib.suppress(OSError):
-        while os.read(0, 4096):  # not sys.stdin: its lock would break an end that comes from the other side
+        while os.read(
+            0, 4096
+        ):  # not sys.stdin: its lock would break an end that comes from the other side
             pass
     with starting:
         if not processes:  # the tables are still being made, beside the database
@@ -299,7 +321,9 @@ def _end_with_input(processes: list[subprocess.Popen[bytes]], starting: threadin
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process with all its children: politely, then not."""
     if os.name == "nt":
-        subprocess.run(["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False)
+        subprocess.run(
+            ["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False
+        )
         return
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGTERM)

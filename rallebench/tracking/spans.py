@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.bench.cost import Prices
+from rallebench.core.types import Generate, Note, Retrieve, Step, UseTool
+from rallebench.engine.cost import Prices
 from rallebench.tracking.costs import step_attributes
-from rallebench.types import Generate, Note, Retrieve, Step, UseTool
 
 MAX_DOCUMENTS = 50
 """A retriever's span holds so many passages; the run's own files hold them all."""
@@ -50,15 +50,21 @@ def content_of(step: Step, prices: Prices | None = None) -> SpanContent:
         ]
         asked = {"query": request.query, "k": request.k}
         more = {"retriever": request.retriever, "k": request.k, "hits": len(reply.hits)}
-        return SpanContent("RETRIEVER", f"retrieve {request.retriever}", asked, documents, common | more)
+        return SpanContent(
+            "RETRIEVER", f"retrieve {request.retriever}", asked, documents, common | more
+        )
     if isinstance(request, Generate):
         more = {"mlflow.llm.model": request.llm, "finish_reason": reply.finish_reason}
         more |= {"confidence": reply.confidence} if reply.confidence is not None else {}
         more |= step_attributes(step, prices or {})
-        return SpanContent("LLM", f"generate {request.llm}", _asked(request), _said(step), common | more)
+        return SpanContent(
+            "LLM", f"generate {request.llm}", _asked(request), _said(step), common | more
+        )
     if isinstance(request, UseTool):
         more = {"tool": request.tool}
-        return SpanContent("TOOL", f"tool {request.tool}", dict(request.arguments), reply.text, common | more)
+        return SpanContent(
+            "TOOL", f"tool {request.tool}", dict(request.arguments), reply.text, common | more
+        )
     assert isinstance(request, Note)
     return SpanContent("PARSER", "identity", request.text, reply.text, common)
 
@@ -72,14 +78,23 @@ def _asked(request: Generate) -> dict[str, Any]:
         "tools": [tool.name for tool in request.tools] or None,
     }
     messages = [{"role": message.role, "content": message.content} for message in request.messages]
-    return {"messages": messages, **{key: value for key, value in settings.items() if value is not None}}
+    return {
+        "messages": messages,
+        **{key: value for key, value in settings.items() if value is not None},
+    }
 
 
 def _said(step: Step) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": step.reply.text}
     if step.reply.tool_calls:
         message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
             for call in step.reply.tool_calls
         ]
-    return {"choices": [{"index": 0, "message": message, "finish_reason": step.reply.finish_reason}]}
+    return {
+        "choices": [{"index": 0, "message": message, "finish_reason": step.reply.finish_reason}]
+    }

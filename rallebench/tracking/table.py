@@ -81,7 +81,9 @@ def gold_answers(record: Mapping[str, Any]) -> list[str]:
 
 def gold_pages(record: Mapping[str, Any]) -> list[str]:
     """The page ids of a KILT record's provenance, in order, each once."""
-    evidence = [p for o in _outputs(record) for p in o.get("provenance") or () if isinstance(p, Mapping)]
+    evidence = [
+        p for o in _outputs(record) for p in o.get("provenance") or () if isinstance(p, Mapping)
+    ]
     return list(dict.fromkeys(str(p["wikipedia_id"]) for p in evidence if p.get("wikipedia_id")))
 
 
@@ -106,4 +108,9 @@ def dataset_of(run: Mapping[str, Any]) -> dict[str, str]:
         return {}
     name = str(spec.get("dataset") or "questions")
     source = {"uri": run.get("dataset_file") or name, "sha256": total}
-    return {"name": name[:500], "digest": total[:36], "source_type": "local", "source": json.dumps(source)}
+    return {
+        "name": name[:500],
+        "digest": total[:36],
+        "source_type": "local",
+        "source": json.dumps(source),
+    }

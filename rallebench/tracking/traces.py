@@ -14,13 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.bench.cost import Prices
-from rallebench.bench.record import episode_to_json
-from rallebench.tracking.connection import connect, experiment_of, explained, import_mlflow, tracking_uri_of
+from rallebench.core.types import Episode, digest
+from rallebench.engine.cost import Prices
+from rallebench.engine.record import episode_to_json
+from rallebench.tracking.connection import (
+    connect,
+    experiment_of,
+    explained,
+    import_mlflow,
+    tracking_uri_of,
+)
 from rallebench.tracking.content import clean
 from rallebench.tracking.costs import episode_attributes, trace_metadata
 from rallebench.tracking.spans import SpanContent, content_of
-from rallebench.types import Episode, digest
 
 _PREVIEW = 1000
 _NS = 1_000_000_000
@@ -62,7 +68,9 @@ def spans_of(trace: Trace, trace_id: str) -> list[Any]:
     costs = {"qid": episode.qid, **episode_attributes(episode, trace.prices)}
     root = SpanContent(kind, trace.name or episode.workflow, trace.question, answer, costs)
     root_id = digest([trace_id, 0])[:16]
-    spans = [_span(root, trace_id, root_id, None, start, start + max(int(total * _NS), 1), episode.error)]
+    spans = [
+        _span(root, trace_id, root_id, None, start, start + max(int(total * _NS), 1), episode.error)
+    ]
     for number, step in enumerate(episode.steps, 1):
         end = start + int(step.seconds * _NS)
         shown, span_id = content_of(step, trace.prices), digest([trace_id, number])[:16]
@@ -89,7 +97,11 @@ def _span(
         "mlflow.spanOutputs": content.outputs,
         **content.attributes,
     }
-    shown = {"exception.type": "RalleError", "exception.message": clean(error), "exception.stacktrace": ""}
+    shown = {
+        "exception.type": "RalleError",
+        "exception.message": clean(error),
+        "exception.stacktrace": "",
+    }
     return Span.from_dict(
         {
             "trace_id": trace_id,
@@ -98,9 +110,16 @@ def _span(
             "name": clean(content.name),
             "start_time_unix_nano": start,
             "end_time_unix_nano": end,
-            "events": [{"name": "exception", "time_unix_nano": end, "attributes": shown}] if error else [],
-            "status": {"code": "STATUS_CODE_ERROR" if error else "STATUS_CODE_OK", "message": clean(error)},
-            "attributes": {key: json.dumps(value) for key, value in attributes.items() if value is not None},
+            "events": [{"name": "exception", "time_unix_nano": end, "attributes": shown}]
+            if error
+            else [],
+            "status": {
+                "code": "STATUS_CODE_ERROR" if error else "STATUS_CODE_OK",
+                "message": clean(error),
+            },
+            "attributes": {
+                key: json.dumps(value) for key, value in attributes.items() if value is not None
+            },
         }
     )
 
@@ -120,9 +139,16 @@ def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any) -> Any:
         trace_metadata={
             "mlflow.trace_schema.version": "3",
             **{key: value for key, value in known.items() if value},
-            **{key: json.dumps(value) for key, value in trace_metadata(trace.episode, trace.prices).items()},
+            **{
+                key: json.dumps(value)
+                for key, value in trace_metadata(trace.episode, trace.prices).items()
+            },
         },
-        tags={"mlflow.traceName": root.name, "rallebench.qid": clean(trace.episode.qid)[:250], **trace.tags},
+        tags={
+            "mlflow.traceName": root.name,
+            "rallebench.qid": clean(trace.episode.qid)[:250],
+            **trace.tags,
+        },
     )
 
 
@@ -144,7 +170,9 @@ def write_traces(
             trace_id = trace.trace_id()
             if trace_id not in known:
                 spans = spans_of(trace, trace_id)
-                made.append((client.start_trace(_info(trace, trace_id, experiment_id, spans[0])), spans))
+                made.append(
+                    (client.start_trace(_info(trace, trace_id, experiment_id, spans[0])), spans)
+                )
         try:
             client.log_spans(experiment_id, [span for _, spans in made for span in spans])
         except NotImplementedError:
@@ -179,5 +207,7 @@ def trace_episode(
     uri = tracking_uri_of(workspace, tracking_uri)
     experiment_id = experiment_of(connect(uri), experiment, workspace, uri)
     tags = {"rallebench.source": source} if source else {}
-    trace = Trace(episode, question, ended, session=session, name=name, tags=tags, prices=prices or {})
+    trace = Trace(
+        episode, question, ended, session=session, name=name, tags=tags, prices=prices or {}
+    )
     return write_traces(uri, experiment_id, [trace])[0]

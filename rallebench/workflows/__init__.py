@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.parameters import Setting
-from rallebench.registry import Registry
-from rallebench.types import Flow
+from rallebench.core.registry import Registry
+from rallebench.core.settings import Setting
+from rallebench.core.types import Flow
 
 WORKFLOWS: Registry[Callable[..., Flow]] = Registry("workflow", "rallebench.workflows")
 """Flows: ``workflow(question, *, llm, env, shots, limits, **settings)``. Traits: ``settings``, name → Setting; ``needs_env``;
@@ -76,15 +76,34 @@ def common(
 ) -> dict[str, Setting]:
     """The settings that every workflow has, with its own defaults."""
     return {
-        "shots": Setting(int, shots, 0, 50, about="demonstrations from the pool, the first so many"),
-        "pool": Setting(str, "", about="a file of demonstrations; by default those for the environment"),
+        "shots": Setting(
+            int, shots, 0, 50, about="demonstrations from the pool, the first so many"
+        ),
+        "pool": Setting(
+            str, "", about="a file of demonstrations; by default those for the environment"
+        ),
         "steps": Setting(int, steps, 1, 1000, about="how many steps it may take"),
         "max_tokens": Setting(int, max_tokens, 1, 100_000, about="tokens of one reply at most"),
         "temperature": Setting(float, temperature, 0, 2, about="0 is greedy"),
-        "context": Setting(int, 0, 0, 10_000_000, about="tokens of a prompt at most; 0 is the model's own window, if it says"),
-        "tokens": Setting(int, 0, 0, 100_000_000, about="tokens read and written in all at most; 0 is any number"),
-        "seconds": Setting(float, 0.0, 0, 1_000_000, about="seconds by the clock at most; 0 is any number"),
+        "context": Setting(
+            int,
+            0,
+            0,
+            10_000_000,
+            about="tokens of a prompt at most; 0 is the model's own window, if it says",
+        ),
+        "tokens": Setting(
+            int, 0, 0, 100_000_000, about="tokens read and written in all at most; 0 is any number"
+        ),
+        "seconds": Setting(
+            float, 0.0, 0, 1_000_000, about="seconds by the clock at most; 0 is any number"
+        ),
     }
 
 
-COMPAT = Setting(str, "ours", choices=("ours", "original"), about="original: parses and halts as R-Eval's code does")
+COMPAT = Setting(
+    str,
+    "ours",
+    choices=("ours", "original"),
+    about="original: parses and halts as R-Eval's code does",
+)

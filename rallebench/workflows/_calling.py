@@ -8,9 +8,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.prompts import filled
+from rallebench.core.types import Message, Note, Outcome, Reply, Request, ToolCall, ToolSpec
 from rallebench.environments import Environment
-from rallebench.prompt_files import filled
-from rallebench.types import Message, Note, Outcome, Reply, Request, ToolCall, ToolSpec
 from rallebench.workflows import Shot
 from rallebench.workflows._prompts import FINISH
 from rallebench.workflows._scratchpad import finishes
@@ -23,7 +23,10 @@ FINISHING = ToolSpec(
         "type": "object",
         "properties": {
             "return_type": {"type": "string", "enum": ["give_answer", "give_up_and_restart"]},
-            "final_answer": {"type": "string", "description": "the answer, in as few words as possible"},
+            "final_answer": {
+                "type": "string",
+                "description": "the answer, in as few words as possible",
+            },
         },
         "required": ["return_type"],
     },
@@ -32,7 +35,8 @@ OBSERVATION = "Observation: "
 NO_CALL = "You called no function. Call one, or call Finish with the final answer."
 
 _TEXT_CALL = re.compile(
-    r"^[ \t*]*Action[ \t*]*:[ \t*]*([\w.-]+)[^\n]*\n+[ \t*]*Action Input[ \t*]*:[ \t]*(.*)", re.MULTILINE | re.DOTALL
+    r"^[ \t*]*Action[ \t*]*:[ \t*]*([\w.-]+)[^\n]*\n+[ \t*]*Action Input[ \t*]*:[ \t]*(.*)",
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -56,15 +60,25 @@ class Move:
         return f"{self.call.name}({self.call.arguments})" if self.call else ""
 
 
-def opening(prompt: str, protocol: str, env: Environment, shots: Sequence[Shot], question: str, native: bool) -> tuple[Message, ...]:
+def opening(
+    prompt: str, protocol: str, env: Environment, shots: Sequence[Shot], question: str, native: bool
+) -> tuple[Message, ...]:
     """The conversation before the first turn: what to do, demonstrations, the question."""
-    tools = "\n".join(json.dumps(_described(tool), ensure_ascii=False) for tool in (*env.tools, FINISHING))
-    told = filled(prompt, {"protocol": "" if native else "\n\n" + filled(protocol, {"tools": tools})})
+    tools = "\n".join(
+        json.dumps(_described(tool), ensure_ascii=False) for tool in (*env.tools, FINISHING)
+    )
+    told = filled(
+        prompt, {"protocol": "" if native else "\n\n" + filled(protocol, {"tools": tools})}
+    )
     messages = [Message("system", told)]
     for number, shot in enumerate(shots, 1):
         messages.append(Message("user", f"Question: {shot.question}"))
         for place, step in enumerate(shot.steps, 1):
-            call = ToolCall(f"example-{number}-{place}", step.name, json.dumps(step.arguments, ensure_ascii=False))
+            call = ToolCall(
+                f"example-{number}-{place}",
+                step.name,
+                json.dumps(step.arguments, ensure_ascii=False),
+            )
             move = _made(step.thought, call, native)
             messages += [move.message, move.answered(step.observation or "Episode finished.")]
     return (*messages, Message("user", f"Question: {question}"))
@@ -78,11 +92,20 @@ def _made(thought: str, call: ToolCall, native: bool) -> Move:
     if native:
         return Move(thought, call, Message("assistant", thought, (call,)), True)
     said = f"Thought: {thought}\n" if thought else ""
-    return Move(thought, call, Message("assistant", f"{said}Action: {call.name}\nAction Input: {call.arguments}"), False)
+    return Move(
+        thought,
+        call,
+        Message("assistant", f"{said}Action: {call.name}\nAction Input: {call.arguments}"),
+        False,
+    )
 
 
 def turn(
-    talk: Talk, conversation: tuple[Message, ...], tools: tuple[ToolSpec, ...], native: bool, number: int
+    talk: Talk,
+    conversation: tuple[Message, ...],
+    tools: tuple[ToolSpec, ...],
+    native: bool,
+    number: int,
 ) -> Generator[Request, Reply, Move]:
     """Let the model take a turn. Raises Ended. Of several calls in one turn the first counts."""
     if native:
@@ -91,7 +114,11 @@ def turn(
         reply = yield from talk.tell(conversation, stop=("\nObservation",))
     if reply.tool_calls:
         first = reply.tool_calls[0]
-        return _made(reply.text.strip()[:LONGEST], ToolCall(first.id or f"call-{number}", first.name, first.arguments), True)
+        return _made(
+            reply.text.strip()[:LONGEST],
+            ToolCall(first.id or f"call-{number}", first.name, first.arguments),
+            True,
+        )
     text = without_imitation(reply.text).strip()[:LONGEST]
     found = _TEXT_CALL.search(text)
     if found is None:
@@ -110,7 +137,9 @@ def _one_object(text: str) -> str:
     return text[:end]
 
 
-def carried_out(talk: Talk, env: Environment, move: Move) -> Generator[Request, Reply, str | Outcome]:
+def carried_out(
+    talk: Talk, env: Environment, move: Move
+) -> Generator[Request, Reply, str | Outcome]:
     """The observation of a move, or the outcome if it finishes. Raises Ended where the environment fails."""
     if move.call is None:
         return NO_CALL
@@ -124,7 +153,9 @@ def carried_out(talk: Talk, env: Environment, move: Move) -> Generator[Request, 
             return Outcome("", "gave_up")
         if answer is None:
             return "Finish needs final_answer, or the return_type give_up_and_restart."
-        return Outcome(answer.strip() if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+        return Outcome(
+            answer.strip() if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        )
     observation = wrong or too_long(arguments)
     if not observation:
         observation = yield from talk.observe(env.call(name, arguments))
@@ -138,7 +169,13 @@ def read_arguments(call: ToolCall) -> tuple[dict[str, Any], str]:
         value = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
         said = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        return {}, f"The arguments of {call.name[:100]} are not valid JSON ({said[:100]}); write one JSON object."
+        return (
+            {},
+            f"The arguments of {call.name[:100]} are not valid JSON ({said[:100]}); write one JSON object.",
+        )
     if not isinstance(value, dict):
-        return {}, f"The arguments of {call.name[:100]} are not a JSON object; write {{\"name\": value}}."
+        return (
+            {},
+            f'The arguments of {call.name[:100]} are not a JSON object; write {{"name": value}}.',
+        )
     return value, ""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.files import read_json
+from rallebench.core.types import ToolSpec
 from rallebench.environments import Environment
-from rallebench.errors import BadFileError
-from rallebench.files import read_json
-from rallebench.types import ToolSpec
 from rallebench.workflows import Shot, ShotStep
 
 FINISH = "Finish"
@@ -19,20 +19,29 @@ FORMAT = "rallebench-shots/1"
 
 def examples(rendered: Sequence[str]) -> str:
     """The block of demonstrations as it stands in a prompt; '' without any."""
-    return "Here are some examples:\n" + "\n\n".join(rendered) + "\n(END OF EXAMPLES)\n" if rendered else ""
+    return (
+        "Here are some examples:\n" + "\n\n".join(rendered) + "\n(END OF EXAMPLES)\n"
+        if rendered
+        else ""
+    )
 
 
 def actions(env: Environment) -> str:
     """The actions of an environment, one numbered line each, the one that finishes last."""
     left, right = tuple(env.brackets)
-    rows = [(f"{tool.name}{left}{', '.join(properties(tool))}{right}", tool.description) for tool in env.tools]
+    rows = [
+        (f"{tool.name}{left}{', '.join(properties(tool))}{right}", tool.description)
+        for tool in env.tools
+    ]
     rows.append((f"{FINISH}{left}answer{right}", "Returns the answer and finishes the task."))
     return "\n".join(f"({number}) {form}: {about}" for number, (form, about) in enumerate(rows, 1))
 
 
 def functions(tools: Sequence[ToolSpec]) -> str:
     """Tools as functions of Python, one line each."""
-    return "\n".join(f"{tool.name}({', '.join(properties(tool))})  # {tool.description}" for tool in tools)
+    return "\n".join(
+        f"{tool.name}({', '.join(properties(tool))})  # {tool.description}" for tool in tools
+    )
 
 
 def properties(tool: ToolSpec) -> list[str]:
@@ -58,13 +67,17 @@ def read_shots(path: Path) -> tuple[Shot, ...]:
     value = read_json(path)
     rows = value.get("shots") if isinstance(value, dict) and value.get("format") == FORMAT else None
     if not isinstance(rows, list):
-        raise BadFileError(f'{path} is no file of demonstrations; it holds {{"format": "{FORMAT}", "shots": [{{"question": …}}]}}.')
+        raise BadFileError(
+            f'{path} is no file of demonstrations; it holds {{"format": "{FORMAT}", "shots": [{{"question": …}}]}}.'
+        )
     found = []
     for number, row in enumerate(rows, 1):
         try:
             found.append(_shot(row))
         except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise BadFileError(f"{path}, demonstration {number}: {type(error).__name__}: {error}; it needs question, answer and steps.") from None
+            raise BadFileError(
+                f"{path}, demonstration {number}: {type(error).__name__}: {error}; it needs question, answer and steps."
+            ) from None
     return tuple(found)
 
 
@@ -75,14 +88,31 @@ def _shot(row: Mapping[str, Any]) -> Shot:
         raise ValueError(f"its last step is {steps[-1].name}, not {FINISH}")
     program = row.get("program", "")
     program = "\n".join(program) if isinstance(program, list) else str(program)
-    return Shot(str(row["question"]), answer, tuple(steps), str(row.get("plan", "")), str(row.get("reasoning", "")), program)
+    return Shot(
+        str(row["question"]),
+        answer,
+        tuple(steps),
+        str(row.get("plan", "")),
+        str(row.get("reasoning", "")),
+        program,
+    )
 
 
 def _step(row: Mapping[str, Any], answer: str) -> ShotStep:
     name = str(row["name"])
-    arguments = {"return_type": "give_answer", "final_answer": answer} if name == FINISH else dict(row["arguments"])
+    arguments = (
+        {"return_type": "give_answer", "final_answer": answer}
+        if name == FINISH
+        else dict(row["arguments"])
+    )
     written = answer if name == FINISH else _written(arguments)
-    return ShotStep(str(row.get("thought", "")), name, str(row.get("argument", written)), arguments, str(row.get("observation", "")))
+    return ShotStep(
+        str(row.get("thought", "")),
+        name,
+        str(row.get("argument", written)),
+        arguments,
+        str(row.get("observation", "")),
+    )
 
 
 def _written(arguments: Mapping[str, Any]) -> str:
@@ -90,4 +120,6 @@ def _written(arguments: Mapping[str, Any]) -> str:
     if len(arguments) == 1:
         (value,) = arguments.values()
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return ", ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()
+    )

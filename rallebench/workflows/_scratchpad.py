@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 
+from rallebench.core.types import Flow, Note, Outcome, Reply, Request
 from rallebench.environments import Environment
-from rallebench.types import Flow, Note, Outcome, Reply, Request
 from rallebench.workflows._prompts import FINISH
 from rallebench.workflows._talking import LONGEST, Talk, first_line, too_long, without_imitation
 
@@ -89,7 +89,12 @@ def finishes(verb: str, original: bool = False) -> bool:
 
 def unquoted(argument: str, brackets: str) -> str:
     """An answer without the quotes that calls in round brackets invite."""
-    quoted = brackets == "()" and len(argument) > 1 and argument[0] == argument[-1] and argument[0] in "\"'"
+    quoted = (
+        brackets == "()"
+        and len(argument) > 1
+        and argument[0] == argument[-1]
+        and argument[0] in "\"'"
+    )
     return argument[1:-1] if quoted else argument
 
 
@@ -102,5 +107,7 @@ def _line(talk: Talk, prompt: str) -> Generator[Request, Reply, str]:
 def _both(talk: Talk, pad: str, n: int) -> Generator[Request, Reply, tuple[str, str]]:
     """Thought and action from one reply, up to where it begins to observe."""
     reply = yield from talk.say(f"{pad}\nThought {n}:", (f"\nObservation {n}:",))
-    thought, _, action = re.sub(r"(?<!\w)Action\s*\d*\s*:", "\0", without_imitation(reply.text), count=1).partition("\0")
+    thought, _, action = re.sub(
+        r"(?<!\w)Action\s*\d*\s*:", "\0", without_imitation(reply.text), count=1
+    ).partition("\0")
     return " ".join(thought.split())[:LONGEST], first_line(action)

@@ -7,10 +7,9 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from rallebench.environments import Observed
-from rallebench.errors import RalleError
-from rallebench.tokens import _IS_CJK
-from rallebench.types import (
+from rallebench.core.errors import RalleError
+from rallebench.core.text import _IS_CJK
+from rallebench.core.types import (
     Evidence,
     Flow,
     Generate,
@@ -24,6 +23,7 @@ from rallebench.types import (
     Retrieve,
     ToolSpec,
 )
+from rallebench.environments import Observed
 from rallebench.workflows import Limits
 
 SILENT = 3
@@ -95,10 +95,18 @@ class Talk:
         prompt = messages[0].content if len(messages) == 1 else "\n".join(map(_whole, messages))
         self._check(prompt)
         reply = yield Generate(
-            self.llm, messages, tools, max_tokens or self.limits.max_tokens, stop, self.temperature, self.seed,
+            self.llm,
+            messages,
+            tools,
+            max_tokens or self.limits.max_tokens,
+            stop,
+            self.temperature,
+            self.seed,
             evidence=self._evidence(prompt),
-        )  # fmt: skip
-        self._spent += (reply.prompt_tokens or self._count(prompt)) + (reply.completion_tokens or estimated(reply.text))
+        )
+        self._spent += (reply.prompt_tokens or self._count(prompt)) + (
+            reply.completion_tokens or estimated(reply.text)
+        )
         self._counted = (prompt, reply.prompt_tokens)
         self._listen(reply)
         return reply
@@ -147,7 +155,11 @@ class Talk:
             raise Ended("model_error")
 
     def _evidence(self, prompt: str) -> Evidence:
-        shown = tuple(passage for passage in self._passages.values() if passage.text and passage.text in prompt)
+        shown = tuple(
+            passage
+            for passage in self._passages.values()
+            if passage.text and passage.text in prompt
+        )
         return Evidence(self.question.text if self.question.text in prompt else "", shown)
 
 
@@ -181,10 +193,20 @@ def too_long(value: Any) -> str:
     if isinstance(value, str):
         length = len(value)
     elif isinstance(value, (dict, list)):
-        return next(filter(None, (too_long(part) for part in (value.values() if isinstance(value, dict) else value))), "")
+        return next(
+            filter(
+                None,
+                (too_long(part) for part in (value.values() if isinstance(value, dict) else value)),
+            ),
+            "",
+        )
     else:
         return ""
-    return f"The argument has {length:,} characters; use at most {MAX_ARGUMENT:,}." if length > MAX_ARGUMENT else ""
+    return (
+        f"The argument has {length:,} characters; use at most {MAX_ARGUMENT:,}."
+        if length > MAX_ARGUMENT
+        else ""
+    )
 
 
 _IMITATED = re.compile(r"\s*\bObservation(?:\s*\d+)?\s*:.*", re.DOTALL)

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from rallebench.parameters import Setting
-from rallebench.types import (
+from rallebench.core.settings import Setting
+from rallebench.core.types import (
     Evidence,
     Flow,
     Generate,
@@ -39,7 +39,13 @@ LONGEST_QUERY = 2000
 TURNS, TURN_CHARACTERS = 3, 8000
 JOIN = "\n \n"
 """What stands before, between and after the chunks of a context."""
-OWN, READ, BLANK, TOO_LONG, NO_CALL = "without passages", "with passages", "blank", "too long", "no call"
+OWN, READ, BLANK, TOO_LONG, NO_CALL = (
+    "without passages",
+    "with passages",
+    "blank",
+    "too long",
+    "no call",
+)
 """How an episode stops."""
 UNDECIDED = "The decision could not be read, so passages are fetched."
 SORRY_LONG = f"Your question has more than {LONGEST_QUERY} characters; please ask a shorter one."
@@ -91,7 +97,12 @@ SETTINGS = {
     "k": Setting(int, 5, 1, 1000, about="passages read"),
     "temperature": Setting(float, 1.0, 0, 2, about="of answers; decisions are greedy"),
     "max_tokens": Setting(int, 512, 1, 100_000),
-    "layout": Setting(str, "original", choices=("original", "merged"), about="merged: one user message, for models that take no two"),
+    "layout": Setting(
+        str,
+        "original",
+        choices=("original", "merged"),
+        about="merged: one user message, for models that take no two",
+    ),
     "compat": Setting(str, "corrected", choices=("corrected", "original")),
 }
 """What every mode takes."""
@@ -100,7 +111,14 @@ SETTINGS = {
 # ── the modes ───────────────────────────────────────────────────────────
 
 
-@WORKFLOWS.register("barag-baseline", settings=SETTINGS, needs_env=False, needs_python=False, needs_retriever=False, paper=PAPER)
+@WORKFLOWS.register(
+    "barag-baseline",
+    settings=SETTINGS,
+    needs_env=False,
+    needs_python=False,
+    needs_retriever=False,
+    paper=PAPER,
+)
 def baseline(question: Question, *, agent: Agent) -> Flow:
     """The model's own knowledge: no system prompt, no passages."""
     if (refused := refusal(question)) is not None:
@@ -109,7 +127,14 @@ def baseline(question: Question, *, agent: Agent) -> Flow:
     return Outcome(reply.text, OWN)
 
 
-@WORKFLOWS.register("barag-naive", settings=SETTINGS, needs_env=False, needs_python=False, needs_retriever=True, paper=PAPER)
+@WORKFLOWS.register(
+    "barag-naive",
+    settings=SETTINGS,
+    needs_env=False,
+    needs_python=False,
+    needs_retriever=True,
+    paper=PAPER,
+)
 def naive(question: Question, *, agent: Agent) -> Flow:
     """Passages always, then one answer."""
     if (refused := refusal(question)) is not None:
@@ -119,22 +144,43 @@ def naive(question: Question, *, agent: Agent) -> Flow:
     return Outcome(reply.text, READ)
 
 
-@WORKFLOWS.register("barag-gt", settings=SETTINGS, needs_env=False, needs_python=False, needs_retriever=False, paper=PAPER)
+@WORKFLOWS.register(
+    "barag-gt",
+    settings=SETTINGS,
+    needs_env=False,
+    needs_python=False,
+    needs_retriever=False,
+    paper=PAPER,
+)
 def ground_truth(question: Question, *, agent: Agent) -> Flow:
     """The right article as the context: the question's own passages, nothing is searched for."""
     if (refused := refusal(question)) is not None:
         return refused
-    reply = yield from answer(question, agent, agent.prompts.naive, tuple(Hit(passage, 0.0) for passage in question.passages))
+    reply = yield from answer(
+        question,
+        agent,
+        agent.prompts.naive,
+        tuple(Hit(passage, 0.0) for passage in question.passages),
+    )
     return Outcome(reply.text, READ)
 
 
-@WORKFLOWS.register("barag-basic", settings=SETTINGS, needs_env=False, needs_python=False, needs_retriever=True, paper=PAPER)
+@WORKFLOWS.register(
+    "barag-basic",
+    settings=SETTINGS,
+    needs_env=False,
+    needs_python=False,
+    needs_retriever=True,
+    paper=PAPER,
+)
 def basic(question: Question, *, agent: Agent) -> Flow:
     """The model may query the database, and is told to save tokens; then it answers."""
     if (refused := refusal(question)) is not None:
         return refused
     sent = laid_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
-    wants = yield from decision(sent, RETRIEVAL, "retrieve", agent, agent.prompts.basic_decide, "auto")
+    wants = yield from decision(
+        sent, RETRIEVAL, "retrieve", agent, agent.prompts.basic_decide, "auto"
+    )
     if wants is None and agent.original:
         return Outcome(SORRY_CALL, NO_CALL)
     hits: tuple[Hit, ...] = ()
@@ -146,7 +192,14 @@ def basic(question: Question, *, agent: Agent) -> Flow:
     return Outcome(reply.text, READ if wants is not False else OWN)
 
 
-@WORKFLOWS.register("barag-advanced", settings=SETTINGS, needs_env=False, needs_python=False, needs_retriever=True, paper=PAPER)
+@WORKFLOWS.register(
+    "barag-advanced",
+    settings=SETTINGS,
+    needs_env=False,
+    needs_python=False,
+    needs_retriever=True,
+    paper=PAPER,
+)
 def advanced(question: Question, *, agent: Agent) -> Flow:
     """The model answers, is asked whether more information would have helped, and then perhaps reads passages."""
     if (refused := refusal(question)) is not None:
@@ -162,7 +215,13 @@ def advanced(question: Question, *, agent: Agent) -> Flow:
     return Outcome(reply.text, READ)
 
 
-MODES = {"baseline": baseline, "gt": ground_truth, "naive": naive, "basic": basic, "advanced": advanced}
+MODES = {
+    "baseline": baseline,
+    "gt": ground_truth,
+    "naive": naive,
+    "basic": basic,
+    "advanced": advanced,
+}
 
 
 # ── their steps ──────────────────────────────────────────────────────────────
@@ -181,13 +240,23 @@ def draft(question: Question, agent: Agent, *, seed: int | None = None) -> Askin
     return (yield _answering(agent, sent, Evidence(question.text), seed))
 
 
-def more_information(question: Question, drafted: Reply, agent: Agent) -> Generator[Request, Reply, bool | None]:
+def more_information(
+    question: Question, drafted: Reply, agent: Agent
+) -> Generator[Request, Reply, bool | None]:
     """Whether the model could have answered better with more information; the function is forced."""
-    sent = (*_history(question, agent), Message("user", question.text), Message("assistant", drafted.text))
-    return (yield from decision(sent, MORE, "moreInfo", agent, agent.prompts.advanced_decide, MORE.name))
+    sent = (
+        *_history(question, agent),
+        Message("user", question.text),
+        Message("assistant", drafted.text),
+    )
+    return (
+        yield from decision(sent, MORE, "moreInfo", agent, agent.prompts.advanced_decide, MORE.name)
+    )
 
 
-def answer(question: Question, agent: Agent, system: str, hits: Sequence[Hit], *, seed: int | None = None) -> Asking:
+def answer(
+    question: Question, agent: Agent, system: str, hits: Sequence[Hit], *, seed: int | None = None
+) -> Asking:
     """The last request of every mode: system prompt, history, context, query."""
     context = context_of(hits)
     sent = laid_out(system, _history(question, agent), (context, question.text), agent)
@@ -204,8 +273,20 @@ def decision(
         reply = yield Generate(agent.llm, sent, max_tokens=64, temperature=0.0, seed=agent.seed)
     else:
         # Left to itself, a model that is offered tools calls as it likes, which is what "auto" says.
-        options = {} if choice == "auto" else {"tool_choice": {"type": "function", "function": {"name": choice}}}
-        reply = yield Generate(agent.llm, sent, (tool,), max_tokens=64, temperature=0.0, seed=agent.seed, options=options)
+        options = (
+            {}
+            if choice == "auto"
+            else {"tool_choice": {"type": "function", "function": {"name": choice}}}
+        )
+        reply = yield Generate(
+            agent.llm,
+            sent,
+            (tool,),
+            max_tokens=64,
+            temperature=0.0,
+            seed=agent.seed,
+            options=options,
+        )
     if agent.original and agent.calls == "tools" and not reply.tool_calls:
         return None
     return read_boolean(reply, name)
@@ -214,7 +295,7 @@ def decision(
 def context_of(hits: Sequence[Hit]) -> str:
     """The chunks as they are sent, '' for none. Every chunk begins with its title, which the index may have put there.
 
-    >>> from rallebench.types import Passage
+    >>> from rallebench.core.types import Passage
     >>> context_of([Hit(Passage("1", "Title: A\\none"), 2.0), Hit(Passage("2", "two", "B"), 1.0)])
     '\\n \\nTitle: A\\none\\n \\nTitle: B\\ntwo\\n \\n'
     """
@@ -226,7 +307,9 @@ def context_of(hits: Sequence[Hit]) -> str:
     return JOIN + "".join(chunk + JOIN for chunk in chunks) if chunks else ""
 
 
-def laid_out(system: str, history: Sequence[Message], texts: Sequence[str], agent: Agent) -> tuple[Message, ...]:
+def laid_out(
+    system: str, history: Sequence[Message], texts: Sequence[str], agent: Agent
+) -> tuple[Message, ...]:
     """System prompt, history, then one user message per text; empty ones are sent as the original does, or not at all."""
     kept = list(texts) if agent.original else [text for text in texts if text]
     if agent.layout == "merged":
@@ -244,7 +327,11 @@ def recent(history: Sequence[Message]) -> tuple[Message, ...]:
             turns.append([])
         turns[-1].append(message)
     turns = turns[-TURNS:]
-    while turns and sum(len(message.content) for turn in turns for message in turn) > TURNS * TURN_CHARACTERS:
+    while (
+        turns
+        and sum(len(message.content) for turn in turns for message in turn)
+        > TURNS * TURN_CHARACTERS
+    ):
         turns = turns[1:]
     return tuple(message for turn in turns for message in turn)
 
@@ -261,8 +348,15 @@ def _joined(sent: tuple[Message, ...], words: str) -> tuple[Message, ...]:
     return (*sent, Message("user", words))
 
 
-def _answering(agent: Agent, sent: tuple[Message, ...], evidence: Evidence, seed: int | None = None) -> Generate:
+def _answering(
+    agent: Agent, sent: tuple[Message, ...], evidence: Evidence, seed: int | None = None
+) -> Generate:
     return Generate(
-        agent.llm, sent, max_tokens=agent.max_tokens, temperature=agent.temperature,
-        seed=agent.seed if seed is None else seed, options={"logprobs": True} if agent.logprobs else {}, evidence=evidence,
-    )  # fmt: skip
+        agent.llm,
+        sent,
+        max_tokens=agent.max_tokens,
+        temperature=agent.temperature,
+        seed=agent.seed if seed is None else seed,
+        options={"logprobs": True} if agent.logprobs else {},
+        evidence=evidence,
+    )

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.errors import BackendError
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Reply, ToolSpec
 from rallebench.llms._structured import json_of
-from rallebench.types import Reply, ToolSpec
 
 TRUE, FALSE = ("true", "yes", "y", "1"), ("false", "no", "n", "0")
 _THOUGHT_ENDS = "</think>"
@@ -18,7 +18,9 @@ RETRIEVAL = ToolSpec(
     "Query the database for extracts that help to answer.",
     {
         "type": "object",
-        "properties": {"retrieve": {"type": "boolean", "description": "Whether the database is queried."}},
+        "properties": {
+            "retrieve": {"type": "boolean", "description": "Whether the database is queried."}
+        },
         "required": ["retrieve"],
     },
 )
@@ -64,7 +66,10 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
         return found
     first = re.split(r"[.!?;\n]", text.lower(), maxsplit=1)[0]
     begins = re.match(r"\W*(?:yes|no|true|false)\b", first)
-    kinds = {word in TRUE for word in re.findall(r"\b(?:yes|no|true|false)\b", first if begins else text.lower())}
+    kinds = {
+        word in TRUE
+        for word in re.findall(r"\b(?:yes|no|true|false)\b", first if begins else text.lower())
+    }
     return kinds.pop() if len(kinds) == 1 and (begins or len(text) < 200) else None
 
 

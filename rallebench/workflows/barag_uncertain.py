@@ -12,9 +12,8 @@ import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from rallebench.metrics.token_f1 import f1_score
-from rallebench.parameters import Setting
-from rallebench.types import (
+from rallebench.core.settings import Setting
+from rallebench.core.types import (
     Episode,
     Flow,
     Generate,
@@ -27,6 +26,7 @@ from rallebench.types import (
     Retrieve,
     Step,
 )
+from rallebench.metrics.token_f1 import f1_score
 from rallebench.workflows import WORKFLOWS
 from rallebench.workflows.barag import (
     OWN,
@@ -63,8 +63,12 @@ class Rule:
 
 
 RULE_SETTINGS = {
-    "signal": Setting(str, "confidence", choices=SIGNALS, about="what the uncertain agent decides by"),
-    "threshold": Setting(float, 0.5, about="below it passages are read; of the signal retrieval, from it on"),
+    "signal": Setting(
+        str, "confidence", choices=SIGNALS, about="what the uncertain agent decides by"
+    ),
+    "threshold": Setting(
+        float, 0.5, about="below it passages are read; of the signal retrieval, from it on"
+    ),
     "samples": Setting(int, 0, 0, 100, about="further drafts, for agreement"),
     "draft_passages": Setting(int, 0, 0, 1000, about="passages that a draft may see"),
 }
@@ -93,7 +97,9 @@ def certainty(signal: str, drafted: Reply, samples: Sequence[Reply] = ()) -> flo
         return drafted.confidence
     if signal == "logprob":
         return math.exp(sum(drafted.logprobs) / len(drafted.logprobs)) if drafted.logprobs else None
-    return sum(f1_score(one.text, drafted.text) for one in samples) / len(samples) if samples else None
+    return (
+        sum(f1_score(one.text, drafted.text) for one in samples) / len(samples) if samples else None
+    )
 
 
 def best_score(hits: Sequence[Hit]) -> float | None:
@@ -109,8 +115,13 @@ def reads(signal: str, value: float | None, threshold: float) -> bool:
 
 
 @WORKFLOWS.register(
-    "barag-uncertain", settings={**SETTINGS, **RULE_SETTINGS}, needs_env=False, needs_python=False, needs_retriever=True, paper=PAPER,
-)  # fmt: skip
+    "barag-uncertain",
+    settings={**SETTINGS, **RULE_SETTINGS},
+    needs_env=False,
+    needs_python=False,
+    needs_retriever=True,
+    paper=PAPER,
+)
 def uncertain(question: Question, *, agent: Agent, rule: Rule) -> Flow:
     """The draft is kept where it is certain enough; else passages are read."""
     if (refused := refusal(question)) is not None:
@@ -167,12 +178,24 @@ def branches_of(episode: Episode, samples: int, ask: bool) -> Branches | None:
     asked = [step for step in episode.steps if isinstance(step.request, Generate)]
     if len(asked) != 2 + samples + ask:
         return None
-    return Branches(asked[0], tuple(asked[1 : 1 + samples]), asked[1 + samples] if ask else None, asked[-1], episode.hits)
+    return Branches(
+        asked[0],
+        tuple(asked[1 : 1 + samples]),
+        asked[1 + samples] if ask else None,
+        asked[-1],
+        episode.hits,
+    )
 
 
-def _draft(question: Question, agent: Agent, rule: Rule, hits: Sequence[Hit]) -> Generator[Request, Reply, Reply]:
+def _draft(
+    question: Question, agent: Agent, rule: Rule, hits: Sequence[Hit]
+) -> Generator[Request, Reply, Reply]:
     seen = hits[: rule.draft_passages]
-    return (yield from (answer(question, agent, agent.prompts.naive, seen) if seen else draft(question, agent)))
+    return (
+        yield from (
+            answer(question, agent, agent.prompts.naive, seen) if seen else draft(question, agent)
+        )
+    )
 
 
 def _samples(
@@ -182,6 +205,10 @@ def _samples(
     seen, found = hits[: rule.draft_passages], []
     for number in range(1, rule.samples + 1):
         seed = (agent.seed or 0) + number
-        asking = answer(question, agent, agent.prompts.naive, seen, seed=seed) if seen else draft(question, agent, seed=seed)
+        asking = (
+            answer(question, agent, agent.prompts.naive, seen, seed=seed)
+            if seen
+            else draft(question, agent, seed=seed)
+        )
         found.append((yield from asking))
     return tuple(found)

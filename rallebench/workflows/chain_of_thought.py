@@ -5,19 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rallebench.prompt_files import filled
-from rallebench.types import Flow, Outcome, Question
+from rallebench.core.prompts import filled
+from rallebench.core.types import Flow, Outcome, Question
 from rallebench.workflows import WORKFLOWS, Limits, Shot, common
 from rallebench.workflows._prompts import examples
 from rallebench.workflows._talking import Talk, ending
 
-_ANSWER = re.compile(r"^[\s*#>-]*(?:final\s+)?answer\s*\**\s*:\s*\**\s*", re.IGNORECASE | re.MULTILINE)
+_ANSWER = re.compile(
+    r"^[\s*#>-]*(?:final\s+)?answer\s*\**\s*:\s*\**\s*", re.IGNORECASE | re.MULTILINE
+)
 
 
 @WORKFLOWS.register(
-    "chain-of-thought", settings=common(steps=1, max_tokens=512), needs_env=False, needs_python=False,
-    prompts=("chain_of_thought.txt",), paper="arXiv:2201.11903",
-)  # fmt: skip
+    "chain-of-thought",
+    settings=common(steps=1, max_tokens=512),
+    needs_env=False,
+    needs_python=False,
+    prompts=("chain_of_thought.txt",),
+    paper="arXiv:2201.11903",
+)
 def chain_of_thought(
     question: Question,
     *,
@@ -31,13 +37,23 @@ def chain_of_thought(
 ) -> Flow:
     """Reasoning step by step, then the answer, from the model's own knowledge."""
     talk = Talk(question, llm, limits, temperature=temperature, seed=seed)
-    rendered = [f"Question: {shot.question}\nReasoning: {shot.reasoning}\nAnswer: {shot.answer}" for shot in shots]
+    rendered = [
+        f"Question: {shot.question}\nReasoning: {shot.reasoning}\nAnswer: {shot.answer}"
+        for shot in shots
+    ]
 
     def flow() -> Flow:
-        prompt = filled(prompts["chain_of_thought.txt"], {"examples": examples(rendered), "question": question.text})
+        prompt = filled(
+            prompts["chain_of_thought.txt"],
+            {"examples": examples(rendered), "question": question.text},
+        )
         reply = yield from talk.say(prompt, ("\nQuestion:",))
         answer = answer_of(reply.text)
-        return Outcome(answer) if answer else Outcome("", "no_answer" if reply.text.strip() else "model_error")
+        return (
+            Outcome(answer)
+            if answer
+            else Outcome("", "no_answer" if reply.text.strip() else "model_error")
+        )
 
     return (yield from ending(flow()))
 

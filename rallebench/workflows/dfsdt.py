@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rallebench.core.prompts import filled
+from rallebench.core.settings import Setting
+from rallebench.core.types import Flow, Message, Outcome, Question, Reply, Request
 from rallebench.environments import Environment
-from rallebench.parameters import Setting
-from rallebench.prompt_files import filled
-from rallebench.types import Flow, Message, Outcome, Question, Reply, Request
 from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
 from rallebench.workflows._calling import FINISHING, carried_out, opening, turn
 from rallebench.workflows._talking import Ended, Talk, ending
@@ -51,18 +51,28 @@ class _Search:
     back: int
     asked: int = 0
 
-    def below(self, parent: Node, conversation: tuple[Message, ...]) -> Generator[Request, Reply, int]:
+    def below(
+        self, parent: Node, conversation: tuple[Message, ...]
+    ) -> Generator[Request, Reply, int]:
         """Try what follows ``parent``; by how many states to go back. Raises _Found, Ended."""
         if parent.depth >= self.depth:
             yield note_of(replace(parent, state="too_deep"))
             return self.back
         tried: list[str] = []
         for _ in range(self.width):
-            told = (Message("user", filled(self.again, {"tried": "\n".join(tried)})),) if tried else ()
+            told = (
+                (Message("user", filled(self.again, {"tried": "\n".join(tried)})),) if tried else ()
+            )
             if self.asked >= self.talk.limits.steps:
                 raise Ended("step_limit")
             self.asked += 1
-            move = yield from turn(self.talk, (*conversation, *told), (*self.env.tools, FINISHING), self.native, self.asked)
+            move = yield from turn(
+                self.talk,
+                (*conversation, *told),
+                (*self.env.tools, FINISHING),
+                self.native,
+                self.asked,
+            )
             node = Node(self.asked, parent.number, parent.depth + 1, move.thought, move.written())
             observed = yield from carried_out(self.talk, self.env, move)
             if isinstance(observed, Outcome):
@@ -74,7 +84,9 @@ class _Search:
             else:
                 node = replace(node, observation=observed)
                 yield note_of(node)
-                back = yield from self.below(node, (*conversation, move.message, move.answered(observed)))
+                back = yield from self.below(
+                    node, (*conversation, move.message, move.answered(observed))
+                )
             tried.append(move.written() or move.thought)
             if back > 1 and (parent.number or self.talk.original):
                 break  # from the question itself, whose other ways ToolLLM's code then leaves untried, ours goes on
@@ -86,9 +98,14 @@ class _Search:
 
 
 @WORKFLOWS.register(
-    "dfsdt", settings=SETTINGS, needs_env=True, needs_python=False, calls=True,
-    prompts=("dfsdt.txt", "dfsdt_again.txt", "text_protocol.txt"), paper="arXiv:2307.16789",
-)  # fmt: skip
+    "dfsdt",
+    settings=SETTINGS,
+    needs_env=True,
+    needs_python=False,
+    calls=True,
+    prompts=("dfsdt.txt", "dfsdt_again.txt", "text_protocol.txt"),
+    paper="arXiv:2307.16789",
+)
 def dfsdt(
     question: Question,
     *,
@@ -107,11 +124,15 @@ def dfsdt(
     protocol: str = "auto",
 ) -> Flow:
     """A depth-first search over function calls that goes back where an attempt is given up."""
-    talk = Talk(question, llm, limits, temperature=temperature, seed=seed, original=compat == "original")
+    talk = Talk(
+        question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
+    )
     search = _Search(talk, env, native, prompts["dfsdt_again.txt"], width, depth, back)
 
     def flow() -> Flow:
-        conversation = opening(prompts["dfsdt.txt"], prompts["text_protocol.txt"], env, shots, question.text, native)
+        conversation = opening(
+            prompts["dfsdt.txt"], prompts["text_protocol.txt"], env, shots, question.text, native
+        )
         try:
             yield from search.below(Node(0, 0, 0, "", ""), conversation)
         except _Found as found:

@@ -8,21 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rallebench.core.settings import Setting
+from rallebench.core.types import Flow, Outcome, Question
 from rallebench.environments import Environment
-from rallebench.parameters import Setting
-from rallebench.types import Flow, Outcome, Question
 from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
 from rallebench.workflows._calling import FINISHING, carried_out, opening, turn
 from rallebench.workflows._talking import Talk, ending
 
-PROTOCOL = Setting(str, "auto", choices=("auto", "native", "text"), about="how functions are called; auto: as the model can")
+PROTOCOL = Setting(
+    str,
+    "auto",
+    choices=("auto", "native", "text"),
+    about="how functions are called; auto: as the model can",
+)
 SETTINGS = {**common(shots=0, max_tokens=512), "protocol": PROTOCOL, "compat": COMPAT}
 
 
 @WORKFLOWS.register(
-    "function-calling", settings=SETTINGS, needs_env=True, needs_python=False, calls=True,
-    prompts=("function_calling.txt", "text_protocol.txt"), paper="R-Eval, arXiv:2406.11681",
-)  # fmt: skip
+    "function-calling",
+    settings=SETTINGS,
+    needs_env=True,
+    needs_python=False,
+    calls=True,
+    prompts=("function_calling.txt", "text_protocol.txt"),
+    paper="R-Eval, arXiv:2406.11681",
+)
 def function_calling(
     question: Question,
     *,
@@ -38,12 +48,19 @@ def function_calling(
     protocol: str = "auto",
 ) -> Flow:
     """The environment's functions, called by the model one after another."""
-    talk = Talk(question, llm, limits, temperature=temperature, seed=seed, original=compat == "original")
+    talk = Talk(
+        question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
+    )
     tools = (*env.tools, FINISHING)
 
     def flow() -> Flow:
         conversation = opening(
-            prompts["function_calling.txt"], prompts["text_protocol.txt"], env, shots, question.text, native
+            prompts["function_calling.txt"],
+            prompts["text_protocol.txt"],
+            env,
+            shots,
+            question.text,
+            native,
         )
         for number in range(1, limits.steps + 1):
             move = yield from turn(talk, conversation, tools, native, number)

@@ -12,9 +12,9 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from rallebench import sandbox
+from rallebench.core.prompts import filled
+from rallebench.core.types import Flow, Outcome, Question, Reply, Request, ToolCall, UseTool
 from rallebench.environments import Environment
-from rallebench.prompt_files import filled
-from rallebench.types import Flow, Outcome, Question, Reply, Request, ToolCall, UseTool
 from rallebench.workflows import WORKFLOWS, Limits, Shot, common
 from rallebench.workflows._prompts import examples, functions, properties
 from rallebench.workflows._talking import Talk, ending, too_long
@@ -24,9 +24,13 @@ _REASONS = {"stop": "answered", "call_limit": "step_limit", "not_python": "model
 
 
 @WORKFLOWS.register(
-    "pal", settings=common(steps=100, max_tokens=512), needs_env=True, needs_python=True, prompts=("pal.txt",),
+    "pal",
+    settings=common(steps=100, max_tokens=512),
+    needs_env=True,
+    needs_python=True,
+    prompts=("pal.txt",),
     paper="arXiv:2211.10435",
-)  # fmt: skip
+)
 def pal(
     question: Question,
     *,
@@ -40,24 +44,38 @@ def pal(
 ) -> Flow:
     """One program that calls the environment, run once; what it prints is the answer."""
     talk = Talk(question, llm, limits, temperature=temperature, seed=seed)
-    rendered = [f"Question: {shot.question}\n```python\n{shot.program}\n```" for shot in shots if shot.program]
+    rendered = [
+        f"Question: {shot.question}\n```python\n{shot.program}\n```"
+        for shot in shots
+        if shot.program
+    ]
 
     def flow() -> Flow:
-        values = {"functions": functions(env.tools), "examples": examples(rendered), "question": question.text}
+        values = {
+            "functions": functions(env.tools),
+            "examples": examples(rendered),
+            "question": question.text,
+        }
         prompt = filled(prompts["pal.txt"], values)
         reply = yield from talk.say(prompt)
         program = program_of(reply.text)
         if not program.strip():
             return Outcome("", "model_error")
         ended, calls = yield from _run(talk, env, program)
-        reason = "step_limit" if calls > limits.steps else _REASONS.get(ended.finish_reason, "tool_error")
+        reason = (
+            "step_limit"
+            if calls > limits.steps
+            else _REASONS.get(ended.finish_reason, "tool_error")
+        )
         answer = ended.text.strip() if reason == "answered" else ""
         return Outcome(answer, reason if answer or reason != "answered" else "no_answer")
 
     return (yield from ending(flow()))
 
 
-def _run(talk: Talk, env: Environment, program: str) -> Generator[Request, Reply, tuple[Reply, int]]:
+def _run(
+    talk: Talk, env: Environment, program: str
+) -> Generator[Request, Reply, tuple[Reply, int]]:
     """Run the program, its calls answered by the environment; how it ended, and how often it called."""
     name, calls = sandbox.new_name(), 0
     begun = sandbox.begin(name, program, {tool.name: properties(tool) for tool in env.tools})
@@ -89,4 +107,8 @@ def program_of(text: str) -> str:
     ('print(1)', 'print(2)')
     """
     found = _FENCE.search(text)
-    return found[1].rstrip() if found else text.removeprefix("```python").removeprefix("```").removesuffix("```")
+    return (
+        found[1].rstrip()
+        if found
+        else text.removeprefix("```python").removeprefix("```").removesuffix("```")
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.core.prompts import filled
+from rallebench.core.types import Flow, Outcome, Question
 from rallebench.environments import Environment
-from rallebench.prompt_files import filled
-from rallebench.types import Flow, Outcome, Question
 from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
 from rallebench.workflows._prompts import actions, episode, examples
 from rallebench.workflows._scratchpad import scratchpad
@@ -18,23 +18,63 @@ PAPER = "R-Eval, arXiv:2406.11681"
 
 
 @WORKFLOWS.register(
-    "plan-then-act", settings=SETTINGS, needs_env=True, needs_python=False, prompts=("plan.txt", "plan_then_act.txt"), paper=PAPER
+    "plan-then-act",
+    settings=SETTINGS,
+    needs_env=True,
+    needs_python=False,
+    prompts=("plan.txt", "plan_then_act.txt"),
+    paper=PAPER,
 )
 def plan_then_act(
-    question: Question, *, env: Environment, shots: Sequence[Shot], prompts: Mapping[str, str], **given: Any
+    question: Question,
+    *,
+    env: Environment,
+    shots: Sequence[Shot],
+    prompts: Mapping[str, str],
+    **given: Any,
 ) -> Flow:
     """One plan, then Action and Observation in turn."""
-    return (yield from _planned(question, env, shots, prompts["plan.txt"], prompts["plan_then_act.txt"], thought=False, **given))
+    return (
+        yield from _planned(
+            question,
+            env,
+            shots,
+            prompts["plan.txt"],
+            prompts["plan_then_act.txt"],
+            thought=False,
+            **given,
+        )
+    )
 
 
 @WORKFLOWS.register(
-    "planner-react", settings=SETTINGS, needs_env=True, needs_python=False, prompts=("plan.txt", "planner_react.txt"), paper=PAPER
+    "planner-react",
+    settings=SETTINGS,
+    needs_env=True,
+    needs_python=False,
+    prompts=("plan.txt", "planner_react.txt"),
+    paper=PAPER,
 )
 def planner_react(
-    question: Question, *, env: Environment, shots: Sequence[Shot], prompts: Mapping[str, str], **given: Any
+    question: Question,
+    *,
+    env: Environment,
+    shots: Sequence[Shot],
+    prompts: Mapping[str, str],
+    **given: Any,
 ) -> Flow:
     """One plan, then Thought, Action and Observation in turn."""
-    return (yield from _planned(question, env, shots, prompts["plan.txt"], prompts["planner_react.txt"], thought=True, **given))
+    return (
+        yield from _planned(
+            question,
+            env,
+            shots,
+            prompts["plan.txt"],
+            prompts["planner_react.txt"],
+            thought=True,
+            **given,
+        )
+    )
 
 
 def _planned(
@@ -51,18 +91,24 @@ def _planned(
     seed: int | None = None,
     compat: str = "ours",
 ) -> Flow:
-    talk = Talk(question, llm, limits, temperature=temperature, seed=seed, original=compat == "original")
+    talk = Talk(
+        question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
+    )
     known = actions(env)
 
     def flow() -> Flow:
         plans = [f"Question: {shot.question}\nPlan: {shot.plan}" for shot in shots if shot.plan]
-        prompt = filled(planning, {"actions": known, "examples": examples(plans), "question": question.text})
+        prompt = filled(
+            planning, {"actions": known, "examples": examples(plans), "question": question.text}
+        )
         reply = yield from talk.say(f"{prompt}\nPlan:", ("\n",))
         plan = first_line(reply.text)
         if not plan:
             return Outcome("", "model_error")
         rendered = [episode(shot, env.brackets, thought=thought, plan=True) for shot in shots]
-        head = filled(acting, {"actions": known, "examples": examples(rendered), "question": question.text})
+        head = filled(
+            acting, {"actions": known, "examples": examples(rendered), "question": question.text}
+        )
         return (yield from scratchpad(talk, env, f"{head}\nPlan: {plan}", thought=thought))
 
     return (yield from ending(flow()))

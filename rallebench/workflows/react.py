@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rallebench.core.prompts import filled
+from rallebench.core.settings import Setting
+from rallebench.core.types import Flow, Question
 from rallebench.environments import Environment
-from rallebench.parameters import Setting
-from rallebench.prompt_files import filled
-from rallebench.types import Flow, Question
 from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
 from rallebench.workflows._prompts import actions, episode, examples
 from rallebench.workflows._scratchpad import scratchpad
@@ -19,13 +19,22 @@ from rallebench.workflows._talking import Talk, ending
 
 SETTINGS = {
     **common(),
-    "one_call": Setting(bool, False, about="thought and action in one call of the model, which is stopped where it begins to observe"),
+    "one_call": Setting(
+        bool,
+        False,
+        about="thought and action in one call of the model, which is stopped where it begins to observe",
+    ),
     "compat": COMPAT,
 }
 
 
 @WORKFLOWS.register(
-    "react", settings=SETTINGS, needs_env=True, needs_python=False, prompts=("react.txt",), paper="arXiv:2210.03629"
+    "react",
+    settings=SETTINGS,
+    needs_env=True,
+    needs_python=False,
+    prompts=("react.txt",),
+    paper="arXiv:2210.03629",
 )
 def react(
     question: Question,
@@ -41,7 +50,12 @@ def react(
     compat: str = "ours",
 ) -> Flow:
     """Thought, Action and Observation in turn, with demonstrations."""
-    talk = Talk(question, llm, limits, temperature=temperature, seed=seed, original=compat == "original")
+    talk = Talk(
+        question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
+    )
     rendered = [episode(shot, env.brackets, thought=True, plan=False) for shot in shots]
-    head = filled(prompts["react.txt"], {"actions": actions(env), "examples": examples(rendered), "question": question.text})
+    head = filled(
+        prompts["react.txt"],
+        {"actions": actions(env), "examples": examples(rendered), "question": question.text},
+    )
     return (yield from ending(scratchpad(talk, env, head, one_call=one_call)))

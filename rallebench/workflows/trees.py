@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rallebench.types import Note, Step
+from rallebench.core.types import Note, Step
 
 MARK = "tree "
 

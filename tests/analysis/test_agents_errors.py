@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from rallebench.analysis.acting import Cell, System, Task, Told
-from rallebench.analysis.acting.errors import CLASSES, ORIGINAL, breakdowns, classify
-from rallebench.analysis.acting.reading import told
-from rallebench.analysis.acting.traces import observed_by, observed_in, scratchpad_of
-from rallebench.types import (
+from rallebench.analysis.agents import Cell, System, Task, Told
+from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, breakdowns, classify
+from rallebench.analysis.agents.reading import told
+from rallebench.analysis.agents.traces import observed_by, observed_in, scratchpad_of
+from rallebench.core.types import (
     Episode,
     Example,
     Generate,
@@ -30,7 +30,11 @@ GOLD = "Christiaan Huygens"
 
 
 def said(label: str, text: str) -> Step:
-    return Step(Generate("m", (Message("user", f"Question: Who?\n{label}:"),)), Reply(text, prompt_tokens=7, completion_tokens=1), 0.5)
+    return Step(
+        Generate("m", (Message("user", f"Question: Who?\n{label}:"),)),
+        Reply(text, prompt_tokens=7, completion_tokens=1),
+        0.5,
+    )
 
 
 def observed(text: str, label: str = "Observation 1: ") -> Step:
@@ -40,7 +44,14 @@ def observed(text: str, label: str = "Observation 1: ") -> Step:
 def react(answer: str, seen: str, reason: str = "answered", last: str = "") -> Episode:
     """An episode of ReAct that searches once and then ends so."""
     steps = [said("Thought 1", "I search."), said("Action 1", "Search[Titan]"), observed(seen)]
-    steps += [said("Action 2", last or f"Finish[{answer}]"), observed("Episode finished.", "Observation 2: ")] if reason == "answered" else []
+    steps += (
+        [
+            said("Action 2", last or f"Finish[{answer}]"),
+            observed("Episode finished.", "Observation 2: "),
+        ]
+        if reason == "answered"
+        else []
+    )
     return Episode("q", "react", tuple(steps), Outcome(answer, reason))
 
 
@@ -51,7 +62,12 @@ def row(episode: Episode, gold: str = GOLD, **more: Any) -> Told:
 FOUND, NOTHING = f"Titan was found by {GOLD} in 1655.", "Titan is a moon."
 CASES = [
     ("answered with evidence", react(GOLD, FOUND), "EM", "EM"),
-    ("answered from inner knowledge: the model's own Finish hides it from R-Eval", react(GOLD, NOTHING), "EM", "AM"),
+    (
+        "answered from inner knowledge: the model's own Finish hides it from R-Eval",
+        react(GOLD, NOTHING),
+        "EM",
+        "AM",
+    ),
     ("another wording, from inner knowledge", react("Christiaan H", NOTHING), "AM", "AM"),
     ("half right counts as right", react("Huygens", FOUND), "EM", "EM"),
     ("evidence, another answer", react("Galilei", FOUND), "GE", "GE"),
@@ -62,26 +78,56 @@ CASES = [
     ("no time left", react("", NOTHING, "time_limit"), "TE", "OL"),
     ("no evidence, another answer", react("Galilei", NOTHING), "RE", "RE"),
     ("gave up", react("", NOTHING, "gave_up"), "RE", "RE"),
-    ("the gold inside a word is no evidence", react("Galilei", "The Christiaan Huygensian order."), "GE", "RE"),
-    ("the model's own guess is no evidence", react("Galilei", NOTHING, last=f"Lookup[{GOLD}]"), "GE", "RE"),
-    ("a search tree never halts at R-Eval", Episode("q", "dfsdt", (), Outcome("", "step_limit")), "RE", "SL"),
-]  # fmt: skip
+    (
+        "the gold inside a word is no evidence",
+        react("Galilei", "The Christiaan Huygensian order."),
+        "GE",
+        "RE",
+    ),
+    (
+        "the model's own guess is no evidence",
+        react("Galilei", NOTHING, last=f"Lookup[{GOLD}]"),
+        "GE",
+        "RE",
+    ),
+    (
+        "a search tree never halts at R-Eval",
+        Episode("q", "dfsdt", (), Outcome("", "step_limit")),
+        "RE",
+        "SL",
+    ),
+]
 
 
-@pytest.mark.parametrize(("case", "episode", "original", "ours"), CASES, ids=[case[0] for case in CASES])
-def test_an_episode_is_of_one_class_as_reval_counts_and_of_one_as_we_do(case: str, episode: Episode, original: str, ours: str) -> None:
-    assert (classify(row(episode, original=True), original=True), classify(row(episode))) == (original, ours)
+@pytest.mark.parametrize(
+    ("case", "episode", "original", "ours"), CASES, ids=[case[0] for case in CASES]
+)
+def test_an_episode_is_of_one_class_as_reval_counts_and_of_one_as_we_do(
+    case: str, episode: Episode, original: str, ours: str
+) -> None:
+    assert (classify(row(episode, original=True), original=True), classify(row(episode))) == (
+        original,
+        ours,
+    )
 
 
 def test_every_class_and_every_reason_has_a_case() -> None:
-    assert {case[2] for case in CASES} == set(ORIGINAL) and {case[3] for case in CASES} == set(CLASSES)
-    assert all(classify(row(Episode("q", "react", (), Outcome("", reason)))) in CLASSES for reason in REASONS)
+    assert {case[2] for case in CASES} == set(ORIGINAL) and {case[3] for case in CASES} == set(
+        CLASSES
+    )
+    assert all(
+        classify(row(Episode("q", "react", (), Outcome("", reason)))) in CLASSES
+        for reason in REASONS
+    )
 
 
 def test_yes_and_no_are_evidence_of_nothing_but_stand_in_every_scratchpad_for_reval() -> None:
     episode = react("yes", "No moon is known.")
     assert classify(row(episode, "no", original=True), original=True) == "GE"
-    assert classify(row(episode, "no")) == "RE" and classify(row(react("no", "No moon."), "no")) == "AM"
+    assert (
+        classify(row(episode, "no")) == "RE"
+        and classify(row(react("no", "No moon."), "no")) == "AM"
+    )
 
 
 def test_a_reward_of_five_hundredths_is_right() -> None:
@@ -99,9 +145,17 @@ def test_scratchpads_are_revals_and_observations_only_the_environments() -> None
     assert observed_by(episode) == FOUND == observed_in(scratchpad_of(episode))
 
 
-@pytest.mark.parametrize("echo", [f"Could not find [{GOLD}]. Similar: ['Titan']", f"There is no tool '{GOLD}'. The tools are Search, Finish."])
+@pytest.mark.parametrize(
+    "echo",
+    [
+        f"Could not find [{GOLD}]. Similar: ['Titan']",
+        f"There is no tool '{GOLD}'. The tools are Search, Finish.",
+    ],
+)
 def test_the_models_own_words_in_an_observation_are_no_evidence(echo: str) -> None:
-    assert classify(row(react(GOLD, echo))) == "AM" and classify(row(react("Galilei", echo))) == "RE"
+    assert (
+        classify(row(react(GOLD, echo))) == "AM" and classify(row(react("Galilei", echo))) == "RE"
+    )
     assert classify(row(react(GOLD, f"Could not find [Titan]. Similar: ['{GOLD}']"))) == "EM"
 
 
@@ -114,7 +168,10 @@ def test_traces_in_which_nothing_was_observed_are_told() -> None:
 def test_a_programs_observations_are_the_answers_to_its_calls() -> None:
     steps = (
         said("", "```python\nprint(Search('x'))\n```"),
-        Step(UseTool("python", {"session": "s", "program": "print(Search('x'))", "functions": "{}"}), Reply("", tool_calls=(ToolCall("1", "Search", "{}"),))),
+        Step(
+            UseTool("python", {"session": "s", "program": "print(Search('x'))", "functions": "{}"}),
+            Reply("", tool_calls=(ToolCall("1", "Search", "{}"),)),
+        ),
         Step(UseTool("python", {"session": "s", "observation": FOUND}), Reply("Galilei\n")),
     )
     episode = Episode("q", "pal", steps, Outcome("Galilei"))
@@ -123,22 +180,37 @@ def test_a_programs_observations_are_the_answers_to_its_calls() -> None:
 
 
 def cell(task: Task, *episodes: Episode, failed: int = 0) -> Cell:
-    return Cell("r", System("react", "m"), task, tuple(row(episode) for episode in episodes), failed)
+    return Cell(
+        "r", System("react", "m"), task, tuple(row(episode) for episode in episodes), failed
+    )
 
 
 EASY, HARD = Task("soay_easy", "aminer", "KS"), Task("hotpotqa", "wiki", "KA")
 
 
 def test_shares_are_of_the_questions_there_are_and_places_weigh_the_same() -> None:
-    cells = [cell(EASY, react(GOLD, FOUND), failed=3), cell(HARD, react(GOLD, FOUND), *[react("", NOTHING, "step_limit")] * 3)]
+    cells = [
+        cell(EASY, react(GOLD, FOUND), failed=3),
+        cell(HARD, react(GOLD, FOUND), *[react("", NOTHING, "step_limit")] * 3),
+    ]
     (found,) = breakdowns(cells)
-    assert found.shares["EM"] == (100 + 25) / 2 and found.shares["SL"] == 75 / 2 and sum(found.shares.values()) == 100
+    assert (
+        found.shares["EM"] == (100 + 25) / 2
+        and found.shares["SL"] == 75 / 2
+        and sum(found.shares.values()) == 100
+    )
     assert (found.n, found.failed, found.counts) == (5, 3, {"EM": 2, "SL": 3})
-    assert found.stops == {"EM": {"answered": 2}, "SL": {"step_limit": 3}} and len(found.examples["SL"]) == 3
+    assert (
+        found.stops == {"EM": {"answered": 2}, "SL": {"step_limit": 3}}
+        and len(found.examples["SL"]) == 3
+    )
 
 
 def test_reval_divides_every_count_by_a_hundred() -> None:
-    (found,) = breakdowns([cell(EASY, react(GOLD, FOUND)), cell(HARD, *[react("", NOTHING, "step_limit")] * 4)], original=True)
+    (found,) = breakdowns(
+        [cell(EASY, react(GOLD, FOUND)), cell(HARD, *[react("", NOTHING, "step_limit")] * 4)],
+        original=True,
+    )
     assert found.shares["EM"] == 0.5 and found.shares["TE"] == 2.0 and found.shares["SL"] == 0
 
 

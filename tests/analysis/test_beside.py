@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rallebench.analysis.references import ceiling
+from rallebench.core.types import Episode, Gold, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.metrics import METRICS
-from rallebench.types import Episode, Gold, Hit, Outcome, Passage, Reply, Retrieve, Step
 
 
 def episode(*texts: str, answer: str = "no") -> Episode:
@@ -26,7 +26,7 @@ def episode(*texts: str, answer: str = "no") -> Episode:
         ([], ("Titan",), ""),
         (["Titan"], (), ""),
     ],
-)  # fmt: skip
+)
 def test_the_ceiling_gives_the_first_gold_answer_that_a_passage_holds(
     texts: list[str], answers: tuple[str, ...], best: str
 ) -> None:

@@ -11,7 +11,11 @@ from rallebench.analysis.changes import Change, changes, pieces
 
 
 def spec(*actions: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"dataset": "d", "workflow": "chain", "settings": {"chain": {"actions": list(actions)}, **more}}
+    return {
+        "dataset": "d",
+        "workflow": "chain",
+        "settings": {"chain": {"actions": list(actions)}, **more},
+    }
 
 
 SEARCH = {"kind": "retrieve", "template": "{question}", "target": "bm25", "k": 5}
@@ -41,7 +45,10 @@ def test_another_index_behind_the_same_name_shows() -> None:
 
 
 def test_what_only_one_run_names_stands_part_by_part() -> None:
-    found = changes(spec(backends={"llm a": "print-1"}), {"settings": {}, "dataset": "d", "workflow": "imported"})
+    found = changes(
+        spec(backends={"llm a": "print-1"}),
+        {"settings": {}, "dataset": "d", "workflow": "imported"},
+    )
     assert Change("backends: llm a", "print-1", "–") in found
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace
 
-from rallebench.errors import UsageError
-from rallebench.workbench import Workbench
+from rallebench.core.errors import UsageError
+from rallebench.services.workbench import Workbench
 
 
 @pytest.fixture
@@ -22,7 +22,18 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture
 def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
     found = CommandLine(capfd, workspace)
-    ran = found("run", "--dataset", "tiny-qa", "--no-mlflow", "--chain", "read", "--name", "a b", "--llm", "picky")
+    ran = found(
+        "run",
+        "--dataset",
+        "tiny-qa",
+        "--no-mlflow",
+        "--chain",
+        "read",
+        "--name",
+        "a b",
+        "--llm",
+        "picky",
+    )
     assert ran.code in (0, 1)
     return found
 
@@ -34,10 +45,14 @@ def exported(rallebench: CommandLine, form: str) -> str:
 
 
 def predicted(rallebench: CommandLine, file: Path, *more: str) -> object:
-    return rallebench("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "back", *more)
+    return rallebench(
+        "import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "back", *more
+    )
 
 
-def test_a_trec_run_has_every_page_once_in_the_order_in_which_it_was_found(rallebench: CommandLine) -> None:
+def test_a_trec_run_has_every_page_once_in_the_order_in_which_it_was_found(
+    rallebench: CommandLine,
+) -> None:
     lines = [line.split() for line in exported(rallebench, "trec").splitlines()]
     assert all(len(line) == 6 and line[1] == "Q0" and line[5] == "a_b" for line in lines)
     by_question: dict[str, list[list[str]]] = {}
@@ -50,11 +65,15 @@ def test_a_trec_run_has_every_page_once_in_the_order_in_which_it_was_found(ralle
         assert all(a > b for a, b in zip(scores, scores[1:])), "trec_eval would break a tie by name"
 
 
-def test_scores_that_trec_eval_cannot_tell_apart_give_way_to_ranks(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_scores_that_trec_eval_cannot_tell_apart_give_way_to_ranks(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     file = tmp_path / "near.trec"
     file.write_text("q1 Q0 p1 1 1.00000002 t\nq1 Q0 p2 2 1.0 t\n")
     predicted(rallebench, file)
-    lines = [line.split() for line in rallebench("export", "back", "--format", "trec").out.splitlines()]
+    lines = [
+        line.split() for line in rallebench("export", "back", "--format", "trec").out.splitlines()
+    ]
     assert [(line[2], line[4]) for line in lines] == [("p1", "1"), ("p2", "0.5")]
 
 
@@ -73,7 +92,10 @@ def test_a_failed_question_is_left_out_of_predictions_and_stands_in_tables_with_
     assert all(row["em"] == "" for row in table if row["error"]), "what failed is not scored 0"
     kept = [json.loads(line)["id"] for line in exported(rallebench, "kilt").splitlines()]
     assert kept == [row["id"] for row in rows if not row["error"]]
-    assert f"{len(failed)} failed questions are left out" in rallebench("export", "a b", "--format", "kilt").err
+    assert (
+        f"{len(failed)} failed questions are left out"
+        in rallebench("export", "a b", "--format", "kilt").err
+    )
 
 
 @pytest.mark.parametrize(("form", "metric"), [("kilt", "em"), ("trec", "Rprec")])
@@ -96,13 +118,22 @@ def test_a_table_of_answers_becomes_a_run_that_is_scored_by_what_it_holds(
     file.write_text("id,prediction\nq1,Titan\nq2,Charon\n", encoding="utf-8")
     assert predicted(rallebench, file).code == 0  # type: ignore[attr-defined]
     report = json.loads((workspace / "runs" / "back" / "report.json").read_text())
-    assert report["metrics"]["em"] | {"low": 0, "high": 0} == {"value": 0.5, "low": 0, "high": 0, "n": 2}
+    assert report["metrics"]["em"] | {"low": 0, "high": 0} == {
+        "value": 0.5,
+        "low": 0,
+        "high": 0,
+        "n": 2,
+    }
     assert report["n_errors"] == 6
-    assert not {"Rprec", "seconds", "prompt_tokens"} & set(report["metrics"]), "nothing is said of pages or costs"
+    assert not {"Rprec", "seconds", "prompt_tokens"} & set(report["metrics"]), (
+        "nothing is said of pages or costs"
+    )
 
 
 @pytest.mark.parametrize("verb", [("export", "a b", "--format", "csv"), ("report", "a b")])
-def test_a_folder_is_no_file_to_write(rallebench: CommandLine, tmp_path: Path, verb: tuple[str, ...]) -> None:
+def test_a_folder_is_no_file_to_write(
+    rallebench: CommandLine, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
     ran = rallebench(*verb, "--out", tmp_path)
     assert ran.code == 2 and "is a folder; name a file in it" in ran.last
 
@@ -110,22 +141,42 @@ def test_a_folder_is_no_file_to_write(rallebench: CommandLine, tmp_path: Path, v
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("p.jsonl", '{"id": "q1", "answer": "x"}\n{"id": "q9", "answer": "x"}\n', "does not have: 'q9' in line 2"),
-        ("p.jsonl", '{"id": "q1", "answer": "x"}\n{"id": "q1", "answer": "y"}\n', "stand there twice: 'q1' in line 2"),
+        (
+            "p.jsonl",
+            '{"id": "q1", "answer": "x"}\n{"id": "q9", "answer": "x"}\n',
+            "does not have: 'q9' in line 2",
+        ),
+        (
+            "p.jsonl",
+            '{"id": "q1", "answer": "x"}\n{"id": "q1", "answer": "y"}\n',
+            "stand there twice: 'q1' in line 2",
+        ),
         ("p.jsonl", '{"id": "z", "answer": "x"}\n', "No id of"),
         ("p.jsonl", "", "holds no prediction"),
         ("p.jsonl", '{"answer": "x"}\n', "line 1 has no 'id'"),
         ("p.csv", "name,text\nq1,x\n", "needs a header row with the columns id and answer"),
         ("p.run", "q1 Q0 p1 first 2.0 tag\n", "line 1 is not 'qid Q0 page rank score tag'"),
         ("p.txt", "what is this\n", "in no known form of predictions"),
-        ("p.json", '[\n{"id": "q1", "answer": "x"}\n]\n', "is one JSON array; write one object a line"),
+        (
+            "p.json",
+            '[\n{"id": "q1", "answer": "x"}\n]\n',
+            "is one JSON array; write one object a line",
+        ),
         ("p.jsonl", '{"id": "q1", "answer": \n', "line 1 is not valid JSON"),
-        ("p.jsonl", '{"id": "q1", "answer": ' + "[" * 50_000 + "\n", "line 1 is not valid JSON (too deeply nested)"),
+        (
+            "p.jsonl",
+            '{"id": "q1", "answer": ' + "[" * 50_000 + "\n",
+            "line 1 is not valid JSON (too deeply nested)",
+        ),
         ("p.jsonl", '{"id": "q1", "answer": NaN}\n', "line 1: the answer is no text"),
         ("p.jsonl", '{"id": null, "answer": "x"}\n', "line 1: the id is NoneType"),
         ("p.jsonl", '{"id": "q1", "pages": 5}\n', "'pages' must be a list, not int"),
         ("p.jsonl", '{"id": "q1", "pages": [{"p": 1}]}\n', "line 1: a page is no id"),
-        ("p.jsonl", '{"id": "q1", "output": [{"answer": "x", "provenance": "p1"}]}\n', "'provenance' must be a list"),
+        (
+            "p.jsonl",
+            '{"id": "q1", "output": [{"answer": "x", "provenance": "p1"}]}\n',
+            "'provenance' must be a list",
+        ),
         ("p.csv", "id,answer\nq1,Titan, the moon\n", "line 2 has 3 columns where its header has 2"),
         ("p.run", "q1 Q0 p1 1 nan tag\n", "line 1 has the score nan, which orders nothing"),
     ],
@@ -162,7 +213,9 @@ def test_every_line_counts_also_the_last_one_without_its_end(
 
 def test_bad_lines_are_left_out_on_demand(rallebench: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "p.jsonl"
-    file.write_text('{"id": "q1", "answer": "Titan"}\n{"id": "q9", "answer": "x"}\n', encoding="utf-8")
+    file.write_text(
+        '{"id": "q1", "answer": "Titan"}\n{"id": "q9", "answer": "x"}\n', encoding="utf-8"
+    )
     assert predicted(rallebench, file, "--skip-bad").code == 0  # type: ignore[attr-defined]
 
 

@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace
 
-from rallebench.bench import cost_text
-from rallebench.bench.score import cost_of
-from rallebench.bench.store import RunFolder
+from rallebench.engine import cost_text
+from rallebench.engine.score import cost_of
+from rallebench.engine.store import RunFolder
 from rallebench.gui import views_plots, views_runs
 
 ANSWERS = "id,answer\nq1,Titan\nq2,wrong\nq3,Texas\n"
 PAGES = "q1 Q0 p1 1 2.0 t\nq2 Q0 p9 1 2.0 t\nq3 Q0 p3 1 2.0 t\n"
-BOTH = [{"id": "q1", "answer": "Titan", "pages": ["p1"]}, {"id": "q2", "answer": "Triton"}, {"id": "q3", "pages": ["p3"]}]
+BOTH = [
+    {"id": "q1", "answer": "Titan", "pages": ["p1"]},
+    {"id": "q2", "answer": "Triton"},
+    {"id": "q3", "pages": ["p3"]},
+]
 
 
 @pytest.fixture
@@ -30,26 +34,47 @@ def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLin
 
 @pytest.fixture
 def imported(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> dict[str, RunFolder]:
-    files = {"answers": ("a.csv", ANSWERS), "pages": ("p.trec", PAGES), "both": ("b.jsonl", "\n".join(map(json.dumps, BOTH)))}
+    files = {
+        "answers": ("a.csv", ANSWERS),
+        "pages": ("p.trec", PAGES),
+        "both": ("b.jsonl", "\n".join(map(json.dumps, BOTH))),
+    }
     for name, (file, text) in files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-        asked = ("import", tmp_path / file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", name)
+        asked = (
+            "import",
+            tmp_path / file,
+            "--kind",
+            "predictions",
+            "--dataset",
+            "tiny-qa",
+            "--name",
+            name,
+        )
         assert rallebench(*asked).code == 0
     return {name: RunFolder.open(workspace / "runs", name) for name in files}
 
 
 def values(run: RunFolder, metric: str) -> dict[str, float | None]:
     lines = map(json.loads, (run.path / "scores.jsonl").read_text().splitlines())
-    return {line["qid"]: line["value"] for line in lines if line["metric"] == metric and line["qid"] in ("q1", "q2", "q3")}
+    return {
+        line["qid"]: line["value"]
+        for line in lines
+        if line["metric"] == metric and line["qid"] in ("q1", "q2", "q3")
+    }
 
 
-def test_a_line_without_an_answer_or_without_pages_is_not_scored_by_what_it_lacks(imported: dict[str, RunFolder]) -> None:
+def test_a_line_without_an_answer_or_without_pages_is_not_scored_by_what_it_lacks(
+    imported: dict[str, RunFolder],
+) -> None:
     assert values(imported["both"], "em") == {"q1": 1.0, "q2": 1.0, "q3": None}
     assert values(imported["both"], "Rprec") == {"q1": 1.0, "q2": None, "q3": 1.0}
     assert values(imported["both"], "KILT-em") == {"q1": 1.0, "q2": None, "q3": None}
 
 
-def test_where_others_found_pages_a_line_that_found_none_scores_0_as_in_kilts_scorer(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_where_others_found_pages_a_line_that_found_none_scores_0_as_in_kilts_scorer(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     lines = [
         {"id": "q1", "output": [{"answer": "Titan", "provenance": [{"wikipedia_id": "p1"}]}]},
         {"id": "q2", "output": [{"answer": "Triton", "provenance": []}]},
@@ -57,23 +82,55 @@ def test_where_others_found_pages_a_line_that_found_none_scores_0_as_in_kilts_sc
     ]
     file = tmp_path / "kilt.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)))
-    assert rallebench("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "kilt").code == 0
+    assert (
+        rallebench(
+            "import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "kilt"
+        ).code
+        == 0
+    )
     run = RunFolder.open(rallebench.workspace / "runs", "kilt")
     assert values(run, "Rprec") == {"q1": 1.0, "q2": 0.0, "q3": None}
     assert values(run, "KILT-em") == {"q1": 1.0, "q2": 0.0, "q3": None}
-    file.write_text("\n".join(json.dumps({"id": line["id"], "output": [{"answer": "x", "provenance": []}]}) for line in lines))
-    assert rallebench("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "closed").code == 0
-    assert "Rprec" not in (RunFolder.open(rallebench.workspace / "runs", "closed").report() or {})["metrics"], "nobody looked for pages"
+    file.write_text(
+        "\n".join(
+            json.dumps({"id": line["id"], "output": [{"answer": "x", "provenance": []}]})
+            for line in lines
+        )
+    )
+    assert (
+        rallebench(
+            "import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "closed"
+        ).code
+        == 0
+    )
+    assert (
+        "Rprec"
+        not in (RunFolder.open(rallebench.workspace / "runs", "closed").report() or {})["metrics"]
+    ), "nobody looked for pages"
 
 
-def test_an_empty_cell_is_an_empty_answer_and_scores_0(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_an_empty_cell_is_an_empty_answer_and_scores_0(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     file = tmp_path / "some.csv"
     file.write_text("id,answer\nq1,Titan\nq2,\n")
-    assert rallebench("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "some").code == 0
-    assert values(RunFolder.open(rallebench.workspace / "runs", "some"), "em") == {"q1": 1.0, "q2": 0.0, "q3": None}
+    assert (
+        rallebench(
+            "import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "some"
+        ).code
+        == 0
+    )
+    assert values(RunFolder.open(rallebench.workspace / "runs", "some"), "em") == {
+        "q1": 1.0,
+        "q2": 0.0,
+        "q3": None,
+    }
 
 
-@pytest.mark.parametrize("metric", ["em", "seconds", "prompt_tokens", "length", "answer_in_context@5", "similarity:hashing"])
+@pytest.mark.parametrize(
+    "metric",
+    ["em", "seconds", "prompt_tokens", "length", "answer_in_context@5", "similarity:hashing"],
+)
 def test_pages_alone_are_no_empty_answers_and_cost_nothing_known(
     rallebench: CommandLine, imported: dict[str, RunFolder], metric: str
 ) -> None:
@@ -81,13 +138,17 @@ def test_pages_alone_are_no_empty_answers_and_cost_nothing_known(
     assert ran.code == 2 and "is scored by" in ran.last and "in both" in ran.last
 
 
-def test_answers_alone_are_compared_by_their_answers_only(rallebench: CommandLine, imported: dict[str, RunFolder]) -> None:
+def test_answers_alone_are_compared_by_their_answers_only(
+    rallebench: CommandLine, imported: dict[str, RunFolder]
+) -> None:
     found = rallebench.json("compare", "answers", "both", "--metric", "em")
     assert (found["n"], found["wins"], found["gained"]) == (2, 1, ["q2"])
     assert rallebench("compare", "answers", "both", "--metric", "Rprec").code == 2
 
 
-def test_what_an_imported_run_cost_is_unknown_everywhere(rallebench: CommandLine, imported: dict[str, RunFolder]) -> None:
+def test_what_an_imported_run_cost_is_unknown_everywhere(
+    rallebench: CommandLine, imported: dict[str, RunFolder]
+) -> None:
     run = imported["answers"]
     report = run.report() or {}
     assert report["seconds_per_question"] is None and cost_of(run)["total"]["seconds"] is None
@@ -99,32 +160,67 @@ def test_what_an_imported_run_cost_is_unknown_everywhere(rallebench: CommandLine
     assert list(row.values()).count("unknown") == 3
     assert "do not say what they cost" in views_runs.whole_report(run)
     assert set(views_plots.costs(report).values()) == {None}
-    assert json.loads(rallebench("export", "answers", "--format", "jsonl").out.splitlines()[0])["seconds"] is None
+    assert (
+        json.loads(rallebench("export", "answers", "--format", "jsonl").out.splitlines()[0])[
+            "seconds"
+        ]
+        is None
+    )
 
 
 def test_the_waterfall_of_imported_predictions_tells_only_what_is_recorded(
     rallebench: CommandLine, imported: dict[str, RunFolder]
 ) -> None:
     found = {one["run"]: one for one in rallebench.json("analyse", "answers", "pages")["runs"]}
-    assert {stage: n for stage, n in found["answers"]["waterfall"].items() if n} == {"failed": 5, "not_recorded": 3}
-    assert {stage: n for stage, n in found["pages"]["waterfall"].items() if n} == {"failed": 5, "retrieved": 2, "not_found": 1}
+    assert {stage: n for stage, n in found["answers"]["waterfall"].items() if n} == {
+        "failed": 5,
+        "not_recorded": 3,
+    }
+    assert {stage: n for stage, n in found["pages"]["waterfall"].items() if n} == {
+        "failed": 5,
+        "retrieved": 2,
+        "not_found": 1,
+    }
     assert "no retrieval is recorded" in rallebench("analyse", "answers").out
 
 
-def test_of_imported_pages_that_are_all_wrong_nothing_is_claimed_of_a_corpus(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_of_imported_pages_that_are_all_wrong_nothing_is_claimed_of_a_corpus(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     (tmp_path / "wrong.trec").write_text("".join(f"q{n} Q0 p99 1 2.0 t\n" for n in range(1, 9)))
-    assert rallebench("import", tmp_path / "wrong.trec", "--kind", "predictions", "--dataset", "tiny-qa", "--name", "wrong").code == 0
+    assert (
+        rallebench(
+            "import",
+            tmp_path / "wrong.trec",
+            "--kind",
+            "predictions",
+            "--dataset",
+            "tiny-qa",
+            "--name",
+            "wrong",
+        ).code
+        == 0
+    )
     said = rallebench("analyse", "wrong").out
-    assert "8  the gold was not retrieved within k; whether the corpus holds it is not known" in said
+    assert (
+        "8  the gold was not retrieved within k; whether the corpus holds it is not known" in said
+    )
     assert "in the corpus" not in said and "could not be looked at" not in said
 
 
 def test_dollars_that_are_known_in_part_do_not_break_the_columns() -> None:
-    from rallebench.bench.run_cost import run_cost
+    from rallebench.engine.run_cost import run_cost
 
     cost = run_cost([], [], {})
-    cost["total"] |= {"usd": None, "usd_known": 0.5, "usd_unknown_for": {"a-model-with-a-very-long-name": "it has no price"}}
+    cost["total"] |= {
+        "usd": None,
+        "usd_known": 0.5,
+        "usd_unknown_for": {"a-model-with-a-very-long-name": "it has no price"},
+    }
     lines = cost_text.side_by_side(["a", "b"], [cost, run_cost([], [], {})])
     *table, note = lines
     assert len({len(line) for line in table}) == 1
-    assert note == "* US dollars of a: $0.50 + unknown for a-model-with-a-very-long-name (it has no price)"
+    assert (
+        note
+        == "* US dollars of a: $0.50 + unknown for a-model-with-a-very-long-name (it has no price)"
+    )

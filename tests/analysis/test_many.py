@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace
 
-from rallebench.analysis.many import Many, compare_many
-from rallebench.bench.store import RunFolder
-from rallebench.errors import UsageError
+from rallebench.analysis.ranking import Many, compare_many
+from rallebench.core.errors import UsageError
+from rallebench.engine.store import RunFolder
 
 Compared = Callable[..., Many]
 
@@ -32,14 +32,27 @@ def runs(rallebench: CommandLine, workspace: Path) -> Path:
     for name, more in made.items():
         if not (workspace / "runs" / name).exists():
             llm = "titan" if name == "short" else name
-            asked = ("run", "--dataset", "tiny-qa", "--no-mlflow", "--chain", "read", "--name", name, "--llm", llm)
+            asked = (
+                "run",
+                "--dataset",
+                "tiny-qa",
+                "--no-mlflow",
+                "--chain",
+                "read",
+                "--name",
+                name,
+                "--llm",
+                llm,
+            )
             assert rallebench(*asked, *more).code in (0, 1)
     return workspace / "runs"
 
 
 @pytest.fixture
 def compared(runs: Path) -> Compared:
-    return lambda *names, **more: compare_many([RunFolder.open(runs, name) for name in names], **more)
+    return lambda *names, **more: compare_many(
+        [RunFolder.open(runs, name) for name in names], **more
+    )
 
 
 def test_every_metric_has_one_mean_per_run_and_the_best_is_marked(compared: Compared) -> None:
@@ -58,25 +71,33 @@ def test_less_is_better_for_a_cost(compared: Compared) -> None:
     assert found.best["completion_tokens"] == {0}
 
 
-def test_only_questions_that_all_runs_share_are_counted_and_that_is_said(compared: Compared) -> None:
+def test_only_questions_that_all_runs_share_are_counted_and_that_is_said(
+    compared: Compared,
+) -> None:
     found = compared("titan", "echo", "short")
     assert {row[0].n for row in found.cells.values()} == {5}
     assert [side.left_out for side in found.sides] == [3, 3, 0]
     assert "only the 5 that all share are compared (left out: titan 3, echo 3)" in found.warnings[0]
 
 
-def test_a_question_that_failed_in_one_run_is_left_out_for_all_and_counted(compared: Compared) -> None:
+def test_a_question_that_failed_in_one_run_is_left_out_for_all_and_counted(
+    compared: Compared,
+) -> None:
     found = compared("titan", "picky")
     assert found.sides[1].failed > 0
     assert {mean.n for mean in found.cells["em"]} == {8 - found.sides[1].failed}
     assert f"picky: {found.sides[1].failed} failed" in found.warnings[0]
 
 
-def test_every_run_is_compared_with_the_first_and_p_is_corrected_for_as_many(compared: Compared) -> None:
+def test_every_run_is_compared_with_the_first_and_p_is_corrected_for_as_many(
+    compared: Compared,
+) -> None:
     found = compared("titan", "echo", "short")
     assert [one.name for one in found.against] == ["echo", "short"]
     assert [one.paired.comparisons for one in found.against] == [2, 2]
-    assert [(one.paired.p, one.paired.note) for one in found.against] == [(None, "too few articles")] * 2, "5 questions show nothing"
+    assert [(one.paired.p, one.paired.note) for one in found.against] == [
+        (None, "too few articles")
+    ] * 2, "5 questions show nothing"
     assert found.against[0].paired.lost == ("q1",)
 
 
@@ -87,14 +108,20 @@ def test_no_difference_contradicts_the_means_above_it(compared: Compared) -> Non
         assert (one.paired.n, one.paired.difference) == (found.cells["em"][0].n, mean - first)
 
 
-def test_a_metric_that_the_runs_did_not_keep_is_scored_from_what_is_stored(compared: Compared) -> None:
+def test_a_metric_that_the_runs_did_not_keep_is_scored_from_what_is_stored(
+    compared: Compared,
+) -> None:
     found = compared("titan", "echo", chosen="recall@7")
     assert found.metric == "recall@7" and found.cells["recall@7"][0].n == 8
 
 
 @pytest.mark.parametrize(
     ("names", "sentence"),
-    [(("titan",), "at least two runs"), (("titan", "titan"), "chosen twice"), (("titan",) * 65, "at most 64")],
+    [
+        (("titan",), "at least two runs"),
+        (("titan", "titan"), "chosen twice"),
+        (("titan",) * 65, "at most 64"),
+    ],
 )
 def test_a_choice_that_cannot_be_compared_is_one_sentence(
     compared: Compared, names: tuple[str, ...], sentence: str
@@ -103,21 +130,34 @@ def test_a_choice_that_cannot_be_compared_is_one_sentence(
         compared(*names)
 
 
-def test_the_command_line_prints_the_table_for_more_than_two_runs(rallebench: CommandLine, runs: Path) -> None:
+def test_the_command_line_prints_the_table_for_more_than_two_runs(
+    rallebench: CommandLine, runs: Path
+) -> None:
     found = rallebench("compare", "titan", "echo", "short", "--json").json
     assert (found["runs"], found["n"], found["metric"]) == (["titan", "echo", "short"], 5, "em")
     assert [one["run"] for one in found["against"]] == ["echo", "short"]
     plain = rallebench("compare", "titan", "echo", "short")
-    assert "em against titan; intervals (95 % for all together) and corrected p count 2 comparisons (Bonferroni):" in plain.out
+    assert (
+        "em against titan; intervals (95 % for all together) and corrected p count 2 comparisons (Bonferroni):"
+        in plain.out
+    )
     assert "Warning: The runs asked different questions" in plain.err
 
 
-def test_two_runs_say_what_failed_in_one_of_them_and_is_left_out(runs: Path, rallebench: CommandLine) -> None:
+def test_two_runs_say_what_failed_in_one_of_them_and_is_left_out(
+    runs: Path, rallebench: CommandLine
+) -> None:
     ran = rallebench("compare", "titan", "picky")
-    assert ran.code == 0 and "Warning: picky: " in ran.err and "failed; these questions are left out." in ran.err
+    assert (
+        ran.code == 0
+        and "Warning: picky: " in ran.err
+        and "failed; these questions are left out." in ran.err
+    )
 
 
-def test_a_score_that_is_no_number_is_left_out_and_that_is_said(runs: Path, compared: Compared) -> None:
+def test_a_score_that_is_no_number_is_left_out_and_that_is_said(
+    runs: Path, compared: Compared
+) -> None:
     scores = runs / "echo" / "scores.jsonl"
     before = scores.read_text()
     lines = before.splitlines(keepends=True)

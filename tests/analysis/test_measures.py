@@ -8,14 +8,14 @@ import pytest
 from small_suites import small_suites
 from small_workspace import QUESTIONS, RECORDS, CommandLine, make_workspace
 
-from rallebench.analysis.many import compare_many, with_mean
 from rallebench.analysis.measures import UNDEFINED, headline, measure, own_of, shared_measures
-from rallebench.bench.heads import episode_of, heads
-from rallebench.bench.store import EPISODES, RunFolder
-from rallebench.errors import BadFileError, NotFoundError, UsageError
-from rallebench.files import read_json, write_json
+from rallebench.analysis.ranking import compare_many, with_mean
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.files import read_json, write_json
+from rallebench.core.types import Episode, Generate, Message, Outcome, Reply, Step
+from rallebench.engine.answers import episode_of, heads
+from rallebench.engine.store import EPISODES, RunFolder
 from rallebench.gui import views_compare
-from rallebench.types import Episode, Generate, Message, Outcome, Reply, Step
 
 __all__ = ["small_suites"]
 
@@ -28,10 +28,25 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path, small_suites: None) -> CommandLine:
+def rallebench(
+    capfd: pytest.CaptureFixture[str], workspace: Path, small_suites: None
+) -> CommandLine:
     found = CommandLine(capfd, workspace)
     for llm in ("titan", "echo"):
-        assert found("suite", "small-alone", "--llm", llm, "--name", llm, "--set", "times=1", "--no-mlflow").code == 0
+        assert (
+            found(
+                "suite",
+                "small-alone",
+                "--llm",
+                llm,
+                "--name",
+                llm,
+                "--set",
+                "times=1",
+                "--no-mlflow",
+            ).code
+            == 0
+        )
     return found
 
 
@@ -40,34 +55,70 @@ def runs(rallebench: CommandLine, workspace: Path) -> list[RunFolder]:
     return [RunFolder.open(workspace / "runs", f"{llm} time 1") for llm in ("titan", "echo")]
 
 
-def test_two_runs_of_a_suite_are_compared_by_its_own_metric_with_its_definition(runs: list[RunFolder], rallebench: CommandLine) -> None:
+def test_two_runs_of_a_suite_are_compared_by_its_own_metric_with_its_definition(
+    runs: list[RunFolder], rallebench: CommandLine
+) -> None:
     found = compare_many(runs)
     assert found.metric == "right" == headline(found.measures), "before what a question cost"
     assert [mean.value for mean in found.cells["right"]] == [1 / 8, 0.0]
     (one,) = found.against
-    assert one.paired.difference == -1 / 8 and one.paired.note == "too few articles" and one.paired.lost == ("q1",)
+    assert (
+        one.paired.difference == -1 / 8
+        and one.paired.note == "too few articles"
+        and one.paired.lost == ("q1",)
+    )
     shown = views_compare.table(found) + views_compare.differences(found)
-    assert shown.count(DEFINED) == 2 and "<b>0.1250</b>" not in shown, "nobody says that more of it is better"
+    assert shown.count(DEFINED) == 2 and "<b>0.1250</b>" not in shown, (
+        "nobody says that more of it is better"
+    )
     assert ">higher</th>" in shown
     said = rallebench("compare", *(run.name for run in runs), "--json").json
-    assert (said["metric"], said["definition"], said["own"], said["flipped"]) == ("right", DEFINED, True, ["q1"])
+    assert (said["metric"], said["definition"], said["own"], said["flipped"]) == (
+        "right",
+        DEFINED,
+        True,
+        ["q1"],
+    )
     assert f"right: {DEFINED}" in rallebench("compare", *(run.name for run in runs)).out
 
 
-def test_a_suites_own_metric_is_had_only_where_it_was_measured(runs: list[RunFolder], rallebench: CommandLine, workspace: Path) -> None:
-    assert rallebench("run", "--chain", "read", "--llm", "titan", "--dataset", "tiny-qa", "--name", "plain", "--no-mlflow").code == 0
+def test_a_suites_own_metric_is_had_only_where_it_was_measured(
+    runs: list[RunFolder], rallebench: CommandLine, workspace: Path
+) -> None:
+    assert (
+        rallebench(
+            "run",
+            "--chain",
+            "read",
+            "--llm",
+            "titan",
+            "--dataset",
+            "tiny-qa",
+            "--name",
+            "plain",
+            "--no-mlflow",
+        ).code
+        == 0
+    )
     plain = RunFolder.open(workspace / "runs", "plain")
-    with pytest.raises(UsageError, match="right is a suite's own metric; plain has no values of it"):
+    with pytest.raises(
+        UsageError, match="right is a suite's own metric; plain has no values of it"
+    ):
         measure("right", [*runs, plain])
     assert "right" not in shared_measures([runs[0], plain])
     with pytest.raises(NotFoundError, match="The suite's own: right"):
         measure("rihgt", runs)
 
 
-def test_a_run_without_definitions_says_so_and_different_ones_are_told(runs: list[RunFolder]) -> None:
+def test_a_run_without_definitions_says_so_and_different_ones_are_told(
+    runs: list[RunFolder],
+) -> None:
     reports = [read_json(run.path / "report.json") for run in runs]
     assert reports[0]["definitions"] == {"right": DEFINED}
-    write_json(runs[0].path / "report.json", {key: value for key, value in reports[0].items() if key not in ("definitions", "seal")})
+    write_json(
+        runs[0].path / "report.json",
+        {key: value for key, value in reports[0].items() if key not in ("definitions", "seal")},
+    )
     assert own_of(runs[0]) == {"right": UNDEFINED}
     assert DEFINED in measure("right", runs).about["traps"], "a reader sees both"
     assert with_mean(runs[1], "right")["metrics"]["right"]["value"] == 0.0
@@ -78,15 +129,31 @@ def test_a_run_without_definitions_says_so_and_different_ones_are_told(runs: lis
 
 def by_agent(folder: Path, name: str, reasons: list[str]) -> RunFolder:
     spec = {
-        "fingerprint": "0" * 12, "metrics": ["em"], "batch_size": 1,
-        "spec": {"dataset": "tiny-qa", "workflow": "react", "settings": {"agent": {"workflow": "react"}}, "limit": None, "seed": 0},
-    }  # fmt: skip
+        "fingerprint": "0" * 12,
+        "metrics": ["em"],
+        "batch_size": 1,
+        "spec": {
+            "dataset": "tiny-qa",
+            "workflow": "react",
+            "settings": {"agent": {"workflow": "react"}},
+            "limit": None,
+            "seed": 0,
+        },
+    }
     run = RunFolder.create(folder, name, spec, RECORDS)
-    asked = Step(Generate("m", (Message("user", "go"),)), Reply("Finish[Titan]", prompt_tokens=3, completion_tokens=2))
+    asked = Step(
+        Generate("m", (Message("user", "go"),)),
+        Reply("Finish[Titan]", prompt_tokens=3, completion_tokens=2),
+    )
     with run.log() as log:
         for (qid, *_), reason in zip(QUESTIONS, reasons):
             ended = Outcome("Titan" if reason == "answered" else "", reason)
-            run.append(log, Episode(qid, "react", (asked,) * (2 if reason == "answered" else 3), ended), "1", 0.1)
+            run.append(
+                log,
+                Episode(qid, "react", (asked,) * (2 if reason == "answered" else 3), ended),
+                "1",
+                0.1,
+            )
     return run
 
 
@@ -95,11 +162,17 @@ def test_agents_are_compared_by_how_they_ended_their_turns_and_their_reward(tmp_
     other = by_agent(tmp_path, "other", ["answered"] * 2 + ["step_limit"] * 5 + ["gave_up"])
     found = compare_many([first, other], "ended:step_limit")
     assert [mean.value for mean in found.cells["ended:step_limit"]] == [0.0, 5 / 8]
-    assert [name for name in found.metrics if name.startswith("ended")] == ["ended:answered", "ended:step_limit", "ended:gave_up"]
+    assert [name for name in found.metrics if name.startswith("ended")] == [
+        "ended:answered",
+        "ended:step_limit",
+        "ended:gave_up",
+    ]
     assert [mean.value for mean in found.cells["model_calls"]] == [2.0, 2.75]
     assert {"em", "f1_yes_no"} <= set(found.metrics)
     assert found.against[0].paired.wins == 5, "on so many it ended so, and the first did not"
-    assert "step_limit" in views_compare.table(found) and "higher" in views_compare.differences(found)
+    assert "step_limit" in views_compare.table(found) and "higher" in views_compare.differences(
+        found
+    )
 
 
 # what is read
@@ -107,7 +180,9 @@ def test_agents_are_compared_by_how_they_ended_their_turns_and_their_reward(tmp_
 
 def test_answers_are_read_without_their_steps_and_one_question_alone(runs: list[RunFolder]) -> None:
     whole = runs[0].episodes()
-    assert {qid: line["answer"] for qid, line in heads(runs[0]).items()} == {qid: one.answer for qid, one in whole.items()}
+    assert {qid: line["answer"] for qid, line in heads(runs[0]).items()} == {
+        qid: one.answer for qid, one in whole.items()
+    }
     assert not any("steps" in line for line in heads(runs[0]).values())
     assert episode_of(runs[0], "q3") == whole["q3"] and episode_of(runs[0], "q99") is None
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from rallebench.analysis.paired import compare, questions_needed
-from rallebench.bench.statistics import difference
+from rallebench.engine.statistics import difference
 
 
 def test_wins_ties_losses_and_the_flipped_questions_are_named() -> None:
@@ -45,14 +45,30 @@ def test_questions_that_one_run_lacks_or_has_not_scored_are_left_out() -> None:
 
 def test_nothing_in_common_is_no_number_at_all() -> None:
     found = compare("em", {"x": 1.0}, {"y": 1.0})
-    assert (found.n, found.a, found.difference, found.p, found.needed) == (0, None, None, None, None)
+    assert (found.n, found.a, found.difference, found.p, found.needed) == (
+        0,
+        None,
+        None,
+        None,
+        None,
+    )
 
 
-@pytest.mark.parametrize(("n", "p", "note"), [(1, None, "too few articles"), (50, 1.0, "all are equal: no interval")])
-def test_equal_runs_differ_by_nothing_and_no_interval_claims_certainty(n: int, p: float | None, note: str) -> None:
+@pytest.mark.parametrize(
+    ("n", "p", "note"), [(1, None, "too few articles"), (50, 1.0, "all are equal: no interval")]
+)
+def test_equal_runs_differ_by_nothing_and_no_interval_claims_certainty(
+    n: int, p: float | None, note: str
+) -> None:
     same = {f"q{i}": float(i % 2) for i in range(n)}
     found = compare("em", same, same)
-    assert (found.difference, found.low, found.high, found.p, found.needed) == (0.0, None, None, p, None)
+    assert (found.difference, found.low, found.high, found.p, found.needed) == (
+        0.0,
+        None,
+        None,
+        p,
+        None,
+    )
     assert found.note == note and not found.shown
     assert found.ties == n
 

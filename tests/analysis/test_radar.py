@@ -7,20 +7,30 @@ from pathlib import Path
 import pytest
 from small_workspace import RECORDS, CommandLine, make_workspace, write_lines
 
-from rallebench.analysis.many import compare_many
-from rallebench.analysis.radar import DATASETS, Radar, axes_of, over_datasets, over_field, share_nothing
-from rallebench.bench.store import RunFolder
-from rallebench.errors import UsageError
+from rallebench.analysis.radar import (
+    DATASETS,
+    Radar,
+    axes_of,
+    over_datasets,
+    over_field,
+    share_nothing,
+)
+from rallebench.analysis.ranking import compare_many
+from rallebench.core.errors import UsageError
+from rallebench.engine.store import RunFolder
 from rallebench.gui import drawings, views_plots
 from rallebench.gui.tabs import compare
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = make_workspace(tmp_path_factory.mktemp("radar") / "workspace")
     kinds = ("moon", "moon", "place", "river", "person", "moon", "river", "place")
-    rows = [{**row, "meta": {"kind": kind, "own": row["id"]}, "partial_evidence": []} for row, kind in zip(RECORDS, kinds)]
+    rows = [
+        {**row, "meta": {"kind": kind, "own": row["id"]}, "partial_evidence": []}
+        for row, kind in zip(RECORDS, kinds)
+    ]
     write_lines(found / "datasets" / "kinds.jsonl", rows)
     for name, part in (("one", rows[:3]), ("two", rows[3:6]), ("three", rows[6:])):
         write_lines(found / "datasets" / f"{name}.jsonl", part)
@@ -30,11 +40,26 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def runs(capfd: pytest.CaptureFixture[str], workspace: Path) -> dict[str, RunFolder]:
     rallebench = CommandLine(capfd, workspace)
-    made = [("read", "titan", one) for one in ("kinds", "one", "two", "three")] + [("read", "echo", "kinds"), ("closed", "titan", "one"), ("closed", "titan", "two")]
+    made = [("read", "titan", one) for one in ("kinds", "one", "two", "three")] + [
+        ("read", "echo", "kinds"),
+        ("closed", "titan", "one"),
+        ("closed", "titan", "two"),
+    ]
     for chain, llm, dataset in made:
         name = f"{chain}-{llm}-{dataset}"
         if not (workspace / "runs" / name).exists():
-            asked = ("run", "--chain", chain, "--llm", llm, "--dataset", dataset, "--no-mlflow", "--name", name)
+            asked = (
+                "run",
+                "--chain",
+                chain,
+                "--llm",
+                llm,
+                "--dataset",
+                dataset,
+                "--no-mlflow",
+                "--name",
+                name,
+            )
             assert rallebench(*asked).code == 0
     return {run.name: run for run in Workbench(workspace).runs()}
 
@@ -44,24 +69,47 @@ def some(runs: dict[str, RunFolder], *names: str) -> list[RunFolder]:
 
 
 def means(found: Radar, line: str) -> dict[str, tuple[float | None, int] | None]:
-    return {axis: (mean.value, mean.n) if mean else None for axis, mean in zip(found.axes, found.lines[line])}
+    return {
+        axis: (mean.value, mean.n) if mean else None
+        for axis, mean in zip(found.axes, found.lines[line])
+    }
 
 
-def test_kinds_of_question_are_the_axes_and_what_names_a_question_is_none(runs: dict[str, RunFolder]) -> None:
+def test_kinds_of_question_are_the_axes_and_what_names_a_question_is_none(
+    runs: dict[str, RunFolder],
+) -> None:
     both = some(runs, "read-titan-kinds", "read-echo-kinds")
     common = compare_many(both).common
     assert axes_of(both, common) == ["meta.kind"]
     found = over_field(both, common, "em", "meta.kind")
-    assert means(found, "read-titan-kinds") == {"moon": (1 / 3, 3), "place": (0.0, 2), "river": (0.0, 2), "person": (0.0, 1)}
+    assert means(found, "read-titan-kinds") == {
+        "moon": (1 / 3, 3),
+        "place": (0.0, 2),
+        "river": (0.0, 2),
+        "person": (0.0, 1),
+    }
     with pytest.raises(UsageError, match=r"no kinds by .meta\.own2."):
         over_field(both, common, "em", "meta.own2")
 
 
-def test_a_line_is_a_chain_over_question_sets_and_what_it_was_not_asked_stays_open(runs: dict[str, RunFolder]) -> None:
-    chosen = some(runs, "read-titan-one", "read-titan-two", "read-titan-three", "closed-titan-one", "closed-titan-two")
+def test_a_line_is_a_chain_over_question_sets_and_what_it_was_not_asked_stays_open(
+    runs: dict[str, RunFolder],
+) -> None:
+    chosen = some(
+        runs,
+        "read-titan-one",
+        "read-titan-two",
+        "read-titan-three",
+        "closed-titan-one",
+        "closed-titan-two",
+    )
     assert share_nothing(chosen) and axes_of(chosen, ()) == [DATASETS]
     found = over_datasets(chosen)
-    assert list(found.lines) == ["read", "closed"] and found.axes == ("one", "two", "three") and found.spans
+    assert (
+        list(found.lines) == ["read", "closed"]
+        and found.axes == ("one", "two", "three")
+        and found.spans
+    )
     assert means(found, "read") == {"one": (1 / 3, 3), "two": (0.0, 3), "three": (0.0, 2)}
     assert means(found, "closed")["three"] is None
 
@@ -69,7 +117,9 @@ def test_a_line_is_a_chain_over_question_sets_and_what_it_was_not_asked_stays_op
 def test_two_runs_of_one_chain_on_one_set_are_never_averaged(runs: dict[str, RunFolder]) -> None:
     chosen = some(runs, "read-titan-one", "read-titan-two", "read-echo-kinds", "read-titan-kinds")
     found = over_datasets(chosen)
-    assert list(found.lines) == ["read", "read-echo-kinds"], "another model makes another chain of the same name"
+    assert list(found.lines) == ["read", "read-echo-kinds"], (
+        "another model makes another chain of the same name"
+    )
     assert list(means(found, "read").values())[2] == (1 / 8, 8)
 
 
@@ -78,16 +128,27 @@ def test_runs_of_one_set_have_no_radar_over_sets(runs: dict[str, RunFolder]) -> 
         over_datasets(some(runs, "read-titan-kinds", "read-echo-kinds"))
 
 
-def test_the_compare_tab_shows_the_means_of_runs_that_share_no_question(workspace: Path, runs: dict[str, RunFolder]) -> None:
+def test_the_compare_tab_shows_the_means_of_runs_that_share_no_question(
+    workspace: Path, runs: dict[str, RunFolder]
+) -> None:
     bench = Workbench(workspace)
     names = ["read-titan-one", "read-titan-two", "read-titan-three"]
-    said, results, compared, *_, over, by, radar, table = compare.on_compare(bench, names, "", "seconds_per_question")
-    assert "share no question" in said and not results["visible"] and over["visible"] and by["value"] == DATASETS
+    said, results, compared, *_, over, by, radar, table = compare.on_compare(
+        bench, names, "", "seconds_per_question"
+    )
+    assert (
+        "share no question" in said
+        and not results["visible"]
+        and over["visible"]
+        and by["value"] == DATASETS
+    )
     assert list(radar.data[0].theta) == ["one", "two", "three", "one"] and "n = 3" in table
     assert compared == {"runs": names, "metric": "em"}
 
 
-def test_the_radar_keeps_the_metric_that_was_compared_by(workspace: Path, runs: dict[str, RunFolder]) -> None:
+def test_the_radar_keeps_the_metric_that_was_compared_by(
+    workspace: Path, runs: dict[str, RunFolder]
+) -> None:
     bench = Workbench(workspace)
     names = ["read-titan-kinds", "read-echo-kinds"]
     _, _, compared, *_ = compare.on_compare(bench, names, "f1", "seconds_per_question")
@@ -102,12 +163,23 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
 
     both = some(runs, "read-titan-kinds", "read-echo-kinds")
     found = over_field(both, compare_many(both).common, "em", "meta.kind")
-    evil = Radar("<by>", "em", tuple(f"<{axis}>" for axis in found.axes), {f"<i>{name}": row for name, row in found.lines.items()})
+    evil = Radar(
+        "<by>",
+        "em",
+        tuple(f"<{axis}>" for axis in found.axes),
+        {f"<i>{name}": row for name, row in found.lines.items()},
+    )
     for svg in (
         drawings.radar(evil, "<EM>", 1.0),
         drawings.bubbles([("<a>", 0.0, 0.0, 0.0), ("b", 0.0, 0.0, 1.0)], "<x>", "<y>"),
-        drawings.falls([("<a>", {"right": 3, "failed": 0})], {"right": "<r>", "failed": "f"}, {"right": "#000", "failed": "#111"}),
+        drawings.falls(
+            [("<a>", {"right": 3, "failed": 0})],
+            {"right": "<r>", "failed": "f"},
+            {"right": "#000", "failed": "#111"},
+        ),
     ):
         assert ET.fromstring(svg).tag.endswith("svg")
     assert drawings.radar(Radar("x", "em", ("a", "b"), {}), "", 1.0) == "", "two axes span nothing"
-    assert "A radar needs three axes" in str(views_plots.radar(Radar("x", "em", ("a", "b"), {})).layout.annotations)
+    assert "A radar needs three axes" in str(
+        views_plots.radar(Radar("x", "em", ("a", "b"), {})).layout.annotations
+    )

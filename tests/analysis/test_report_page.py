@@ -16,7 +16,18 @@ from rallebench.gui.drawings import ALLOWED, AS_PNG
 def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     found = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
     for name, llm in (("first", "titan"), ("second", "echo")):
-        asked = ("run", "--dataset", "tiny-qa", "--no-mlflow", "--chain", "read", "--name", name, "--llm", llm)
+        asked = (
+            "run",
+            "--dataset",
+            "tiny-qa",
+            "--no-mlflow",
+            "--chain",
+            "read",
+            "--name",
+            name,
+            "--llm",
+            llm,
+        )
         assert found(*asked).code == 0
     return found
 
@@ -29,10 +40,17 @@ def written(rallebench: CommandLine, tmp_path: Path, *runs: str) -> str:
     return text
 
 
-def test_a_run_is_shown_with_its_metrics_its_chain_and_every_question(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_a_run_is_shown_with_its_metrics_its_chain_and_every_question(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     text = written(rallebench, tmp_path, "first")
     assert text.count("<details>") >= 8 and "Which moon of Saturn has a thick atmosphere?" in text
-    for part in ("Where questions were lost", "95 % interval", "Passages: {response[0]}", "Question: Which moon of Saturn"):
+    for part in (
+        "Where questions were lost",
+        "95 % interval",
+        "Passages: {response[0]}",
+        "Question: Which moon of Saturn",
+    ):
         assert part in text
 
 
@@ -40,31 +58,53 @@ def test_a_comparison_shows_the_difference_what_was_changed_and_what_flipped(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     text = written(rallebench, tmp_path, "first", "second")
-    assert "action 2: target" in text and "one sign-flip test" in text and "too few articles" in text
+    assert (
+        "action 2: target" in text and "one sign-flip test" in text and "too few articles" in text
+    )
     assert "1 question changed its score" in text
     assert "Quality against seconds a question" in text and text.count("<svg") >= 1
 
 
-def test_where_nothing_is_scored_in_both_nothing_is_said_to_be_equal(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_where_nothing_is_scored_in_both_nothing_is_said_to_be_equal(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     file = tmp_path / "pages.run"
     file.write_text("q1 Q0 p1 1 2.0 tag\n", encoding="utf-8")
     asked = ("import", file, "--kind", "predictions", "--dataset", "tiny-qa", "--name", "pages")
     assert rallebench(*asked).code == 0
-    assert rallebench("report", "first", "pages", "--metric", "has_answer", "--out", tmp_path / "report.html").code == 0
+    assert (
+        rallebench(
+            "report", "first", "pages", "--metric", "has_answer", "--out", tmp_path / "report.html"
+        ).code
+        == 0
+    )
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "No question is scored by has_answer in both." in text and "No question changed its score." not in text
+    assert (
+        "No question is scored by has_answer in both." in text
+        and "No question changed its score." not in text
+    )
 
 
-def test_the_file_asks_nothing_of_a_network_and_runs_nothing(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_the_file_asks_nothing_of_a_network_and_runs_nothing(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     for runs in (("first",), ("first", "second")):
         text = written(rallebench, tmp_path, *runs)
-        assert not re.search(r"(?:src|href)=\"(?!data:text/csv|data:image/svg|#\")", text) and "url(" not in text and "@import" not in text
+        assert (
+            not re.search(r"(?:src|href)=\"(?!data:text/csv|data:image/svg|#\")", text)
+            and "url(" not in text
+            and "@import" not in text
+        )
         assert "<script" not in text and "default-src 'none'" in text
         handlers = {unescape(found) for found in re.findall(r"\son\w+=\"([^\"]*)\"", text)}
-        assert handlers == {AS_PNG} and ALLOWED in text, "nothing runs but what saves a drawing, and the file itself says so"
+        assert handlers == {AS_PNG} and ALLOWED in text, (
+            "nothing runs but what saves a drawing, and the file itself says so"
+        )
 
 
-def test_a_run_that_is_not_there_is_one_sentence_and_no_file(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_a_run_that_is_not_there_is_one_sentence_and_no_file(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     ran = rallebench("report", "nobody", "--out", tmp_path / "no.html")
     assert ran.code == 2 and "There is no run 'nobody'" in ran.last
     assert not (tmp_path / "no.html").exists()

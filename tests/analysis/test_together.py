@@ -7,11 +7,26 @@ from collections.abc import Sequence
 
 import pytest
 
-from rallebench.analysis.together import Together, together
+from rallebench.analysis.corpus_level import Together, together
+from rallebench.core.types import Episode, Example, Gold, Outcome, Question
 from rallebench.metrics import metric
-from rallebench.types import Episode, Example, Gold, Outcome, Question
 
-WORDS = ["the", "a", "moon", "of", "titan", "saturn", "goes", "round", "its", "planet", "once", "every", "sixteen", "days"]
+WORDS = [
+    "the",
+    "a",
+    "moon",
+    "of",
+    "titan",
+    "saturn",
+    "goes",
+    "round",
+    "its",
+    "planet",
+    "once",
+    "every",
+    "sixteen",
+    "days",
+]
 
 
 def sentences(seed: int, count: int = 60) -> list[str]:
@@ -20,7 +35,10 @@ def sentences(seed: int, count: int = 60) -> list[str]:
 
 
 def examples(texts: Sequence[str]) -> list[Example]:
-    return [Example(Question(f"q{i}", "?"), Gold((text, text.upper()) if i % 3 else (text,))) for i, text in enumerate(texts)]
+    return [
+        Example(Question(f"q{i}", "?"), Gold((text, text.upper()) if i % 3 else (text,)))
+        for i, text in enumerate(texts)
+    ]
 
 
 def answered(texts: Sequence[str]) -> dict[str, Episode]:
@@ -29,7 +47,10 @@ def answered(texts: Sequence[str]) -> dict[str, Episode]:
 
 def nearly(texts: Sequence[str], seed: int, share: float) -> list[str]:
     rng = random.Random(seed)
-    return [" ".join(rng.choice(WORDS) if rng.random() < share else word for word in text.split()) for text in texts]
+    return [
+        " ".join(rng.choice(WORDS) if rng.random() < share else word for word in text.split())
+        for text in texts
+    ]
 
 
 @pytest.fixture
@@ -38,24 +59,44 @@ def gold() -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "bleu:char"])
-def test_the_counts_of_all_answers_give_the_figure_of_all_answers(gold: list[str], name: str) -> None:
+def test_the_counts_of_all_answers_give_the_figure_of_all_answers(
+    gold: list[str], name: str
+) -> None:
     entry = metric(name)
-    pairs = [(episode, e.gold) for e, episode in zip(examples(gold), answered(nearly(gold, 2, 0.3)).values())]
+    pairs = [
+        (episode, e.gold)
+        for e, episode in zip(examples(gold), answered(nearly(gold, 2, 0.3)).values())
+    ]
     counts, score = entry.traits["over_all_counts"](pairs, entry.traits.get("chosen", ""))
-    assert score([sum(column) for column in zip(*counts)]) == pytest.approx(entry.traits["over_all"](pairs, entry.traits.get("chosen", "")))
+    assert score([sum(column) for column in zip(*counts)]) == pytest.approx(
+        entry.traits["over_all"](pairs, entry.traits.get("chosen", ""))
+    )
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf"])
-def test_a_better_run_is_better_beyond_its_interval_and_its_own_copy_is_not(gold: list[str], name: str) -> None:
+def test_a_better_run_is_better_beyond_its_interval_and_its_own_copy_is_not(
+    gold: list[str], name: str
+) -> None:
     worse, better = answered(nearly(gold, 3, 0.5)), answered(nearly(gold, 4, 0.1))
     first, second, copy = together(name, examples(gold), [worse, better, worse])
-    assert (first.difference, copy.difference, copy.difference_low, copy.difference_high) == (None, 0.0, 0.0, 0.0)
+    assert (first.difference, copy.difference, copy.difference_low, copy.difference_high) == (
+        None,
+        0.0,
+        0.0,
+        0.0,
+    )
     assert second.difference_low is not None and second.difference_low > 0
-    assert second.value is not None and first.value is not None and second.difference == second.value - first.value
+    assert (
+        second.value is not None
+        and first.value is not None
+        and second.difference == second.value - first.value
+    )
     assert first.low is not None and first.high is not None and first.low < first.value < first.high
 
 
-def test_a_metric_without_such_a_figure_has_none_and_one_question_has_no_interval(gold: list[str]) -> None:
+def test_a_metric_without_such_a_figure_has_none_and_one_question_has_no_interval(
+    gold: list[str],
+) -> None:
     run = answered(gold)
     assert together("em", examples(gold), [run, run]) == ()
     one = together("bleu", examples(gold)[:1], [run, run])

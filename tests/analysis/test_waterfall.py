@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.analysis.waterfall import STAGES, Waterfall, waterfall
-from rallebench.gui import views_fall
-from rallebench.types import (
+from rallebench.core.types import (
     Episode,
     Example,
     Generate,
@@ -21,6 +20,7 @@ from rallebench.types import (
     Retrieve,
     Step,
 )
+from rallebench.gui import views_fall
 
 GOLD = Passage("d1", "Titan is a moon of Saturn.", "Titan", "p1")
 OTHER = Passage("d2", "Rome is a city.", "Rome", "p2")
@@ -62,7 +62,11 @@ def stage(
         ((found(OTHER), asked("Rome is a city.", "no")), "no", "not_retrieved"),
         ((found(OTHER, GOLD), asked("Rome is a city.", "no")), "no", "not_in_prompt"),
         ((found(GOLD), asked(f"{GOLD.text} Which moon?", "Rhea")), "Rhea", "not_in_answer"),
-        ((found(GOLD), asked(f"{GOLD.text} Which moon?", "It is Titan")), "It is Titan", "lost_by_format"),
+        (
+            (found(GOLD), asked(f"{GOLD.text} Which moon?", "It is Titan")),
+            "It is Titan",
+            "lost_by_format",
+        ),
         ((found(GOLD), asked(f"{GOLD.text} Which moon?", "Titan")), "Titan", "right"),
         ((opened(GOLD), asked(f"Observation 1: {GOLD.text}", "Titan")), "Titan", "right"),
         ((opened(OTHER), asked(f"Observation 1: {OTHER.text}", "no")), "no", "not_retrieved"),
@@ -71,7 +75,9 @@ def stage(
         ((asked("Which moon?", "Rhea"),), "Rhea", "not_retrieved"),
     ],
 )
-def test_a_question_falls_where_it_was_lost(steps: tuple[Step, ...], answer: str, expected: str) -> None:
+def test_a_question_falls_where_it_was_lost(
+    steps: tuple[Step, ...], answer: str, expected: str
+) -> None:
     assert stage(*steps, answer=answer) == expected
 
 
@@ -82,7 +88,9 @@ def test_a_gold_page_that_the_corpus_lacks_cannot_be_retrieved() -> None:
 def test_nothing_is_said_of_a_corpus_that_cannot_be_looked_at() -> None:
     assert stage(found(OTHER), answer="no", corpus=None) == "not_found"
     assert "whether the corpus holds it is not known" in STAGES["not_found"]
-    assert stage(found(OTHER), answer="no", gold=Gold(("Titan",))) == "not_found", "gold without pages says nothing of the corpus"
+    assert stage(found(OTHER), answer="no", gold=Gold(("Titan",))) == "not_found", (
+        "gold without pages says nothing of the corpus"
+    )
 
 
 def test_a_failed_question_is_failed_whatever_it_had_retrieved() -> None:
@@ -99,7 +107,12 @@ def test_all_pages_of_an_evidence_set_are_needed_and_one_whole_set_is_enough() -
 
 
 def test_two_retrievals_are_looked_at_together() -> None:
-    steps = (found(OTHER), asked(OTHER.text, "Saturn's moon?"), found(GOLD), asked(GOLD.text, "Titan"))
+    steps = (
+        found(OTHER),
+        asked(OTHER.text, "Saturn's moon?"),
+        found(GOLD),
+        asked(GOLD.text, "Titan"),
+    )
     assert stage(*steps, answer="Titan") == "right"
 
 
@@ -107,11 +120,17 @@ def test_a_passage_counts_as_shown_only_after_it_was_retrieved() -> None:
     assert stage(asked(GOLD.text, "no"), found(GOLD), answer="no") == "not_in_prompt"
 
 
-def test_without_gold_pages_a_passage_that_holds_an_answer_is_the_support_and_that_is_said() -> None:
+def test_without_gold_pages_a_passage_that_holds_an_answer_is_the_support_and_that_is_said() -> (
+    None
+):
     gold = Gold(("Titan",))
     episode = Episode("q", "chain", (found(GOLD), asked(GOLD.text, "Titan")), Outcome("Titan"))
     result = waterfall([Example(Question("q", "Which moon?"), gold)], [episode], CORPUS)
-    assert (result.placed[0].stage, result.placed[0].by, result.without_pages) == ("right", "answers", 1)
+    assert (result.placed[0].stage, result.placed[0].by, result.without_pages) == (
+        "right",
+        "answers",
+        1,
+    )
 
 
 def test_an_identity_action_that_hands_on_the_first_title_shows_its_page() -> None:
@@ -121,33 +140,69 @@ def test_an_identity_action_that_hands_on_the_first_title_shows_its_page() -> No
 
 def test_long_gold_answers_are_not_judged_by_exact_match() -> None:
     long = Gold((" ".join(["word"] * 30),), provenance=(frozenset({"p1"}),))
-    assert stage(found(GOLD), asked(GOLD.text, "something"), answer="something", gold=long) == "in_prompt"
+    assert (
+        stage(found(GOLD), asked(GOLD.text, "something"), answer="something", gold=long)
+        == "in_prompt"
+    )
 
 
 @pytest.mark.parametrize("answer", ["", "something"])
 def test_gold_with_pages_and_no_answers_has_none_to_be_compared_with(answer: str) -> None:
     pages = Gold(provenance=(frozenset({"p1"}),))
-    assert stage(found(GOLD), asked(GOLD.text, answer), answer=answer, gold=pages) == "without_answers"
-    assert stage(found(OTHER), asked(OTHER.text, answer), answer=answer, gold=pages) == "not_retrieved"
+    assert (
+        stage(found(GOLD), asked(GOLD.text, answer), answer=answer, gold=pages) == "without_answers"
+    )
+    assert (
+        stage(found(OTHER), asked(OTHER.text, answer), answer=answer, gold=pages) == "not_retrieved"
+    )
     assert "the gold has no answers" in STAGES["without_answers"]
 
 
 def with_passages(*texts: str, prompt: str, answer: str, wanted: str = "Titan") -> Waterfall:
     """A question that came with its passages, answered without a retrieval."""
-    question = Question("q", "Which moon?", tuple(Passage(f"document {n}", text) for n, text in enumerate(texts, 1)))
-    return waterfall([Example(question, Gold((wanted,)))], [Episode("q", "rgb", (asked(prompt, answer),), Outcome(answer))])
+    question = Question(
+        "q", "Which moon?", tuple(Passage(f"document {n}", text) for n, text in enumerate(texts, 1))
+    )
+    return waterfall(
+        [Example(question, Gold((wanted,)))],
+        [Episode("q", "rgb", (asked(prompt, answer),), Outcome(answer))],
+    )
 
 
 def test_passages_that_came_with_a_question_are_looked_at_and_no_corpus_is_missed() -> None:
-    shown = with_passages(OTHER.text, GOLD.text, prompt=f"{OTHER.text}\n{GOLD.text}\nWhich moon?", answer="Rhea")
+    shown = with_passages(
+        OTHER.text, GOLD.text, prompt=f"{OTHER.text}\n{GOLD.text}\nWhich moon?", answer="Rhea"
+    )
     assert (shown.placed[0].stage, shown.placed[0].by) == ("not_in_answer", "given")
-    assert with_passages(GOLD.text, prompt=GOLD.text, answer="It is Titan").placed[0].stage == "lost_by_format"
-    assert with_passages(GOLD.text, prompt="Which moon?", answer="Rhea").placed[0].stage == "not_in_prompt"
-    assert with_passages(OTHER.text, prompt=OTHER.text, answer="Rhea").placed[0].stage == "not_given"
-    assert with_passages("罗马是一座城市。", prompt="罗马是一座城市。", answer="北京", wanted="罗马").placed[0].stage == "not_in_answer"
-    assert (shown.given, shown.without_pages, shown.misses_corpus, shown.tells) == (1, 0, False, True)
+    assert (
+        with_passages(GOLD.text, prompt=GOLD.text, answer="It is Titan").placed[0].stage
+        == "lost_by_format"
+    )
+    assert (
+        with_passages(GOLD.text, prompt="Which moon?", answer="Rhea").placed[0].stage
+        == "not_in_prompt"
+    )
+    assert (
+        with_passages(OTHER.text, prompt=OTHER.text, answer="Rhea").placed[0].stage == "not_given"
+    )
+    assert (
+        with_passages("罗马是一座城市。", prompt="罗马是一座城市。", answer="北京", wanted="罗马")
+        .placed[0]
+        .stage
+        == "not_in_answer"
+    )
+    assert (shown.given, shown.without_pages, shown.misses_corpus, shown.tells) == (
+        1,
+        0,
+        False,
+        True,
+    )
     page = views_fall.waterfalls([("a", shown)])
-    assert "a: 1 question came with passages" in page and "corpus" not in page and "no gold pages" not in page
+    assert (
+        "a: 1 question came with passages" in page
+        and "corpus" not in page
+        and "no gold pages" not in page
+    )
 
 
 def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
@@ -166,9 +221,14 @@ def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
 
 def test_where_nothing_was_retrieved_and_no_pages_are_named_there_is_no_way_to_be_lost_on() -> None:
     examples = [Example(Question("q", "Which moon?"), Gold(("Titan",)))]
-    alone = waterfall(examples, [Episode("q", "rgb", (asked("Documents: …", "Rhea"),), Outcome("Rhea"))])
+    alone = waterfall(
+        examples, [Episode("q", "rgb", (asked("Documents: …", "Rhea"),), Outcome("Rhea"))]
+    )
     assert not alone.tells and not alone.within({"q"}).tells
     shown = views_fall.waterfalls([("a", alone)])
-    assert "a: nothing was retrieved and no question names gold pages" in shown and "rb-fall" not in shown
+    assert (
+        "a: nothing was retrieved and no question names gold pages" in shown
+        and "rb-fall" not in shown
+    )
     assert views_fall.lost("a", alone, "") == ""
     assert waterfall(examples, [Episode("q", "chain", (found(OTHER),), Outcome("Rhea"))]).tells

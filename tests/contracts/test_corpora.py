@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Problems, Source
+from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.imported import Corpus, import_corpus
 from rallebench.corpora.reading import form_of, read_corpus
 from rallebench.corpora.store import write_store
-from rallebench.errors import BadFileError
-from rallebench.sources import Problems, Source
-from rallebench.types import Passage
 
 TEXTS = ("Titan is a moon.", "泰坦是一颗卫星。", "تيتان 🌕", '"quoted", with; marks')
 
@@ -39,7 +39,9 @@ def _folder(**files: str) -> Callable[[Path], Path]:
 
 def _imported(folder: Path) -> Path:
     (folder / "kept").mkdir()
-    write_store(folder / "kept", (Passage(f"d{n}", text, "", f"d{n}") for n, text in enumerate(TEXTS)))
+    write_store(
+        folder / "kept", (Passage(f"d{n}", text, "", f"d{n}") for n, text in enumerate(TEXTS))
+    )
     (folder / "kept" / "corpus.json").write_text("{}")
     return folder / "kept"
 
@@ -69,12 +71,18 @@ forms = pytest.mark.parametrize("form", CORPORA.names())
 
 
 @forms
-def test_a_format_gives_every_text_once_in_order_under_its_own_id(form: str, tmp_path: Path) -> None:
+def test_a_format_gives_every_text_once_in_order_under_its_own_id(
+    form: str, tmp_path: Path
+) -> None:
     passages = list(read_corpus(WRITERS[form](tmp_path), form=form))
     assert tuple(passage.text for passage in passages) == TEXTS
     assert len({passage.doc_id for passage in passages}) == len(TEXTS)
     assert all(passage.page_id == passage.doc_id for passage in passages)
-    paged = read_corpus(WRITERS[form](tmp_path / "again") if form != "imported" else tmp_path / "kept", {}, form=form)
+    paged = read_corpus(
+        WRITERS[form](tmp_path / "again") if form != "imported" else tmp_path / "kept",
+        {},
+        form=form,
+    )
     assert {passage.page_id for passage in paged} == {""}
 
 
@@ -99,7 +107,9 @@ def test_a_corpus_of_any_format_can_be_imported(form: str, tmp_path: Path) -> No
 
 
 @forms
-def test_a_source_that_is_not_there_is_one_sentence_whatever_is_done_with_bad_rows(form: str, tmp_path: Path) -> None:
+def test_a_source_that_is_not_there_is_one_sentence_whatever_is_done_with_bad_rows(
+    form: str, tmp_path: Path
+) -> None:
     for skip in (False, True):
         with pytest.raises(BadFileError, match="none"):
             list(read_corpus(tmp_path / "none", form=form, problems=Problems(skip=skip)))

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from rallebench.bench.memo import memo_key
-from rallebench.bench.perform import Backends
-from rallebench.errors import RalleError
-from rallebench.llms import LLMS, StreamingLLM
-from rallebench.types import Evidence, Generate, Message, Passage, Reply
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "llms"))
 import loopback
+import pytest
 import tiny_models
+
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Evidence, Generate, Message, Passage, Reply
+from rallebench.engine.perform import Backends
+from rallebench.engine.reply_cache import memo_key
+from rallebench.llms import LLMS, StreamingLLM
 
 SECRET = "sk-verysecret0123456789"
 PASSAGE = Passage(
-    "d1", "Ada Byron wrote a book in Paris. The king founded the old city on the Danube in 1820.", "Ada Byron"
+    "d1",
+    "Ada Byron wrote a book in Paris. The king founded the old city on the Danube in 1820.",
+    "Ada Byron",
 )
 QUESTIONS = ("Who wrote a book ?", "When was the city founded ?", "Where was the book written ?")
 
@@ -63,7 +62,9 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def make(backend: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+def make(
+    backend: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Make]:
     """``make(**settings)`` → a model of this backend; what needs no settings is made without any."""
     for variable in ("OPENAI_API_KEY", "HF_TOKEN"):
         monkeypatch.setenv(variable, SECRET)
@@ -122,7 +123,9 @@ def test_an_empty_batch_has_no_results(make: Make) -> None:
     assert make().generate([]) == []
 
 
-def test_an_answer_at_temperature_0_is_the_same_each_time_and_in_another_instance(make: Make) -> None:
+def test_an_answer_at_temperature_0_is_the_same_each_time_and_in_another_instance(
+    make: Make,
+) -> None:
     llm = make()
     requests = [ask(question, temperature=0.0) for question in QUESTIONS]
     first = texts(llm, requests)

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rallebench.catalog import Manifest
+from rallebench.core.errors import BackendError, MismatchError, NotFoundError, UsageError
+from rallebench.core.types import Passage
 from rallebench.corpora.imported import import_corpus
 from rallebench.encoders import ENCODERS
 from rallebench.encoders.hashing import Hashing
-from rallebench.errors import BackendError, MismatchError, NotFoundError, UsageError
-from rallebench.indexing import build_index, kinds
 from rallebench.retrievers import RETRIEVERS
 from rallebench.retrievers.in_memory import InMemory
-from rallebench.types import Passage
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.build import build_index, kinds
 
 TEXTS = [
     ("Titan", "Titan is the largest moon of Saturn and has a thick atmosphere."),
@@ -33,7 +33,9 @@ def build(
     folder: Path, kind: str, passages: list[Passage] = PASSAGES, name: str = "x", **options: Any
 ) -> Any:
     corpus = folder / f"{name}.tsv"
-    corpus.write_text("".join(f"{p.doc_id}\t{p.text}\t{p.title}\n" for p in passages), encoding="utf-8")
+    corpus.write_text(
+        "".join(f"{p.doc_id}\t{p.text}\t{p.title}\n" for p in passages), encoding="utf-8"
+    )
     pages = folder / f"{name}.json"
     pages.write_text(__import__("json").dumps({p.doc_id: p.page_id for p in passages}))
     *_, manifest = build_index(
@@ -45,7 +47,9 @@ def build(
 
 def marked(kinds: list[str]) -> list[Any]:
     """The kinds; what the one with a server of its own does is seen in the long run."""
-    return [pytest.param(kind, marks=pytest.mark.slow) if kind == "milvus" else kind for kind in kinds]
+    return [
+        pytest.param(kind, marks=pytest.mark.slow) if kind == "milvus" else kind for kind in kinds
+    ]
 
 
 @pytest.fixture(params=[*marked(kinds()), "in-memory"])
@@ -99,7 +103,9 @@ def test_odd_queries_are_only_text(retriever: Any, query: str) -> None:
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_an_index_asked_for_more_than_it_holds_returns_all_passages(kind: str, tmp_path: Path) -> None:
+def test_an_index_asked_for_more_than_it_holds_returns_all_passages(
+    kind: str, tmp_path: Path
+) -> None:
     hits = build(tmp_path, kind).search(["moon"], 1000)[0]
     assert len(hits) == len(PASSAGES)
     assert hits[0].passage.title in ("Titan", "Triton")
@@ -128,7 +134,9 @@ def test_an_encoder_gives_unit_vectors_in_the_asked_order(name: str) -> None:
 
 
 def test_the_fingerprint_changes_with_corpus_kind_and_parameters_only(tmp_path: Path) -> None:
-    def fingerprint(name: str, kind: str = "bm25", passages: list[Passage] = PASSAGES, **options: Any) -> str:
+    def fingerprint(
+        name: str, kind: str = "bm25", passages: list[Passage] = PASSAGES, **options: Any
+    ) -> str:
         return str(build(tmp_path, kind, passages, name, **options).fingerprint)
 
     same = fingerprint("a")
@@ -155,7 +163,9 @@ def test_an_index_of_that_name_over_something_else_is_never_overwritten(tmp_path
 def test_a_corpus_that_repeats_one_paragraph_is_indexed_though_its_copies_crowd_each_other_out(
     kind: str, tmp_path: Path
 ) -> None:
-    copies = [Passage(str(n), "the same old paragraph about moons", "Moons", str(n)) for n in range(200)]
+    copies = [
+        Passage(str(n), "the same old paragraph about moons", "Moons", str(n)) for n in range(200)
+    ]
     build(tmp_path, kind, copies)
     assert (tmp_path / "indexes" / "x" / "manifest.json").is_file()
 
@@ -165,7 +175,11 @@ def test_a_format_that_nobody_knows_is_refused_for_an_imported_corpus_too(tmp_pa
     source.write_text("1\ta\tb\n")
     list(import_corpus(tmp_path / "corpora", "kept", source))
     with pytest.raises(NotFoundError, match="There is no corpus format 'tvs'"):
-        list(build_index(tmp_path / "indexes", "x", tmp_path / "corpora" / "kept", "bm25", form="tvs"))
+        list(
+            build_index(
+                tmp_path / "indexes", "x", tmp_path / "corpora" / "kept", "bm25", form="tvs"
+            )
+        )
     assert not (tmp_path / "indexes").exists()
 
 
@@ -179,7 +193,9 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
 
 def test_another_encoder_than_the_indexs_own_is_refused_naming_both(tmp_path: Path) -> None:
     build(tmp_path, "flat")
-    manifest = Manifest.model_validate_json((tmp_path / "indexes" / "x" / "manifest.json").read_text())
+    manifest = Manifest.model_validate_json(
+        (tmp_path / "indexes" / "x" / "manifest.json").read_text()
+    )
 
     class Other(Hashing):
         fingerprint = "other/512"
@@ -193,14 +209,16 @@ def test_another_encoder_than_the_indexs_own_is_refused_naming_both(tmp_path: Pa
 
 def test_other_tokens_than_the_indexs_own_are_refused_naming_both(tmp_path: Path) -> None:
     build(tmp_path, "bm25")
-    manifest = Manifest.model_validate_json((tmp_path / "indexes" / "x" / "manifest.json").read_text())
+    manifest = Manifest.model_validate_json(
+        (tmp_path / "indexes" / "x" / "manifest.json").read_text()
+    )
     old = manifest.model_copy(update={"parameters": {**manifest.parameters, "tokens": "stemmed/0"}})
     with pytest.raises(MismatchError, match="'stemmed/0', this version uses 'words-lower"):
         RETRIEVERS["bm25"]("x", tmp_path / "indexes" / "x", old)
 
 
 def test_a_file_that_was_changed_after_the_build_is_noticed(tmp_path: Path) -> None:
-    from rallebench.indexing.checks import check_index
+    from rallebench.workspace.indexes.checks import check_index
 
     build(tmp_path, "bm25")
     folder = tmp_path / "indexes" / "x"
@@ -222,13 +240,22 @@ def test_an_equal_index_is_not_built_again_and_another_one_is_refused_before_any
     said: list[str] = []
     for parameters in ({}, None):
         for piece in build_index(
-            tmp_path / "indexes", "x", tmp_path / "x.tsv", "flat", encoder=Hashing(), page_map=tmp_path / "x.json",
+            tmp_path / "indexes",
+            "x",
+            tmp_path / "x.tsv",
+            "flat",
+            encoder=Hashing(),
+            page_map=tmp_path / "x.json",
             parameters=parameters,
-        ):  # fmt: skip
+        ):
             said.append(getattr(piece, "stage", "manifest"))
     assert said[-1] == "manifest" and "indexing vectors" not in said
     with pytest.raises(UsageError, match=r"holds something else \(flat over x.tsv"):
-        list(build_index(tmp_path / "indexes", "x", tmp_path / "x.tsv", "bm25", page_map=tmp_path / "x.json"))
+        list(
+            build_index(
+                tmp_path / "indexes", "x", tmp_path / "x.tsv", "bm25", page_map=tmp_path / "x.json"
+            )
+        )
 
 
 def test_a_damaged_index_of_the_name_is_to_be_removed_first(tmp_path: Path) -> None:

@@ -12,13 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rallebench.errors import BackendError, BadFileError, MissingPackageError, RalleError, UsageError
-from rallebench.parameters import checked
-from rallebench.vector_index import VECTOR_INDEXES, built
+from rallebench.core.errors import (
+    BackendError,
+    BadFileError,
+    MissingPackageError,
+    RalleError,
+    UsageError,
+)
+from rallebench.core.settings import checked
+from rallebench.vector_indexes import VECTOR_INDEXES, built
 
 COUNT, DIM, QUERIES, K = 1500, 32, 40, 10
 DETERMINISTIC = {"hnsw": {"threads": 1}, "hnswlib": {"threads": 1}, "ivf-sq8": {"threads": 1}}
-SMALLEST = {"m": 2, "ef_construction": 1, "graph_degree": 4, "build_complexity": 4, "pq_bytes": 1, "nlist": 1}
+SMALLEST = {
+    "m": 2,
+    "ef_construction": 1,
+    "graph_degree": 4,
+    "build_complexity": 4,
+    "pq_bytes": 1,
+    "nlist": 1,
+}
 
 
 def clustered(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -53,22 +66,30 @@ def make(folder: Path, kind: str, vectors: Any, **settings: Any) -> Any:
     return maker.load(folder)
 
 
-def reference(vectors: np.ndarray[Any, Any], asked: np.ndarray[Any, Any], k: int) -> np.ndarray[Any, Any]:
+def reference(
+    vectors: np.ndarray[Any, Any], asked: np.ndarray[Any, Any], k: int
+) -> np.ndarray[Any, Any]:
     products = asked.astype(np.float64) @ vectors.astype(np.float64).T
     return np.argsort(-products, axis=1, kind="stable")[:, :k]
 
 
 def recall(rows: np.ndarray[Any, Any], true: np.ndarray[Any, Any]) -> float:
-    return float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(rows.tolist(), true.tolist())]))
+    return float(
+        np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(rows.tolist(), true.tolist())])
+    )
 
 
-def products(vectors: np.ndarray[Any, Any], asked: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> Any:
+def products(
+    vectors: np.ndarray[Any, Any], asked: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
+) -> Any:
     return np.einsum("qkd,qd->qk", vectors[rows].astype(np.float64), asked)
 
 
 def marked(kinds: list[str]) -> list[Any]:
     """The kinds; what the one with a server of its own does is seen in the long run."""
-    return [pytest.param(kind, marks=pytest.mark.slow) if kind == "milvus" else kind for kind in kinds]
+    return [
+        pytest.param(kind, marks=pytest.mark.slow) if kind == "milvus" else kind for kind in kinds
+    ]
 
 
 @pytest.fixture(scope="module", params=marked(VECTOR_INDEXES.names()))
@@ -131,7 +152,9 @@ def test_an_index_opened_again_answers_the_same(index: Any, kind: str, folder: P
     again.close()
 
 
-def test_every_knob_is_taken_and_its_default_is_what_goes_without_saying(index: Any, kind: str) -> None:
+def test_every_knob_is_taken_and_its_default_is_what_goes_without_saying(
+    index: Any, kind: str
+) -> None:
     knobs = checked(f"index kind {kind!r}", VECTOR_INDEXES.entry(kind).traits["knobs"], {})
     for one, other in zip(index.search(ASKED, K), index.search(ASKED, K, **knobs)):
         np.testing.assert_array_equal(one, other)
@@ -148,7 +171,9 @@ def test_a_knob_or_setting_that_the_kind_lacks_is_refused_naming_those_it_has(ki
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 40])
-def test_a_tiny_corpus_is_found_whole_however_many_are_asked_for(kind: str, count: int, tmp_path: Path) -> None:
+def test_a_tiny_corpus_is_found_whole_however_many_are_asked_for(
+    kind: str, count: int, tmp_path: Path
+) -> None:
     vectors = VECTORS[:count]
     index = make(tmp_path / "x", kind, vectors)
     scores, rows = index.search(ASKED, count + 7)
@@ -162,7 +187,9 @@ def test_copies_of_one_vector_do_not_break_a_search(kind: str, tmp_path: Path) -
     index = make(tmp_path / "x", kind, vectors)
     scores, rows = index.search(VECTORS[:5], 20)
     there = rows >= 0
-    np.testing.assert_allclose(scores[there], products(vectors, VECTORS[:5], np.maximum(rows, 0))[there], atol=1e-5)
+    np.testing.assert_allclose(
+        scores[there], products(vectors, VECTORS[:5], np.maximum(rows, 0))[there], atol=1e-5
+    )
     assert all(len(set(row)) == len(row) for row in (r[r >= 0].tolist() for r in rows))
     assert set(rows[0][there[0]]) <= set(range(60)) and there[0].sum() >= 10
     if index.exact and kind != "milvus":  # its server cuts ties as it likes
@@ -181,10 +208,14 @@ def test_inner_products_are_ranked_for_vectors_of_any_length(kind: str, tmp_path
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_a_vector_that_holds_no_number_is_refused_naming_it(kind: str, wrong: float, tmp_path: Path) -> None:
+def test_a_vector_that_holds_no_number_is_refused_naming_it(
+    kind: str, wrong: float, tmp_path: Path
+) -> None:
     vectors = VECTORS[:1200].copy()
     vectors[1100, 3] = wrong
-    with pytest.raises(RalleError, match=r"Vector 1101 of 1200 holds a value that is not a number") as refused:
+    with pytest.raises(
+        RalleError, match=r"Vector 1101 of 1200 holds a value that is not a number"
+    ) as refused:
         make(tmp_path / "x", kind, vectors)
     assert isinstance(refused.value, BackendError)
 
@@ -197,7 +228,9 @@ def test_vectors_may_lie_in_a_file(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), VECTORS)
 
 
-def test_a_file_that_was_cut_short_is_refused_in_a_sentence(kind: str, folder: Path, index: Any, tmp_path: Path) -> None:
+def test_a_file_that_was_cut_short_is_refused_in_a_sentence(
+    kind: str, folder: Path, index: Any, tmp_path: Path
+) -> None:
     if kind == "milvus":
         pytest.skip("its embedded engine checks its own file")
     for number, path in enumerate(sorted(folder.iterdir())):
@@ -249,6 +282,8 @@ def test_the_names_of_the_packages_that_a_kind_needs_are_told_where_they_are_abs
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "hnswlib", "ivf-sq8"])
 @pytest.mark.parametrize("size", [8_000, 100_000])
-def test_a_disk_that_fills_up_while_the_file_is_written_ends_the_build(kind: str, size: int, tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_while_the_file_is_written_ends_the_build(
+    kind: str, size: int, tmp_path: Path
+) -> None:
     with pytest.raises((BackendError, RuntimeError, OSError)), no_file_grows_beyond(size):
         make(tmp_path / "index", kind, VECTORS, **DETERMINISTIC.get(kind, {}))

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from project import GOLDEN
 
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Passage
 from rallebench.corpora._cutting import PIECES
 from rallebench.corpora.chunking import PRESETS, Chunking, choose, chunk, cut, preview, spans
-from rallebench.errors import UsageError
-from rallebench.types import Passage
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "recursive_chunks.json"
+GOLDEN = GOLDEN / "recursive_chunks.json"
 
-WORDS = ["a", "moon", "of", "Mr.", "e.g.", "3.14", "山", "水。", "好吗？", "“是。”", "end.", "so!", "why?", "x" * 30, "a,b;c", "שלום", "🏳️‍🌈", "…"]
+WORDS = [
+    "a",
+    "moon",
+    "of",
+    "Mr.",
+    "e.g.",
+    "3.14",
+    "山",
+    "水。",
+    "好吗？",
+    "“是。”",
+    "end.",
+    "so!",
+    "why?",
+    "x" * 30,
+    "a,b;c",
+    "שלום",
+    "🏳️‍🌈",
+    "…",
+]
 GAPS = [" ", "  ", "", "\n", "\n\n", "\n\n\n", "\t", "\u3000"]
 TEXTS = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(GAPS)), max_size=60).map(
     lambda parts: "".join(word + gap for word, gap in parts)
@@ -30,9 +49,11 @@ def tokens(text: str) -> int:
 
 
 def length(text: str, chunking: Chunking) -> int:
-    return {"words": lambda: len(text.split()), "tokens": lambda: tokens(text), "characters": lambda: len(text)}[
-        chunking.unit
-    ]()
+    return {
+        "words": lambda: len(text.split()),
+        "tokens": lambda: tokens(text),
+        "characters": lambda: len(text),
+    }[chunking.unit]()
 
 
 @st.composite
@@ -54,7 +75,9 @@ def test_chunks_cover_every_character_in_order_and_none_is_longer_than_the_size(
     covered = set().union(*(range(start, end) for start, end in found))
     assert {n for n, c in enumerate(text) if not c.isspace()} <= covered
     assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in zip(found, found[1:]))
-    if chunking.how != "recursive":  # as there, white space that is left out may be all that a chunk adds
+    if (
+        chunking.how != "recursive"
+    ):  # as there, white space that is left out may be all that a chunk adds
         assert all(a[0] < b[0] and a[1] < b[1] for a, b in zip(found, found[1:]))
     assert all(length(text[start:end], chunking) <= chunking.size for start, end in found)
 
@@ -72,7 +95,9 @@ def test_neighbours_share_at_most_the_overlap(text: str, chunking: Chunking) -> 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, SIZES)
 def test_the_originals_sentences_cover_every_character_too(text: str, size: int) -> None:
-    found = spans(text, Chunking(size, size // 3, "tokens", "sentences", compat="original"), "part_1")
+    found = spans(
+        text, Chunking(size, size // 3, "tokens", "sentences", compat="original"), "part_1"
+    )
     covered = set().union(*(range(start, end) for start, end in found))
     assert {n for n, c in enumerate(text) if not c.isspace()} <= covered
     assert found == sorted(found)
@@ -106,12 +131,18 @@ def test_barags_chunks_carry_the_title_and_keep_their_place_in_the_article() -> 
 
 
 def sentences(text: str, size: int, overlap: int = 0) -> list[str]:
-    return [text[start:end] for start, end in spans(text, Chunking(size, overlap, "tokens", "sentences"))]
+    return [
+        text[start:end]
+        for start, end in spans(text, Chunking(size, overlap, "tokens", "sentences"))
+    ]
 
 
 def test_sentences_stay_whole_in_english_and_in_chinese() -> None:
     english = 'Mr. Smith saw it. He said: "Go!" Then, at 3.14 p.m. sharp, J. Doe left.'
-    assert sentences(english, 20) == ['Mr. Smith saw it. He said: "Go!"', "Then, at 3.14 p.m. sharp, J. Doe left."]
+    assert sentences(english, 20) == [
+        'Mr. Smith saw it. He said: "Go!"',
+        "Then, at 3.14 p.m. sharp, J. Doe left.",
+    ]
     chinese = "今天下雨。你好吗？“很好。”他走了！完"
     assert sentences(chinese, 5) == ["今天下雨。", "你好吗？", "“很好。”", "他走了！完"]
     assert sentences(chinese, 9) == ["今天下雨。你好吗？", "“很好。”他走了！", "完"]
@@ -152,8 +183,16 @@ def test_the_originals_chunks_cross_articles_where_a_file_is_read_as_one() -> No
 
 def test_the_presets_are_those_of_the_papers() -> None:
     assert PRESETS["kilt"] == Chunking(100, 0, "words")
-    assert (PRESETS["barag"].size, PRESETS["barag"].overlap, PRESETS["barag-code"].size) == (1024, 48, 1028)
-    assert (PRESETS["crud"].size, PRESETS["crud"].overlap, PRESETS["crud"].unit) == (128, 0, "tokens")
+    assert (PRESETS["barag"].size, PRESETS["barag"].overlap, PRESETS["barag-code"].size) == (
+        1024,
+        48,
+        1028,
+    )
+    assert (PRESETS["crud"].size, PRESETS["crud"].overlap, PRESETS["crud"].unit) == (
+        128,
+        0,
+        "tokens",
+    )
 
 
 def test_what_is_given_goes_over_the_preset_and_nothing_given_is_no_chunking() -> None:
@@ -161,7 +200,9 @@ def test_what_is_given_goes_over_the_preset_and_nothing_given_is_no_chunking() -
     assert choose(size=100) == PRESETS["kilt"]
     assert choose(size=9, overlap=2, unit="tokens") == Chunking(9, 2, "tokens")
     assert choose(how="recursive", size=64) == Chunking(64, 0, "characters", "recursive")
-    assert choose(preset="barag", size=200) == Chunking(200, 48, "characters", "recursive", "Title: {title}\n")
+    assert choose(preset="barag", size=200) == Chunking(
+        200, 48, "characters", "recursive", "Title: {title}\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +211,10 @@ def test_what_is_given_goes_over_the_preset_and_nothing_given_is_no_chunking() -
         ({"preset": "brag"}, "no chunking preset 'brag'. Did you mean 'barag'"),
         ({"preset": "crud", "how": "blocks"}, "cuts sentences, not blocks"),
         ({"preset": "crud", "overlap": 128}, "must lie between 0 and 127"),
-        ({"preset": "barag", "unit": "words"}, "'words' does not fit 'recursive', which counts characters"),
+        (
+            {"preset": "barag", "unit": "words"},
+            "'words' does not fit 'recursive', which counts characters",
+        ),
         ({"how": "recursive"}, "needs --chunk-size"),
         ({"overlap": 3}, "--chunk-overlap needs --chunk-size"),
         ({"unit": "words"}, "--chunk-unit needs --chunk-size"),
@@ -190,7 +234,11 @@ def test_what_a_manifest_keeps_makes_the_same_chunking_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("text", ["moon " * 50_000, "月" * 200_000, "a" * 1_000_000, "One. " * 50_000], ids=["words", "Chinese", "no space", "sentences"])
+@pytest.mark.parametrize(
+    "text",
+    ["moon " * 50_000, "月" * 200_000, "a" * 1_000_000, "One. " * 50_000],
+    ids=["words", "Chinese", "no space", "sentences"],
+)
 def test_a_very_long_paragraph_is_cut_in_seconds(name: str, text: str) -> None:
     started = time.perf_counter()
     found = spans(text, PRESETS[name])

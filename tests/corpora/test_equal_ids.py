@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Problems
 from rallebench.corpora import _seen
 from rallebench.corpora.reading import read_corpus
-from rallebench.errors import BadFileError
-from rallebench.sources import Problems
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=5), max_size=12))
@@ -33,13 +33,19 @@ def test_the_levels_stay_few() -> None:
 
 def table(tmp_path: Path, ids: list[str]) -> Path:
     path = tmp_path / "c.tsv"
-    path.write_text("".join(f"{doc_id}\ttext {n}\tT\n" for n, doc_id in enumerate(ids)), encoding="utf-8")
+    path.write_text(
+        "".join(f"{doc_id}\ttext {n}\tT\n" for n, doc_id in enumerate(ids)), encoding="utf-8"
+    )
     return path
 
 
-def test_an_id_that_returns_after_thousands_of_lines_is_refused_with_both_lines(tmp_path: Path) -> None:
+def test_an_id_that_returns_after_thousands_of_lines_is_refused_with_both_lines(
+    tmp_path: Path,
+) -> None:
     path = table(tmp_path, [*map(str, range(30_000)), "17"])
-    with pytest.raises(BadFileError, match=r"line 30001 repeats the id '17' of line 18; ids must be unique"):
+    with pytest.raises(
+        BadFileError, match=r"line 30001 repeats the id '17' of line 18; ids must be unique"
+    ):
         list(read_corpus(path))
 
 
@@ -50,7 +56,9 @@ def test_rows_before_a_bad_one_are_judged_first(tmp_path: Path) -> None:
         list(read_corpus(path))
 
 
-def test_ids_that_share_a_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_that_share_a_hash_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = _seen.hashes
     monkeypatch.setattr(_seen, "hashes", lambda ids: whole(ids) % 7)
     path = table(tmp_path, [f"d{n}" for n in range(300)])

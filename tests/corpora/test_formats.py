@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from rallebench.core.errors import BadFileError, MissingPackageError, NotFoundError
+from rallebench.core.sources import Problems, Source
+from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.reading import form_of, read_corpus
-from rallebench.errors import BadFileError, MissingPackageError, NotFoundError
-from rallebench.sources import Problems, Source
-from rallebench.types import Passage
 
 
 def file(path: Path, content: str | bytes) -> Path:
@@ -56,7 +56,9 @@ def test_a_beir_folder_and_its_file_give_the_same_passages(tmp_path: Path) -> No
         {"_id": "d1", "title": "Titan", "text": "A moon.", "metadata": {"url": "x"}},
         {"_id": "d2", "title": "", "text": "月亮", "metadata": {}},
     ]
-    corpus = file(tmp_path / "scifact" / "corpus.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    corpus = file(
+        tmp_path / "scifact" / "corpus.jsonl", "".join(json.dumps(row) + "\n" for row in rows)
+    )
     expected = [Passage("d1", "A moon.", "Titan", "d1"), Passage("d2", "月亮", "", "d2")]
     assert form_of(corpus.parent) == "beir"
     assert list(read_corpus(corpus.parent)) == expected
@@ -70,13 +72,19 @@ CSVS: dict[str, tuple[str, list[Passage]]] = {
         'id,text,title\na,"one\n""two"", three",T\nb,four,\n',
         [Passage("a", 'one\n"two", three', "T", "a"), Passage("b", "four", "", "b")],
     ),
-    "no id": ("title,text\nT,one\nU,two\n", [Passage("1", "one", "T", "1"), Passage("2", "two", "U", "2")]),
+    "no id": (
+        "title,text\nT,one\nU,two\n",
+        [Passage("1", "one", "T", "1"), Passage("2", "two", "U", "2")],
+    ),
     "any order, other columns": (
         "url,Text,ID,page_id\nx,body,7,p\n",
         [Passage("7", "body", "", "p")],
     ),
     "semicolons": ("id;text\n1;a, b\n", [Passage("1", "a, b", "", "1")]),
-    "a byte order mark and Windows line ends": ("\ufeffid,text\r\n1,天气\r\n\r\n", [Passage("1", "天气", "", "1")]),
+    "a byte order mark and Windows line ends": (
+        "\ufeffid,text\r\n1,天气\r\n\r\n",
+        [Passage("1", "天气", "", "1")],
+    ),
 }
 
 
@@ -110,7 +118,10 @@ def test_a_csv_field_may_be_longer_than_the_standard_library_allows(tmp_path: Pa
 def test_a_folder_is_read_recursively_in_the_order_of_names_with_titles(tmp_path: Path) -> None:
     file(tmp_path / "b.md", "intro\n\n## The *moon* ##\n\nText.")
     file(tmp_path / "a" / "x.txt", "\ufeffPlain text.\r\nSecond line.\r\n")
-    file(tmp_path / "c.html", "<html><head><title> On\n Titan </title></head><body><p>A<b>B</b></p><p>C&amp;D</p></body>")
+    file(
+        tmp_path / "c.html",
+        "<html><head><title> On\n Titan </title></head><body><p>A<b>B</b></p><p>C&amp;D</p></body>",
+    )
     file(tmp_path / "d.pdf", pdf("First page.", "Second page.", title="On paper"))
     file(tmp_path / ".hidden" / "y.txt", "not read")
     file(tmp_path / "image.png", b"\x89PNG")
@@ -123,15 +134,23 @@ def test_a_folder_is_read_recursively_in_the_order_of_names_with_titles(tmp_path
     ]
 
 
-def test_html_loses_scripts_and_keeps_the_words_of_neighbouring_blocks_apart(tmp_path: Path) -> None:
+def test_html_loses_scripts_and_keeps_the_words_of_neighbouring_blocks_apart(
+    tmp_path: Path,
+) -> None:
     page = "<h1>标题</h1><script>var x=1;</script><ul><li>one</li><li>two</li></ul>three<br>four<style>p{}</style>"
     path = file(tmp_path / "p.html", page)
-    assert list(read_corpus(path)) == [Passage("p.html", "标题\none\ntwo\nthree\nfour", "标题", "p.html")]
+    assert list(read_corpus(path)) == [
+        Passage("p.html", "标题\none\ntwo\nthree\nfour", "标题", "p.html")
+    ]
 
 
-def test_html_in_an_older_chinese_encoding_is_read_by_what_it_says_of_itself(tmp_path: Path) -> None:
+def test_html_in_an_older_chinese_encoding_is_read_by_what_it_says_of_itself(
+    tmp_path: Path,
+) -> None:
     page = '<meta charset="gb2312"><title>天气</title><p>今天下雨。</p>'.encode("gb2312")
-    assert [(p.title, p.text) for p in read_corpus(file(tmp_path / "p.html", page))] == [("天气", "今天下雨。")]
+    assert [(p.title, p.text) for p in read_corpus(file(tmp_path / "p.html", page))] == [
+        ("天气", "今天下雨。")
+    ]
 
 
 def test_files_that_cannot_be_read_are_named_and_the_others_are_kept(tmp_path: Path) -> None:
@@ -162,7 +181,9 @@ def test_an_absent_package_is_one_sentence_even_where_bad_rows_are_skipped(
 
 
 def test_news_with_an_article_on_every_line_are_read_by_article_or_by_file(tmp_path: Path) -> None:
-    file(tmp_path / "documents_dup_part_1_part_1", "[ 2023 ] ，正文：一。\n\n[ 2023 ] ，正文：二。\n")
+    file(
+        tmp_path / "documents_dup_part_1_part_1", "[ 2023 ] ，正文：一。\n\n[ 2023 ] ，正文：二。\n"
+    )
     file(tmp_path / "documents_hallu.txt_part_1", "三。\n")
     assert [(p.doc_id, p.text) for p in read_corpus(tmp_path, form="lines")] == [
         ("documents_dup_part_1_part_1:1", "[ 2023 ] ，正文：一。"),
@@ -170,7 +191,10 @@ def test_news_with_an_article_on_every_line_are_read_by_article_or_by_file(tmp_p
         ("documents_hallu.txt_part_1:1", "三。"),
     ]
     parts = list(read_corpus(tmp_path, form="parts"))
-    assert [p.doc_id for p in parts] == ["documents_dup_part_1_part_1", "documents_hallu.txt_part_1"]
+    assert [p.doc_id for p in parts] == [
+        "documents_dup_part_1_part_1",
+        "documents_hallu.txt_part_1",
+    ]
     assert parts[0].text.count("正文") == 2
 
 
@@ -195,7 +219,16 @@ def test_a_gzipped_file_is_read_like_a_plain_one(name: str, content: str, tmp_pa
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("c.tsv", "tsv"), ("c", "tsv"), ("c.txt", "tsv"), ("C.JSONL", "jsonl"), ("c.ndjson", "jsonl"), ("c.csv", "csv"), ("c.pdf", "folder"), ("c.md", "folder")],
+    [
+        ("c.tsv", "tsv"),
+        ("c", "tsv"),
+        ("c.txt", "tsv"),
+        ("C.JSONL", "jsonl"),
+        ("c.ndjson", "jsonl"),
+        ("c.csv", "csv"),
+        ("c.pdf", "folder"),
+        ("c.md", "folder"),
+    ],
 )
 def test_a_file_is_recognised_by_its_name(name: str, form: str, tmp_path: Path) -> None:
     assert form_of(tmp_path / name) == form
@@ -209,20 +242,27 @@ def test_a_folder_that_nobody_knows_and_a_format_that_is_none_are_refused(tmp_pa
 
 
 def test_every_format_says_what_it_is() -> None:
-    assert {"beir", "csv", "folder", "imported", "jsonl", "lines", "parts", "tsv"} == set(CORPORA.names())
+    assert {"beir", "csv", "folder", "imported", "jsonl", "lines", "parts", "tsv"} == set(
+        CORPORA.names()
+    )
     assert all(CORPORA.entry(name).about.endswith(".") for name in CORPORA.names())
 
 
 BAD_TABLE = b"id\ttext\ttitle\n1\tone\tT\nbroken\n2\tcaf\xe9\tT\n\tno id\tT\n3\ta\0b\tT\n1\tagain\tT\n4\tfour\n"
 
 
-def test_bad_rows_are_skipped_counted_and_kept_with_their_lines_when_that_is_asked_for(tmp_path: Path) -> None:
+def test_bad_rows_are_skipped_counted_and_kept_with_their_lines_when_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
     problems = Problems(skip=True)
     path = file(tmp_path / "c.tsv", BAD_TABLE)
     assert [p.doc_id for p in read_corpus(path, problems=problems)] == ["1", "4"]
     assert problems.count == 5
     assert [problem.line for problem in problems.first] == [3, 4, 5, 6, 7]
-    assert problems.first[4].message == f"{path}, line 7 repeats the id '1' of line 2; ids must be unique."
+    assert (
+        problems.first[4].message
+        == f"{path}, line 7 repeats the id '1' of line 2; ids must be unique."
+    )
 
 
 def test_the_first_twenty_bad_rows_are_kept_and_all_are_counted(tmp_path: Path) -> None:
@@ -234,7 +274,10 @@ def test_the_first_twenty_bad_rows_are_kept_and_all_are_counted(tmp_path: Path) 
 
 def test_a_corpus_of_bad_rows_alone_is_refused_naming_the_first(tmp_path: Path) -> None:
     path = file(tmp_path / "c.tsv", "a\nb\n")
-    with pytest.raises(BadFileError, match=r"holds no passages, only 2 bad rows; the first: .*line 1 has one column"):
+    with pytest.raises(
+        BadFileError,
+        match=r"holds no passages, only 2 bad rows; the first: .*line 1 has one column",
+    ):
         list(read_corpus(path, problems=Problems(skip=True)))
 
 
@@ -258,8 +301,13 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("called", ["text", "contents", "content"])
-def test_the_text_of_a_row_may_have_the_names_that_other_tools_give_it(called: str, tmp_path: Path) -> None:
-    rows = file(tmp_path / "c.jsonl", json.dumps({"id": "1", "title": "T", called: "a moon", "url": "u"}) + "\n")
+def test_the_text_of_a_row_may_have_the_names_that_other_tools_give_it(
+    called: str, tmp_path: Path
+) -> None:
+    rows = file(
+        tmp_path / "c.jsonl",
+        json.dumps({"id": "1", "title": "T", called: "a moon", "url": "u"}) + "\n",
+    )
     table = file(tmp_path / "c.csv", f"id,title,{called}\n1,T,a moon\n")
     for path in (rows, table):
         assert list(read_corpus(path)) == [Passage("1", "a moon", "T", "1")]

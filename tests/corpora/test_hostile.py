@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from rallebench import sources
+from rallebench.core import sources
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Problems
 from rallebench.corpora import _html, _pdf
 from rallebench.corpora._documents import UnreadableError
 from rallebench.corpora._html import read_page
 from rallebench.corpora._pdf import PDFReader
 from rallebench.corpora.reading import read_corpus
-from rallebench.errors import BadFileError
-from rallebench.sources import Problems
 
 
 def pdf(content: bytes, pages: int = 1) -> bytes:
@@ -68,9 +68,15 @@ def lines_run(call: Callable[[], object]) -> int:
 
 
 PAGES = {
-    "nested": ("<div>", "</div>"), "left open": ("<b>", ""), "titles": ("<title>", ""), "hidden": ("<svg>", "</svg>"),
-    "quotes": ("<a title=\"", ""), "comments": ("<!--", ""), "signs": ("<", ""), "scripts": ("<script>", ""),
-}  # fmt: skip
+    "nested": ("<div>", "</div>"),
+    "left open": ("<b>", ""),
+    "titles": ("<title>", ""),
+    "hidden": ("<svg>", "</svg>"),
+    "quotes": ('<a title="', ""),
+    "comments": ("<!--", ""),
+    "signs": ("<", ""),
+    "scripts": ("<script>", ""),
+}
 
 
 @pytest.mark.parametrize("kind", PAGES)

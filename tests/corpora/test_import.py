@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from project import PROJECT
 
+from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
+from rallebench.core.types import Passage
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import (
     Corpus,
@@ -23,10 +26,7 @@ from rallebench.corpora.imported import (
 )
 from rallebench.corpora.reading import form_of, read_corpus
 from rallebench.corpora.store import PassageStore
-from rallebench.errors import BackendError, BadFileError, NotFoundError, UsageError
-from rallebench.types import Passage
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 ROWS = "id\ttext\ttitle\n1\tTitan is a moon.\tTitan\n2\tTriton too.\tTriton\n3\tParis is none.\tParis\n"
 
 
@@ -53,12 +53,24 @@ def everything(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(p): (s.st_size, s.st_mtime_ns) for p, s in stats.items() if p.is_file()}
 
 
-def test_an_import_says_of_itself_what_it_holds(corpora: Path, source: Path, tmp_path: Path) -> None:
+def test_an_import_says_of_itself_what_it_holds(
+    corpora: Path, source: Path, tmp_path: Path
+) -> None:
     pages = tmp_path / "pages.json"
     pages.write_text('{"1": "p1", "2": "p2"}')
     corpus = bring(corpora, "moons", source, page_map=pages)
-    assert (corpus.name, corpus.form, corpus.source, corpus.passages) == ("moons", "tsv", "moons.tsv", 3)
-    assert (corpus.skipped, corpus.problems, corpus.has_pages, corpus.passages_without_page) == (0, [], True, 1)
+    assert (corpus.name, corpus.form, corpus.source, corpus.passages) == (
+        "moons",
+        "tsv",
+        "moons.tsv",
+        3,
+    )
+    assert (corpus.skipped, corpus.problems, corpus.has_pages, corpus.passages_without_page) == (
+        0,
+        [],
+        True,
+        1,
+    )
     assert corpus.files.keys() == {"passages.jsonl", "offsets.npy", "ids.npy"}
     assert corpus.bytes == sum(corpus.files.values())
     assert read_card(corpora / "moons") == verify_corpus(corpora / "moons") == corpus
@@ -70,7 +82,9 @@ def test_an_import_says_of_itself_what_it_holds(corpora: Path, source: Path, tmp
     assert not bring(corpora, "plain", source).has_pages
 
 
-def test_an_imported_corpus_reads_as_what_it_was_imported_from(corpora: Path, source: Path, tmp_path: Path) -> None:
+def test_an_imported_corpus_reads_as_what_it_was_imported_from(
+    corpora: Path, source: Path, tmp_path: Path
+) -> None:
     pages = tmp_path / "pages.json"
     pages.write_text('{"1": "p1"}')
     bring(corpora, "moons", source, page_map=pages)
@@ -91,7 +105,9 @@ def test_bad_rows_stop_the_import_or_are_left_out_by_choice(corpora: Path, sourc
 def test_progress_tells_how_far_it_is_and_an_import_that_is_stopped_leaves_nothing(
     corpora: Path, source: Path
 ) -> None:
-    source.write_text("".join(f"{n}\t{'text ' * 10}\tT\n" for n in range(250_000)), encoding="utf-8")
+    source.write_text(
+        "".join(f"{n}\t{'text ' * 10}\tT\n" for n in range(250_000)), encoding="utf-8"
+    )
     importing = import_corpus(corpora, "moons", source)
     seen = [next(importing), next(importing), next(importing)]
     assert all(isinstance(news, Importing) for news in seen)
@@ -102,7 +118,9 @@ def test_progress_tells_how_far_it_is_and_an_import_that_is_stopped_leaves_nothi
     assert list(corpora.iterdir()) == []
 
 
-def test_the_same_files_again_are_no_work_and_equal_passages_are_kept(corpora: Path, source: Path) -> None:
+def test_the_same_files_again_are_no_work_and_equal_passages_are_kept(
+    corpora: Path, source: Path
+) -> None:
     first = bring(corpora, "moons", source)
     before = everything(corpora)
     assert list(import_corpus(corpora, "moons", source)) == [first]
@@ -111,11 +129,15 @@ def test_the_same_files_again_are_no_work_and_equal_passages_are_kept(corpora: P
     assert everything(corpora) == before
 
 
-def test_a_name_that_other_passages_have_is_refused_and_they_stay(corpora: Path, source: Path) -> None:
+def test_a_name_that_other_passages_have_is_refused_and_they_stay(
+    corpora: Path, source: Path
+) -> None:
     bring(corpora, "moons", source)
     before = everything(corpora)
     source.write_text("1\tother\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"A corpus 'moons' exists already and holds something else \(3 passages"):
+    with pytest.raises(
+        UsageError, match=r"A corpus 'moons' exists already and holds something else \(3 passages"
+    ):
         bring(corpora, "moons", source)
     (corpora / "mine").mkdir()
     with pytest.raises(UsageError, match="is no imported corpus"):
@@ -123,7 +145,9 @@ def test_a_name_that_other_passages_have_is_refused_and_they_stay(corpora: Path,
     assert everything(corpora) == before
 
 
-def test_of_two_imports_with_one_name_the_second_to_end_is_refused(corpora: Path, source: Path, tmp_path: Path) -> None:
+def test_of_two_imports_with_one_name_the_second_to_end_is_refused(
+    corpora: Path, source: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "other.tsv"
     other.write_text("9\tother\n", encoding="utf-8")
     slow, quick = import_corpus(corpora, "moons", source), import_corpus(corpora, "moons", other)
@@ -142,7 +166,9 @@ def test_a_name_that_no_folder_can_have_is_refused(name: str, corpora: Path, sou
     assert not corpora.exists()
 
 
-def test_a_source_or_a_format_that_is_not_there_is_refused(corpora: Path, source: Path, tmp_path: Path) -> None:
+def test_a_source_or_a_format_that_is_not_there_is_refused(
+    corpora: Path, source: Path, tmp_path: Path
+) -> None:
     with pytest.raises(BadFileError, match=r"none\.tsv does not exist"):
         bring(corpora, "x", tmp_path / "none.tsv")
     with pytest.raises(NotFoundError, match="no corpus format 'xml'"):
@@ -151,20 +177,25 @@ def test_a_source_or_a_format_that_is_not_there_is_refused(corpora: Path, source
 
 
 @pytest.mark.parametrize("size", [50, 3000, 12_000])
-def test_an_import_on_a_full_disk_leaves_what_was_there(size: int, corpora: Path, source: Path) -> None:
+def test_an_import_on_a_full_disk_leaves_what_was_there(
+    size: int, corpora: Path, source: Path
+) -> None:
     bring(corpora, "old", source)
     before = everything(corpora)
     source.write_text("".join(f"{n}\t{'text ' * 3}\tT\n" for n in range(500)), encoding="utf-8")
     script = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)\n"
         "from pathlib import Path; from rallebench.corpora.imported import import_corpus\n"
-        "from rallebench.errors import BackendError\n"
+        "from rallebench.core.errors import BackendError\n"
         "try: list(import_corpus(Path(sys.argv[1]), 'new', Path(sys.argv[2])))\n"
         "except BackendError as error: print(error)"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", script, str(corpora), str(source), str(size)], cwd=PROJECT, capture_output=True, text=True
-    )  # fmt: skip
+        [sys.executable, "-c", script, str(corpora), str(source), str(size)],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+    )
     assert ran.stderr == ""
     assert "free space" in ran.stdout
     assert everything(corpora) == before
@@ -185,7 +216,9 @@ def test_a_corpus_that_was_changed_is_found_out(corpora: Path, source: Path) -> 
     bring(corpora, "moons", source)
     path = corpora / "moons" / "passages.jsonl"
     path.write_bytes(path.read_bytes().replace(b"Titan", b"Tatin"))
-    with pytest.raises(BadFileError, match=r"passages\.jsonl was changed; import the corpus 'moons' again"):
+    with pytest.raises(
+        BadFileError, match=r"passages\.jsonl was changed; import the corpus 'moons' again"
+    ):
         verify_corpus(corpora / "moons")
     path.unlink()
     with pytest.raises(BadFileError, match="missing or was changed"):
@@ -193,7 +226,9 @@ def test_a_corpus_that_was_changed_is_found_out(corpora: Path, source: Path) -> 
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "", '{"format": "rallebench-corpus/2"}'])
-def test_a_damaged_card_is_refused_and_left_out_of_the_list(content: str, corpora: Path, source: Path) -> None:
+def test_a_damaged_card_is_refused_and_left_out_of_the_list(
+    content: str, corpora: Path, source: Path
+) -> None:
     bring(corpora, "moons", source)
     (corpora / "moons" / "corpus.json").write_text(content)
     with pytest.raises(BadFileError, match=r"corpus\.json"):
@@ -217,7 +252,12 @@ def test_a_deleted_corpus_is_gone_and_an_index_over_it_keeps_its_passages(
         delete_corpus(corpora, "moons")
 
 
-def stored(folder: Path, corpus: Path, chunking: Chunking | None = None, pages: dict[str, str] | None = None) -> tuple[int, str]:
+def stored(
+    folder: Path,
+    corpus: Path,
+    chunking: Chunking | None = None,
+    pages: dict[str, str] | None = None,
+) -> tuple[int, str]:
     storing = store_corpus(folder, corpus, pages, chunking)
     while True:
         try:
@@ -227,7 +267,9 @@ def stored(folder: Path, corpus: Path, chunking: Chunking | None = None, pages: 
             return count, sha
 
 
-def test_an_index_shares_the_files_of_a_corpus_it_takes_as_it_is(corpora: Path, source: Path, tmp_path: Path) -> None:
+def test_an_index_shares_the_files_of_a_corpus_it_takes_as_it_is(
+    corpora: Path, source: Path, tmp_path: Path
+) -> None:
     corpus = bring(corpora, "moons", source)
     for name, chunking, pages, shared in (
         ("plain", None, None, True),
@@ -239,15 +281,21 @@ def test_an_index_shares_the_files_of_a_corpus_it_takes_as_it_is(corpora: Path, 
         count, sha = stored(folder, corpora / "moons", chunking, pages)
         assert (folder / "passages.jsonl").samefile(corpora / "moons" / "passages.jsonl") == shared
         assert ((count, sha) == (3, corpus.sha256)) == shared
-    assert json.loads((tmp_path / "cut" / "passages.jsonl").read_text().splitlines()[0])["id"] == "1#0"
+    assert (
+        json.loads((tmp_path / "cut" / "passages.jsonl").read_text().splitlines()[0])["id"] == "1#0"
+    )
 
 
-def test_a_file_and_its_import_have_one_fingerprint(corpora: Path, source: Path, tmp_path: Path) -> None:
+def test_a_file_and_its_import_have_one_fingerprint(
+    corpora: Path, source: Path, tmp_path: Path
+) -> None:
     (tmp_path / "a").mkdir()
     assert stored(tmp_path / "a", source) == (3, bring(corpora, "moons", source).sha256)
 
 
-def test_a_corpus_of_millions_of_bytes_in_one_text_is_imported(corpora: Path, tmp_path: Path) -> None:
+def test_a_corpus_of_millions_of_bytes_in_one_text_is_imported(
+    corpora: Path, tmp_path: Path
+) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "long.txt").write_text("moon " * 2_000_000, encoding="utf-8")
     assert bring(corpora, "long", tmp_path / "docs").passages == 1

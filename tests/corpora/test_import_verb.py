@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from small_workspace import RECORDS, CommandLine, everything, make_workspace, write_lines
 
 
@@ -22,19 +19,28 @@ def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLin
     return CommandLine(capfd, workspace)
 
 
-def test_a_corpus_is_imported_indexed_by_its_name_and_searched(rallebench: CommandLine, workspace: Path) -> None:
+def test_a_corpus_is_imported_indexed_by_its_name_and_searched(
+    rallebench: CommandLine, workspace: Path
+) -> None:
     source = ("import", workspace / "corpus.tsv", "--kind", "corpus", "--name", "moons")
     printed = rallebench.json(*source, "--page-map", workspace / "pages.json")
     assert printed == {"name": "moons", "rows": 6, "skipped": 0, "problems": []}
     manifest = rallebench.json("index", "--corpus", "moons", "--name", "mine", "--kind", "bm25")
     assert (manifest["corpus"], manifest["passages"], manifest["chunking"]) == ("moons", 6, None)
-    assert manifest["corpus_sha256"] == json.loads((workspace / "corpora/moons/corpus.json").read_text())["sha256"]
-    assert (workspace / "indexes/mine/passages.jsonl").samefile(workspace / "corpora/moons/passages.jsonl")
+    assert (
+        manifest["corpus_sha256"]
+        == json.loads((workspace / "corpora/moons/corpus.json").read_text())["sha256"]
+    )
+    assert (workspace / "indexes/mine/passages.jsonl").samefile(
+        workspace / "corpora/moons/passages.jsonl"
+    )
     [found] = rallebench.json("search", "--index", "mine", "-k", "1", "Huygens discovered Titan")
     assert found["hits"][0]["page_id"] == "p5"
 
 
-def test_an_imported_corpus_is_cut_when_it_is_indexed(rallebench: CommandLine, workspace: Path) -> None:
+def test_an_imported_corpus_is_cut_when_it_is_indexed(
+    rallebench: CommandLine, workspace: Path
+) -> None:
     rallebench.json("import", workspace / "corpus.tsv", "--kind", "corpus", "--name", "moons")
     index = ("index", "--corpus", "moons", "--kind", "bm25", "--name")
     cut = rallebench.json(*index, "cut", "--chunk-how", "sentences", "--chunk-size", "8")
@@ -57,7 +63,9 @@ def test_a_folder_of_documents_is_indexed_as_it_is(rallebench: CommandLine, tmp_
     assert (found["hits"][0]["doc_id"], found["hits"][0]["title"]) == ("titan.md", "Titan")
 
 
-def test_bad_rows_are_told_with_their_lines(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> None:
+def test_bad_rows_are_told_with_their_lines(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
     bad = tmp_path / "bad.tsv"
     bad.write_text("1\tone\nbroken\n1\tagain\n")
     before = everything(workspace)
@@ -67,17 +75,25 @@ def test_bad_rows_are_told_with_their_lines(rallebench: CommandLine, workspace: 
     assert stopped.last.endswith(" (--skip-bad leaves bad rows out).")
     assert everything(workspace) == before
     printed = rallebench.json("import", bad, "--kind", "corpus", "--name", "bad", "--skip-bad")
-    assert (printed["rows"], printed["skipped"], [p["line"] for p in printed["problems"]]) == (1, 2, [2, 3])
+    assert (printed["rows"], printed["skipped"], [p["line"] for p in printed["problems"]]) == (
+        1,
+        2,
+        [2, 3],
+    )
     shown = rallebench("import", bad, "--kind", "corpus", "--name", "bad", "--skip-bad")
     assert shown.out.splitlines()[0] == "bad: 1 rows, 2 skipped"
     assert "line 3 repeats the id '1' of line 1" in shown.out
 
 
-def test_a_question_set_is_imported_and_asked_by_its_name(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_a_question_set_is_imported_and_asked_by_its_name(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
     questions = write_lines(tmp_path / "q.jsonl", [*RECORDS[:3], {"id": "bad"}])
     dataset = ("import", questions, "--kind", "dataset", "--name", "new-qa")
     stopped = rallebench(*dataset).last
-    assert "line 4 has no 'input'" in stopped and stopped.endswith(" (--skip-bad leaves bad rows out).")
+    assert "line 4 has no 'input'" in stopped and stopped.endswith(
+        " (--skip-bad leaves bad rows out)."
+    )
     printed = rallebench.json(*dataset, "--skip-bad")
     assert (printed["name"], printed["rows"], printed["skipped"]) == ("new-qa", 3, 1)
     ran = rallebench.json("run", "--chain", "read", "--dataset", "new-qa", "--no-mlflow")
@@ -85,17 +101,41 @@ def test_a_question_set_is_imported_and_asked_by_its_name(rallebench: CommandLin
 
 
 def test_a_page_map_for_questions_is_refused(rallebench: CommandLine, workspace: Path) -> None:
-    ran = rallebench("import", workspace / "datasets/tiny-qa.jsonl", "--kind", "dataset", "--name", "x", "--page-map", "m")
-    assert (ran.code, ran.last) == (2, "A question set has no --page-map; its records name their pages.")
+    ran = rallebench(
+        "import",
+        workspace / "datasets/tiny-qa.jsonl",
+        "--kind",
+        "dataset",
+        "--name",
+        "x",
+        "--page-map",
+        "m",
+    )
+    assert (ran.code, ran.last) == (
+        2,
+        "A question set has no --page-map; its records name their pages.",
+    )
 
 
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--kind", "corpus", "--dataset", "tiny-qa"), "--dataset and --system belong to --kind predictions; leave them out for a corpus"),
-        (("--kind", "dataset", "--system", "react:m"), "belong to --kind predictions; leave them out for a dataset"),
-        (("--kind", "scholars", "--system", "react:m"), "has no --page-map, --format, --dataset or --system"),
-        (("--kind", "predictions", "--dataset", "tiny-qa", "--page-map", "pages.json"), "Predictions have no --page-map"),
+        (
+            ("--kind", "corpus", "--dataset", "tiny-qa"),
+            "--dataset and --system belong to --kind predictions; leave them out for a corpus",
+        ),
+        (
+            ("--kind", "dataset", "--system", "react:m"),
+            "belong to --kind predictions; leave them out for a dataset",
+        ),
+        (
+            ("--kind", "scholars", "--system", "react:m"),
+            "has no --page-map, --format, --dataset or --system",
+        ),
+        (
+            ("--kind", "predictions", "--dataset", "tiny-qa", "--page-map", "pages.json"),
+            "Predictions have no --page-map",
+        ),
     ],
 )
 def test_a_flag_of_another_kind_of_import_is_refused(
@@ -106,13 +146,27 @@ def test_a_flag_of_another_kind_of_import_is_refused(
     assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
 
 
-def test_an_encoder_for_an_index_of_words_is_refused(rallebench: CommandLine, workspace: Path) -> None:
-    ran = rallebench("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25", "--encoder", "hashing")
+def test_an_encoder_for_an_index_of_words_is_refused(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    ran = rallebench(
+        "index",
+        "--corpus",
+        workspace / "corpus.tsv",
+        "--name",
+        "x",
+        "--kind",
+        "bm25",
+        "--encoder",
+        "hashing",
+    )
     assert ran.code == 2 and "'bm25' has no encoder; leave --encoder out" in ran.last
     assert not (workspace / "indexes" / "x").exists()
 
 
-def test_whoever_is_refused_leaves_no_empty_folder(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> None:
+def test_whoever_is_refused_leaves_no_empty_folder(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
     before = everything(workspace)
     (tmp_path / "empty.tsv").write_text("")
     for kind in ("corpus", "dataset"):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rallebench.core.errors import BadFileError
 from rallebench.corpora.page_maps import CompactPages, read_page_map
-from rallebench.errors import BadFileError
 
 FORMS = {
     "json": '{"1": "p1", " 2 ": 7}',
@@ -24,7 +24,12 @@ def test_a_map_gives_the_page_of_an_id_as_text_whatever_its_form(form: str, tmp_
     path = tmp_path / f"map.{form}"
     path.write_text(FORMS[form], encoding="utf-8")
     pages = read_page_map(path)
-    assert [pages.get(doc_id, "none") for doc_id in ("1", "2", "3", "id")] == ["p1", "7", "none", "none"]
+    assert [pages.get(doc_id, "none") for doc_id in ("1", "2", "3", "id")] == [
+        "p1",
+        "7",
+        "none",
+        "none",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -46,10 +51,14 @@ def test_a_bad_map_is_refused(name: str, content: str, message: str, tmp_path: P
         read_page_map(path)
 
 
-def test_a_long_table_gives_what_a_dict_would_and_takes_a_fraction_of_its_memory(tmp_path: Path) -> None:
+def test_a_long_table_gives_what_a_dict_would_and_takes_a_fraction_of_its_memory(
+    tmp_path: Path,
+) -> None:
     expected = {f"passage-{n}": f"page-{n // 4}" for n in range(30_000)}
     path = tmp_path / "map.tsv"
-    path.write_text("".join(f"{key}\t{value}\n" for key, value in expected.items()), encoding="utf-8")
+    path.write_text(
+        "".join(f"{key}\t{value}\n" for key, value in expected.items()), encoding="utf-8"
+    )
     as_json = tmp_path / "map.json"
     as_json.write_text(json.dumps(expected), encoding="utf-8")
     held = {}

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from project import PROJECT
 
+from rallebench.core.errors import BackendError, BadFileError
+from rallebench.core.types import Passage
 from rallebench.corpora import _columns
 from rallebench.corpora.chunking import Chunking, cut
 from rallebench.corpora.store import Origin, PassageStore, link_store, write_store, writing_store
-from rallebench.errors import BackendError, BadFileError
-from rallebench.types import Passage
-
-PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 def passages(count: int) -> Iterator[Passage]:
@@ -64,7 +63,11 @@ def test_a_chunk_knows_its_document_and_its_place_there(tmp_path: Path) -> None:
         pass
     store = PassageStore(tmp_path)
     assert [p.doc_id for p in store] == ["a#1#0", "a#1#1", "b"]
-    assert [store.origin(row) for row in range(3)] == [Origin("a#1", 0, 7), Origin("a#1", 8, 13), Origin("b", 0, 4)]
+    assert [store.origin(row) for row in range(3)] == [
+        Origin("a#1", 0, 7),
+        Origin("a#1", 8, 13),
+        Origin("b", 0, 4),
+    ]
     store.close()
 
 
@@ -73,7 +76,10 @@ def test_a_title_before_a_chunk_is_no_part_of_its_place(tmp_path: Path) -> None:
     for _ in writing_store(tmp_path, cut(documents, Chunking(2, prefix="Title: {title}\n"))):
         pass
     store = PassageStore(tmp_path)
-    assert [(p.doc_id, p.text) for p in store] == [("a#0", "Title: \none two"), ("b#0", "Title: \n")]
+    assert [(p.doc_id, p.text) for p in store] == [
+        ("a#0", "Title: \none two"),
+        ("b#0", "Title: \n"),
+    ]
     assert [store.origin(row) for row in range(2)] == [Origin("a", 1, 8), Origin("b", 0, 0)]
     store.close()
 
@@ -91,7 +97,9 @@ def test_the_spans_do_not_change_the_fingerprint(tmp_path: Path) -> None:
             break
 
 
-def test_a_linked_store_is_the_same_and_outlives_the_first(store: PassageStore, tmp_path: Path) -> None:
+def test_a_linked_store_is_the_same_and_outlives_the_first(
+    store: PassageStore, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     link_store(tmp_path, other)
@@ -137,7 +145,7 @@ GROWTH = """
 import sys
 from pathlib import Path
 from rallebench.corpora.store import PassageStore, write_store
-from rallebench.types import Passage
+from rallebench.core.types import Passage
 
 def anonymous():
     line = next(line for line in open("/proc/self/status") if line.startswith("RssAnon"))
@@ -154,19 +162,34 @@ print(anonymous() - before)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see anonymous memory")
-def test_writing_and_reading_a_hundred_thousand_passages_takes_no_memory_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="needs /proc to see anonymous memory"
+)
+def test_writing_and_reading_a_hundred_thousand_passages_takes_no_memory_of_its_own(
+    tmp_path: Path,
+) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", GROWTH, str(tmp_path)], cwd=PROJECT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", GROWTH, str(tmp_path)],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert (tmp_path / "passages.jsonl").stat().st_size > 25 * 2**20
     assert int(ran.stdout) < 12 * 2**20
 
 
-@pytest.mark.parametrize("text", ['"\\/\b\f\n\r\t\x00\x1f\x7f', "\u2028\u2029 😀 שלום", "\ud83d half a pair", ""])
+@pytest.mark.parametrize(
+    "text", ['"\\/\b\f\n\r\t\x00\x1f\x7f', "\u2028\u2029 😀 שלום", "\ud83d half a pair", ""]
+)
 def test_a_line_of_the_store_is_what_json_makes_of_it(text: str, tmp_path: Path) -> None:
     write_store(tmp_path, [Passage("a" + text, text, text, text)])
-    line = json.dumps({"id": "a" + text, "page": text, "title": text, "text": text}, ensure_ascii=False) + "\n"
+    line = (
+        json.dumps(
+            {"id": "a" + text, "page": text, "title": text, "text": text}, ensure_ascii=False
+        )
+        + "\n"
+    )
     assert (tmp_path / "passages.jsonl").read_bytes() == line.encode("utf-8", "surrogatepass")
     store = PassageStore(tmp_path)
     assert store[0] == Passage("a" + text, text, text, text)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.types import Passage
 from rallebench.corpora.chunking import Chunking, chunk, spans
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PassageStore, write_store
-from rallebench.errors import BadFileError, UsageError
-from rallebench.types import Passage
 
 
 def file(tmp_path: Path, content: str | bytes, name: str = "corpus.tsv") -> Path:
@@ -22,7 +22,9 @@ def file(tmp_path: Path, content: str | bytes, name: str = "corpus.tsv") -> Path
 
 
 def test_ralles_table_with_its_header_row_is_read(tmp_path: Path) -> None:
-    path = file(tmp_path, "id\ttext\ttitle\n1\tTitan is a moon.\tTitan\n2\tParis is a city.\tParis, Texas\n")
+    path = file(
+        tmp_path, "id\ttext\ttitle\n1\tTitan is a moon.\tTitan\n2\tParis is a city.\tParis, Texas\n"
+    )
     assert list(read_corpus(path, {"1": "p1", "2": "p2"})) == [
         Passage("1", "Titan is a moon.", "Titan", "p1"),
         Passage("2", "Paris is a city.", "Paris, Texas", "p2"),
@@ -88,7 +90,9 @@ def test_a_bad_table_is_refused_with_the_line(tmp_path: Path, content: bytes, me
         ("[" * 100_000 + "\n", "line 1 is not valid JSON"),
     ],
 )
-def test_bad_json_lines_are_refused_with_the_line(tmp_path: Path, content: str, message: str) -> None:
+def test_bad_json_lines_are_refused_with_the_line(
+    tmp_path: Path, content: str, message: str
+) -> None:
     with pytest.raises(BadFileError, match=message):
         list(read_corpus(file(tmp_path, content, "c.jsonl")))
 
@@ -119,7 +123,9 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unit", ["words", "tokens", "characters"])
 @pytest.mark.parametrize(("size", "overlap"), [(1, 0), (3, 0), (3, 2), (7, 3), (1000, 0)])
-def test_chunks_cover_the_text_in_order_and_keep_their_size(unit: str, size: int, overlap: int) -> None:
+def test_chunks_cover_the_text_in_order_and_keep_their_size(
+    unit: str, size: int, overlap: int
+) -> None:
     text = "One two, three (four) 五六七 eight!  Nine\nten."
     cut = spans(text, Chunking(size, overlap, unit))  # type: ignore[arg-type]
     covered = set().union(*(range(a, b) for a, b in cut))
@@ -148,7 +154,8 @@ def test_a_cut_document_keeps_title_and_page_and_numbers_its_chunks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "overlap", "unit"), [(0, 0, "words"), (3, 3, "words"), (3, -1, "words"), (3, 0, "pages")]
+    ("size", "overlap", "unit"),
+    [(0, 0, "words"), (3, 3, "words"), (3, -1, "words"), (3, 0, "pages")],
 )
 def test_impossible_chunking_is_refused(size: int, overlap: int, unit: str) -> None:
     with pytest.raises(UsageError, match="chunk"):
@@ -159,7 +166,9 @@ def test_impossible_chunking_is_refused(size: int, overlap: int, unit: str) -> N
 
 
 def test_the_store_gives_back_every_passage_by_row(tmp_path: Path) -> None:
-    passages = [Passage(str(i), f"text {i} \u2028 \U0001f600", f"title {i}", f"p{i}") for i in range(50)]
+    passages = [
+        Passage(str(i), f"text {i} \u2028 \U0001f600", f"title {i}", f"p{i}") for i in range(50)
+    ]
     count, sha = write_store(tmp_path, passages)
     store = PassageStore(tmp_path)
     assert (count, len(store), list(store)) == (50, 50, passages)

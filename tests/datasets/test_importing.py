@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.datasets.kilt import read_questions
-from rallebench.errors import BadFileError, NotFoundError, UsageError
 
-RECORD = {"id": "q1", "input": "Who?", "output": [{"answer": "Huygens", "provenance": [{"wikipedia_id": "p1"}]}]}
+RECORD = {
+    "id": "q1",
+    "input": "Who?",
+    "output": [{"answer": "Huygens", "provenance": [{"wikipedia_id": "p1"}]}],
+}
 
 
 @pytest.fixture
@@ -32,12 +36,20 @@ def lines(*records: Any) -> str:
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-def test_kilts_records_are_kept_as_they_are_plain_or_gzipped(datasets: Path, tmp_path: Path) -> None:
+def test_kilts_records_are_kept_as_they_are_plain_or_gzipped(
+    datasets: Path, tmp_path: Path
+) -> None:
     records = [RECORD, {"id": 2, "input": "什么？", "meta": {"x": [1]}}]
-    for number, content in enumerate((lines(*records).encode(), gzip.compress(lines(*records).encode()))):
+    for number, content in enumerate(
+        (lines(*records).encode(), gzip.compress(lines(*records).encode()))
+    ):
         made = import_dataset(datasets, f"set{number}", write(tmp_path / "q.jsonl", content))
-        assert made == QuestionSet(f"set{number}", datasets / f"set{number}.jsonl", "kilt", 2, 0, ())
-        assert [json.loads(line) for line in made.path.read_text(encoding="utf-8").splitlines()] == records
+        assert made == QuestionSet(
+            f"set{number}", datasets / f"set{number}.jsonl", "kilt", 2, 0, ()
+        )
+        assert [
+            json.loads(line) for line in made.path.read_text(encoding="utf-8").splitlines()
+        ] == records
         assert [example.gold.answers for example in read_questions(made.path)] == [("Huygens",), ()]
 
 
@@ -49,7 +61,9 @@ def beir(folder: Path, **qrels: str) -> Path:
     return folder
 
 
-def test_beirs_questions_get_a_page_for_each_relevant_passage(datasets: Path, tmp_path: Path) -> None:
+def test_beirs_questions_get_a_page_for_each_relevant_passage(
+    datasets: Path, tmp_path: Path
+) -> None:
     qrels = "query-id\tcorpus-id\tscore\nq1\td7\t1\nq1\td9\t2\nq2\td7\t0\nq3\td1\t1\n"
     folder = beir(tmp_path / "scifact", test=qrels, train="q0\td1\t1\n")
     made = import_dataset(datasets, "scifact", folder)
@@ -63,9 +77,16 @@ def test_beirs_questions_get_a_page_for_each_relevant_passage(datasets: Path, tm
 
 @pytest.mark.parametrize(
     ("qrels", "message"),
-    [({}, "is no folder with queries.jsonl and qrels"), ({"other": ""}, "holds no test.tsv"), ({"test": "q1 d1 1\n"}, r"line 1 is not query-id<TAB>corpus-id<TAB>score"), ({"test": "zz\td\t1\n"}, "holds no question")],
+    [
+        ({}, "is no folder with queries.jsonl and qrels"),
+        ({"other": ""}, "holds no test.tsv"),
+        ({"test": "q1 d1 1\n"}, r"line 1 is not query-id<TAB>corpus-id<TAB>score"),
+        ({"test": "zz\td\t1\n"}, "holds no question"),
+    ],
 )
-def test_a_bad_beir_folder_is_refused(qrels: dict[str, str], message: str, datasets: Path, tmp_path: Path) -> None:
+def test_a_bad_beir_folder_is_refused(
+    qrels: dict[str, str], message: str, datasets: Path, tmp_path: Path
+) -> None:
     with pytest.raises(BadFileError, match=message):
         import_dataset(datasets, "x", beir(tmp_path / "b", **qrels), form="beir")
     assert not datasets.exists() or list(datasets.iterdir()) == []
@@ -76,7 +97,11 @@ def test_csv_questions_with_answers_ids_and_pages(datasets: Path, tmp_path: Path
     made = import_dataset(datasets, "mine", write(tmp_path / "q.csv", content))
     assert made.form == "csv"
     found = read_questions(made.path)
-    assert [(e.question.qid, e.question.text) for e in found] == [("1", "Who, and\nwhen?"), ("2", "Where?"), ("3", "Why?")]
+    assert [(e.question.qid, e.question.text) for e in found] == [
+        ("1", "Who, and\nwhen?"),
+        ("2", "Where?"),
+        ("3", "Why?"),
+    ]
     assert [e.gold.answers for e in found] == [("Huygens", "C. Huygens"), ("Saturn",), ()]
     assert [set(e.gold.pages) for e in found] == [{"p1"}, set(), {"p9"}]
     assert tuple(DATASETS["csv"](tmp_path / "q.csv")) == found
@@ -103,24 +128,41 @@ def test_a_bad_question_stops_the_import_and_nothing_appears(
 
 
 def test_bad_questions_are_skipped_and_counted_by_choice(datasets: Path, tmp_path: Path) -> None:
-    content = lines(RECORD, {"id": "q2"}, RECORD, {"id": "q3", "input": "x", "output": [{"answer": 7}]}) + "{\n" + lines({"id": "q4", "input": "y"})
+    content = (
+        lines(RECORD, {"id": "q2"}, RECORD, {"id": "q3", "input": "x", "output": [{"answer": 7}]})
+        + "{\n"
+        + lines({"id": "q4", "input": "y"})
+    )
     made = import_dataset(datasets, "x", write(tmp_path / "q.jsonl", content), skip_bad=True)
-    assert (made.questions, made.skipped, [problem.line for problem in made.problems]) == (2, 4, [2, 3, 4, 5])
+    assert (made.questions, made.skipped, [problem.line for problem in made.problems]) == (
+        2,
+        4,
+        [2, 3, 4, 5],
+    )
 
 
-def test_the_same_questions_again_stay_and_others_of_that_name_are_refused(datasets: Path, tmp_path: Path) -> None:
+def test_the_same_questions_again_stay_and_others_of_that_name_are_refused(
+    datasets: Path, tmp_path: Path
+) -> None:
     source = write(tmp_path / "q.jsonl", lines(RECORD))
     first = import_dataset(datasets, "x", source)
     before = first.path.stat()
     assert import_dataset(datasets, "x", source) == first
     source.write_text(lines({**RECORD, "id": "other"}))
-    with pytest.raises(UsageError, match="A question set 'x' exists already and holds other questions"):
+    with pytest.raises(
+        UsageError, match="A question set 'x' exists already and holds other questions"
+    ):
         import_dataset(datasets, "x", source)
-    assert (first.path.stat().st_mtime_ns, first.path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    assert (first.path.stat().st_mtime_ns, first.path.stat().st_ino) == (
+        before.st_mtime_ns,
+        before.st_ino,
+    )
     assert [p.name for p in datasets.iterdir()] == ["x.jsonl"]
 
 
-def test_a_name_a_file_or_a_format_that_cannot_be_is_refused(datasets: Path, tmp_path: Path) -> None:
+def test_a_name_a_file_or_a_format_that_cannot_be_is_refused(
+    datasets: Path, tmp_path: Path
+) -> None:
     source = write(tmp_path / "q.jsonl", lines(RECORD))
     with pytest.raises(UsageError, match="question set name 'a/b' cannot be"):
         import_dataset(datasets, "a/b", source)

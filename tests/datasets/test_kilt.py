@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.errors import BadFileError
 from rallebench.datasets import DATASETS
 from rallebench.datasets.kilt import read_kilt, read_questions
-from rallebench.errors import BadFileError
 
 ROW = {
     "id": "q1",
@@ -59,10 +59,13 @@ def test_a_record_becomes_question_gold_and_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "output", [None, [], [{}], [{"answer": None, "provenance": None}], [{"answer": " ", "provenance": []}]]
+    "output",
+    [None, [], [{}], [{"answer": None, "provenance": None}], [{"answer": " ", "provenance": []}]],
 )
 def test_a_question_without_gold_is_read(output: Any, tmp_path: Path) -> None:
-    (example,) = read_kilt(write(tmp_path / "q.jsonl", {"id": "a", "input": "Why?", "output": output}))
+    (example,) = read_kilt(
+        write(tmp_path / "q.jsonl", {"id": "a", "input": "Why?", "output": output})
+    )
     assert example.gold.answers == () and example.gold.provenance == ()
 
 
@@ -98,7 +101,10 @@ def test_reading_streams_and_a_bad_row_stops_it_where_it_stands(tmp_path: Path) 
         ({"id": "a", "input": ["x"]}, "'input' that is a list"),
         ({"id": "a", "input": "  "}, "empty 'input'"),
         ({**ROW, "id": " q1 "}, "repeats the id 'q1' of line 1"),
-        ({"id": "a", "input": "x", "output": {"answer": "y"}}, "'output' should be a list of objects"),
+        (
+            {"id": "a", "input": "x", "output": {"answer": "y"}},
+            "'output' should be a list of objects",
+        ),
         ({"id": "a", "input": "x", "output": ["y"]}, "'output' should be a list of objects"),
         ({"id": "a", "input": "x", "output": [{"answer": 3}]}, "an 'answer' is a number, not text"),
         (

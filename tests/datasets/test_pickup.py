@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.errors import BadFileError, UsageError
 from rallebench.datasets.pickup import Counts, pick_up
-from rallebench.errors import BadFileError, UsageError
 
 
 def question(qid: str, *evidence: tuple[str, ...]) -> dict[str, Any]:
     """A record with one output element for each tuple of page ids, plus fields that must survive."""
     output = [
-        {"answer": "a", "provenance": [{"wikipedia_id": page, "title": "t"} for page in e]} for e in evidence
+        {"answer": "a", "provenance": [{"wikipedia_id": page, "title": "t"} for page in e]}
+        for e in evidence
     ]
     return {"id": qid, "input": f"Question {qid}?", "output": output, "meta": {"left": "as it is"}}
 

@@ -8,21 +8,39 @@ from pathlib import Path
 
 import pytest
 
+from rallebench.core.errors import BadFileError
 from rallebench.datasets.importing import form_of, import_dataset
-from rallebench.datasets.r_eval import as_record, id_holds, ids_that_hold, read_r_eval, read_r_eval_original
+from rallebench.datasets.r_eval import (
+    as_record,
+    id_holds,
+    ids_that_hold,
+    read_r_eval,
+    read_r_eval_original,
+)
 from rallebench.datasets.tasks import LEVELS, TASKS, described, found, sampled, task_of
-from rallebench.errors import BadFileError
 
 RECORD = as_record("Where was he born?", ["Rome", "Roma"], environment="wiki", dataset="own")
 
 
 def written(path: Path, *rows: object) -> Path:
-    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8")
+    path.write_text(
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows),
+        encoding="utf-8",
+    )
     return path
 
 
 def test_a_record_has_r_evals_fields_lengths_in_words_and_its_hash() -> None:
-    assert list(RECORD) == ["input", "outputs", "input_length", "output_length", "language", "environment", "dataset", "_id"]
+    assert list(RECORD) == [
+        "input",
+        "outputs",
+        "input_length",
+        "output_length",
+        "language",
+        "environment",
+        "dataset",
+        "_id",
+    ]
     assert (RECORD["input_length"], RECORD["output_length"]) == (4, 1.0)
     assert id_holds(RECORD) and not id_holds({**RECORD, "outputs": ["Paris"]})
 
@@ -35,13 +53,19 @@ def test_all_outputs_are_accepted_and_in_the_original_form_only_the_first(tmp_pa
     assert ours.record["environment"] == "wiki"
 
 
-def test_the_form_is_recognised_and_kept_as_a_question_set_with_what_else_its_records_hold(tmp_path: Path) -> None:
-    path = written(tmp_path / "own.jsonl", RECORD, {"input": "Who?", "outputs": ["Ada"], "level": "KS"})
+def test_the_form_is_recognised_and_kept_as_a_question_set_with_what_else_its_records_hold(
+    tmp_path: Path,
+) -> None:
+    path = written(
+        tmp_path / "own.jsonl", RECORD, {"input": "Who?", "outputs": ["Ada"], "level": "KS"}
+    )
     assert form_of(path) == "r-eval"
     made = import_dataset(tmp_path / "datasets", "own", path)
     rows = [json.loads(line) for line in made.path.read_text(encoding="utf-8").splitlines()]
     assert (made.form, made.questions) == ("r-eval", 2)
-    assert rows[0]["output"] == [{"answer": "Rome"}, {"answer": "Roma"}] and rows[1]["level"] == "KS"
+    assert (
+        rows[0]["output"] == [{"answer": "Rome"}, {"answer": "Roma"}] and rows[1]["level"] == "KS"
+    )
     assert ids_that_hold(path) == (1, 2)
 
 
@@ -63,7 +87,9 @@ def test_a_bad_record_names_its_line(tmp_path: Path, row: object, why: str) -> N
 
 def test_a_sample_is_the_one_that_r_eval_draws(tmp_path: Path) -> None:
     rows = [{"input": f"Question {n}?", "outputs": [str(n)], "_id": f"q{n}"} for n in range(30)]
-    made = import_dataset(tmp_path / "datasets", "own", written(tmp_path / "a.jsonl", *rows), sample=5)
+    made = import_dataset(
+        tmp_path / "datasets", "own", written(tmp_path / "a.jsonl", *rows), sample=5
+    )
     ids = [json.loads(line)["id"] for line in made.path.read_text(encoding="utf-8").splitlines()]
     random.seed(42)
     assert ids == [f"q{n}" for n in random.sample(range(30), 5)]
@@ -91,8 +117,10 @@ def test_there_are_twelve_tasks_nine_over_wiki_and_three_over_scholars_in_three_
 
 def test_a_task_is_found_by_its_own_question_set_before_the_starters_stand_in() -> None:
     assert found(["starter-scholar-easy", "starter-scholar-hard", "hotpotqa_dev", "mine"]) == {
-        "soay_easy": "starter-scholar-easy", "soay_hard": "starter-scholar-hard", "hotpotqa": "hotpotqa_dev",
-    }  # fmt: skip
+        "soay_easy": "starter-scholar-easy",
+        "soay_hard": "starter-scholar-hard",
+        "hotpotqa": "hotpotqa_dev",
+    }
     assert found(["soay_easy", "starter-scholar-easy"]) == {"soay_easy": "soay_easy"}
     assert task_of("hotpot") is None
 

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rallebench.core.errors import MismatchError
 from rallebench.encoders import minilm
-from rallebench.errors import MismatchError
 
 TEXTS = ["Who discovered Titan?", "Titan is the largest moon of Saturn. " * 40, "naïve café", "x"]
 
 
 def test_vectors_equal_those_of_sentence_transformers() -> None:
     library = pytest.importorskip("sentence_transformers", reason="the reference is not installed")
-    reference = library.SentenceTransformer(str(minilm.model_folder()), device="cpu", local_files_only=True)
+    reference = library.SentenceTransformer(
+        str(minilm.model_folder()), device="cpu", local_files_only=True
+    )
     ours = minilm.MiniLM().encode(TEXTS, role="query")
     np.testing.assert_allclose(ours, reference.encode(TEXTS, normalize_embeddings=True), atol=2e-5)
 
@@ -33,5 +35,7 @@ def test_other_weights_than_the_known_ones_are_refused(monkeypatch: Any, tmp_pat
     (tmp_path / "model.safetensors").write_bytes(b"tampered")
     monkeypatch.setattr(carrier, "get_model_path", lambda: tmp_path)
     found = hashlib.sha256(b"tampered").hexdigest()[:12]
-    with pytest.raises(MismatchError, match=f"have sha256 {found}.*expected 53aa51172d14.*pip install"):
+    with pytest.raises(
+        MismatchError, match=f"have sha256 {found}.*expected 53aa51172d14.*pip install"
+    ):
         minilm.model_folder()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,14 @@ import numpy as np
 import pytest
 
 pytest.importorskip("httpcore2", reason="httpcore2 is not installed")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "llms"))
-
 from loopback import Handler, Loopback, drop_at_once, fail, hang, send_json, send_text
 
-from rallebench.embeddings import encode_passages
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.types import Passage
 from rallebench.encoders.hashing import Hashing
 from rallebench.encoders.openai_embeddings import vectors_of
 from rallebench.encoders.references import open_encoder
-from rallebench.errors import BackendError, UsageError
-from rallebench.types import Passage
+from rallebench.workspace.indexes.vectors import encode_passages
 
 TEXTS = [f"the moon number {number} of a planet" for number in range(10)]
 
@@ -29,8 +26,15 @@ TEXTS = [f"the moon number {number} of a planet" for number in range(10)]
 def rows(texts: list[str], scale: float = 3.0) -> dict[str, Any]:
     """Vectors of the texts that are not of unit length, in reverse order."""
     vectors = scale * Hashing().encode(texts)
-    data = [{"object": "embedding", "index": i, "embedding": v.tolist()} for i, v in enumerate(vectors)]
-    return {"object": "list", "data": data[::-1], "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    data = [
+        {"object": "embedding", "index": i, "embedding": v.tolist()} for i, v in enumerate(vectors)
+    ]
+    return {
+        "object": "list",
+        "data": data[::-1],
+        "model": "m",
+        "usage": {"prompt_tokens": 1, "total_tokens": 1},
+    }
 
 
 def embed(handler: Handler) -> None:
@@ -70,7 +74,12 @@ def test_vectors_come_in_the_asked_order_in_unit_length_over_several_requests() 
 def test_the_tokens_of_queries_are_those_that_the_server_counted() -> None:
     def counted(handler: Handler) -> None:
         sizes = sum(len(text) for text in handler.body["input"])
-        handler.send(200, json.dumps({**rows(handler.body["input"]), "usage": {"prompt_tokens": sizes + 1}}).encode())
+        handler.send(
+            200,
+            json.dumps(
+                {**rows(handler.body["input"]), "usage": {"prompt_tokens": sizes + 1}}
+            ).encode(),
+        )
 
     with Loopback(counted) as server:
         encoder = opened(server, "&batch=4&concurrency=2")
@@ -91,8 +100,13 @@ def test_prompts_dimensions_and_cuts_are_what_the_server_is_sent() -> None:
         encoder = opened(server, more)
         encoder.encode(TEXTS[:1], role="query")
         encoder.encode([*TEXTS[:1], ""], role="passage")
-        assert [body["input"] for body in server.bodies] == [["query: the moon"], ["passage: the moon", "passage: "]]
-        assert {(body["model"], body["dimensions"], body["encoding_format"]) for body in server.bodies} == {("m", 256, "float")}
+        assert [body["input"] for body in server.bodies] == [
+            ["query: the moon"],
+            ["passage: the moon", "passage: "],
+        ]
+        assert {
+            (body["model"], body["dimensions"], body["encoding_format"]) for body in server.bodies
+        } == {("m", 256, "float")}
         assert set(server.paths) == {"/v1/embeddings"}
 
 
@@ -105,7 +119,9 @@ def test_an_empty_text_is_sent_as_a_space_and_nothing_asks_nothing() -> None:
         assert len(server.bodies) == 1
 
 
-def test_an_index_is_encoded_in_the_servers_batches_and_can_be_asked_again_after_a_failure(tmp_path: Path) -> None:
+def test_an_index_is_encoded_in_the_servers_batches_and_can_be_asked_again_after_a_failure(
+    tmp_path: Path,
+) -> None:
     passages = [Passage(str(n), text, "t") for n, text in enumerate(TEXTS)]
     with Loopback(embed, fail(400, "no"), embed) as server:
         encoder = opened(server, "&batch=4&concurrency=1")
@@ -118,7 +134,9 @@ def test_an_index_is_encoded_in_the_servers_batches_and_can_be_asked_again_after
 # ── keys and names ───────────────────────────────────────────────────────────
 
 
-def test_the_key_comes_from_the_named_variable_and_stands_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_comes_from_the_named_variable_and_stands_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret-1234567890")
     with Loopback(embed) as server:
         encoder = opened(server, "&api_key_env=MY_KEY")
@@ -137,7 +155,10 @@ def test_the_fingerprint_names_model_server_prompts_and_length() -> None:
     base = "openai_embeddings:m?base_url=http://127.0.0.1:1/v1"
     ones = ("", "&dimensions=64", "&query_prompt=q", "&passage_prompt=q", "&max_characters=9")
     found = [open_encoder(base + more).fingerprint for more in ones]
-    found += [open_encoder(base.replace(*change)).fingerprint for change in ((":m?", ":n?"), (":1/", ":2/"))]
+    found += [
+        open_encoder(base.replace(*change)).fingerprint
+        for change in ((":m?", ":n?"), (":1/", ":2/"))
+    ]
     assert len(set(found)) == 7
     assert open_encoder(base + "&batch=1&concurrency=2&timeout=3").fingerprint == found[0]
 
@@ -146,9 +167,15 @@ def test_the_fingerprint_names_model_server_prompts_and_length() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [fail(429, "slow down", headers={"retry_after": "0"}), fail(503, "busy"), drop_at_once, hang(3.0)],
+    "first",
+    [
+        fail(429, "slow down", headers={"retry_after": "0"}),
+        fail(503, "busy"),
+        drop_at_once,
+        hang(3.0),
+    ],
     ids=["429", "503", "hang up", "time-out"],
-)  # fmt: skip
+)
 def test_what_may_pass_is_tried_again(first: Any) -> None:
     with Loopback(first, embed) as server:
         vectors = opened(server, "&timeout=1").encode(TEXTS[:2], role="query")
@@ -171,7 +198,10 @@ def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
         (fail(404, "no such model"), "knows no model 'm'"),
         (fail(400, "input too long"), r"\(400: input too long\).* Set max_characters"),
         (fail(503, "busy"), r"failed by itself \(503: busy\) \(tried 2 times\)"),
-        (send_text("<html><title>Hello</title></html>", kind="text/html"), "is not JSON .*web page titled 'Hello'"),
+        (
+            send_text("<html><title>Hello</title></html>", kind="text/html"),
+            "is not JSON .*web page titled 'Hello'",
+        ),
         (send_json([]), "JSON that is not an object"),
         (send_json({"error": {"message": "out of memory"}}), "reported an error: out of memory"),
         (send_json({"data": 3}), "without a list of embeddings"),
@@ -180,10 +210,15 @@ def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
         (answer(first_row(embedding=[1.0, 2.0])), "not lists of numbers of one length"),
         (answer(first_row(embedding="AAAA")), "not lists of numbers of one length"),
         (answer(first_row(embedding=[float("nan")] * 256)), "values which are no numbers"),
-        (answer(lambda d: {"data": [without(row, "embedding") for row in d["data"]]}), "not lists of numbers"),
+        (
+            answer(lambda d: {"data": [without(row, "embedding") for row in d["data"]]}),
+            "not lists of numbers",
+        ),
     ],
-)  # fmt: skip
-def test_what_cannot_be_used_is_one_sentence_that_names_the_server(behaviour: Any, sentence: str) -> None:
+)
+def test_what_cannot_be_used_is_one_sentence_that_names_the_server(
+    behaviour: Any, sentence: str
+) -> None:
     with Loopback(behaviour) as server:
         with pytest.raises(BackendError, match=sentence) as caught:
             opened(server, "&max_retries=1").encode(TEXTS[:2], role="query")
@@ -191,14 +226,19 @@ def test_what_cannot_be_used_is_one_sentence_that_names_the_server(behaviour: An
 
 
 def test_other_dimensions_than_those_asked_for_are_refused() -> None:
-    with Loopback(embed) as server, pytest.raises(BackendError, match=r"256 dimensions instead of 64.* Set dimensions"):
+    with (
+        Loopback(embed) as server,
+        pytest.raises(BackendError, match=r"256 dimensions instead of 64.* Set dimensions"),
+    ):
         opened(server, "&dimensions=64").encode(TEXTS[:1], role="query")
 
 
 def test_a_server_that_is_not_there_is_named_at_once() -> None:
     with Loopback(embed) as server:
         gone = server.url
-    with pytest.raises(BackendError, match=r"cannot be reached .* Start the server, or correct base_url"):
+    with pytest.raises(
+        BackendError, match=r"cannot be reached .* Start the server, or correct base_url"
+    ):
         open_encoder(f"openai_embeddings:m?base_url={gone}").encode(["x"], role="query")
 
 
@@ -215,7 +255,10 @@ def test_a_closed_encoder_says_that_it_was_unloaded() -> None:
     [
         ("base_url=ftp://x", "base_url is not an address"),
         ("base_url=http://me:secret@x/v1", "base_url holds a user name"),
-        ("base_url=http://x/v1&api_key_env=sk-secret", "api_key_env must be the name of an environment variable"),
+        (
+            "base_url=http://x/v1&api_key_env=sk-secret",
+            "api_key_env must be the name of an environment variable",
+        ),
         ("base_url=http://x/v1&batch=0", "batch must be a whole number from 1"),
         ("base_url=http://x/v1&colour=red", "has no setting 'colour'"),
     ],

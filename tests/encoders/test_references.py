@@ -7,16 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rallebench.core.errors import MismatchError, UsageError
+from rallebench.core.registry import Entry
+from rallebench.core.settings import Setting, checked
 from rallebench.encoders import ENCODERS
 from rallebench.encoders.hashing import Hashing
-from rallebench.encoders.references import check_encoder, encoders, open_encoder, presets, with_settings
+from rallebench.encoders.references import (
+    check_encoder,
+    encoders,
+    open_encoder,
+    presets,
+    with_settings,
+)
 from rallebench.encoders.sentence_transformers import SETTINGS
-from rallebench.errors import MismatchError, UsageError
-from rallebench.indexing import build_index
-from rallebench.loading import Encoders, open_retriever
-from rallebench.parameters import Setting, checked
-from rallebench.registry import Entry
-from rallebench.workspace import Workspace
+from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.opening import Encoders, open_retriever
+from rallebench.workspace.paths import Workspace
 
 # Published: the model cards of each family.
 E5 = ("query: ", "passage: ")
@@ -28,24 +34,33 @@ PROMPTS = {
     **dict.fromkeys((f"bge-{size}-en-v1.5" for size in ("small", "base", "large")), BGE_EN),
     **dict.fromkeys((f"bge-{size}-zh-v1.5" for size in ("small", "base", "large")), BGE_ZH),
     "bge-base-zh-v1.5-plain": ("", ""),
-    **dict.fromkeys(("gte-small", "gte-base", "gte-large", "gte-multilingual-base", "m3e-base"), ("", "")),
+    **dict.fromkeys(
+        ("gte-small", "gte-base", "gte-large", "gte-multilingual-base", "m3e-base"), ("", "")
+    ),
     **dict.fromkeys(("stella-base-zh-v2", "stella-base-zh-v3-1792d"), ("", "")),
 }
 
 
 def test_every_preset_has_the_prompts_of_its_model_card() -> None:
-    found = {name: (preset["query_prompt"], preset["passage_prompt"]) for name, preset in presets().items()}
+    found = {
+        name: (preset["query_prompt"], preset["passage_prompt"])
+        for name, preset in presets().items()
+    }
     assert found == PROMPTS
 
 
 @pytest.mark.parametrize("name", presets())
 def test_a_presets_settings_are_ones_that_the_encoder_takes(name: str) -> None:
     preset = presets()[name]
-    settings = {key: value for key, value in preset.items() if key not in ("about", "dim", "remote_code")}
+    settings = {
+        key: value for key, value in preset.items() if key not in ("about", "dim", "remote_code")
+    }
     assert checked(name, SETTINGS, settings)["model"].count("/") == 1
     assert preset["dim"] > 0 and str(preset["dim"]) in preset["about"]
     if "remote_code" in preset:
-        with pytest.raises(UsageError, match=rf"Python code of its own.*{name}\?trust_remote_code=true"):
+        with pytest.raises(
+            UsageError, match=rf"Python code of its own.*{name}\?trust_remote_code=true"
+        ):
             check_encoder(name)
     else:
         check_encoder(name)
@@ -61,10 +76,16 @@ def test_names_that_need_no_model_are_listed_and_open() -> None:
 @pytest.mark.parametrize(
     ("reference", "sentence"),
     [
-        ("hash", r"There is no encoder 'hash'\. Did you mean 'hashing'\? .*sentence_transformers:MODEL"),
+        (
+            "hash",
+            r"There is no encoder 'hash'\. Did you mean 'hashing'\? .*sentence_transformers:MODEL",
+        ),
         ("minilm:x", "There is no encoder 'minilm:x'"),
         ("", "There is no encoder ''"),
-        ("sentence_transformers", "'sentence_transformers' needs a model: write sentence_transformers:MODEL"),
+        (
+            "sentence_transformers",
+            "'sentence_transformers' needs a model: write sentence_transformers:MODEL",
+        ),
         ("openai_embeddings:?base_url=http://127.0.0.1:1/v1", "needs a model"),
         ("minilm?dtype", "'minilm.dtype': 'dtype' is not key=value"),
         ("minilm?dtype=int8", "dtype=int8: dtype must be one of auto, float32, bfloat16"),
@@ -79,15 +100,24 @@ def test_what_names_no_encoder_is_refused_in_one_sentence(reference: str, senten
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"), [("nope", "There is no encoder 'nope'"), ("minilm?dtype=int8", "dtype must be one of")]
+    ("name", "sentence"),
+    [("nope", "There is no encoder 'nope'"), ("minilm?dtype=int8", "dtype must be one of")],
 )
-def test_a_wrong_name_or_setting_is_found_before_anything_is_read(tmp_path: Any, name: str, sentence: str) -> None:
+def test_a_wrong_name_or_setting_is_found_before_anything_is_read(
+    tmp_path: Any, name: str, sentence: str
+) -> None:
     with pytest.raises(UsageError, match=sentence):
-        list(build_index(tmp_path / "indexes", "x", tmp_path / "missing.tsv", "flat", encoder_name=name))
+        list(
+            build_index(
+                tmp_path / "indexes", "x", tmp_path / "missing.tsv", "flat", encoder_name=name
+            )
+        )
     assert not (tmp_path / "indexes").exists()
 
 
-def test_settings_are_changed_and_written_so_that_they_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_changed_and_written_so_that_they_are_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     given: dict[str, Any] = {}
     settings = {"prompt": Setting(str, ""), "batch": Setting(int, 1), "flag": Setting(bool, False)}
 
@@ -95,19 +125,25 @@ def test_settings_are_changed_and_written_so_that_they_are_read_again(monkeypatc
         given.update(asked)
         return Hashing()
 
-    monkeypatch.setitem(ENCODERS._entries, "hashing", Entry("hashing", keep, traits={"settings": settings}))
+    monkeypatch.setitem(
+        ENCODERS._entries, "hashing", Entry("hashing", keep, traits={"settings": settings})
+    )
     reference = with_settings("hashing?prompt=x", prompt="a & b = 50% : ", batch=7, flag=True)
     open_encoder(reference)
     assert given == {"prompt": "a & b = 50% : ", "batch": 7, "flag": True}
 
 
-def test_an_index_opens_with_the_encoder_that_it_was_built_with_settings_and_all(tmp_path: Any) -> None:
+def test_an_index_opens_with_the_encoder_that_it_was_built_with_settings_and_all(
+    tmp_path: Any,
+) -> None:
     pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     from tiny_bert import save_bert
 
     reference = f"sentence_transformers:{save_bert(tmp_path / 'model')}?query_prompt=query : "
     corpus = tmp_path / "corpus.tsv"
-    corpus.write_text("1\ttitan is the largest moon\tsaturn\n2\tthe river danube\tdanube\n3\tparis in texas\tparis\n")
+    corpus.write_text(
+        "1\ttitan is the largest moon\tsaturn\n2\tthe river danube\tdanube\n3\tparis in texas\tparis\n"
+    )
     *_, manifest = build_index(tmp_path / "indexes", "x", corpus, "flat", encoder_name=reference)
     assert manifest.encoder_name == reference  # type: ignore[union-attr]
     loaded = Encoders()
@@ -116,5 +152,7 @@ def test_an_index_opens_with_the_encoder_that_it_was_built_with_settings_and_all
     assert retriever.search(["titan moon"], 1)[0][0].passage.doc_id == "1"
     assert np.isfinite(retriever.search(["danube"], 1)[0][0].score)
     other = open_encoder(reference.replace("query :", "question :"))
-    with pytest.raises(MismatchError, match=r"was built with the encoder 'sentence-transformers/.* you chose"):
+    with pytest.raises(
+        MismatchError, match=r"was built with the encoder 'sentence-transformers/.* you chose"
+    ):
         list(open_retriever(Workspace(tmp_path), "x", lambda name: other))

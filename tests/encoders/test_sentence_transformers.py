@@ -14,14 +14,22 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 
 from tiny_bert import save_bert
 
+from rallebench.core.errors import BackendError, BadFileError, RalleError, UsageError
 from rallebench.encoders import BulkEncoder
 from rallebench.encoders._engine import cuts
 from rallebench.encoders.half_precision import halved
 from rallebench.encoders.references import open_encoder
-from rallebench.errors import BackendError, BadFileError, RalleError, UsageError
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
-TEXTS = ["the largest moon of saturn", "", "paris , texas . " * 30, "a", "\ud800 odd", "多瑙河", "the river danube in 1 2 3"]
+TEXTS = [
+    "the largest moon of saturn",
+    "",
+    "paris , texas . " * 30,
+    "a",
+    "\ud800 odd",
+    "多瑙河",
+    "the river danube in 1 2 3",
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +46,9 @@ def encoder(folder: Path) -> Any:
 def library(folder: Path) -> Any:
     import sentence_transformers
 
-    return sentence_transformers.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    return sentence_transformers.SentenceTransformer(
+        str(folder), device="cpu", local_files_only=True
+    )
 
 
 @pytest.fixture
@@ -62,14 +72,20 @@ def test_given_prompts_stand_in_place_of_the_models_own(folder: Path) -> None:
     given = open_encoder(f"sentence_transformers:{folder}?query_prompt=moon : &passage_prompt=")
     model = library(folder)
     np.testing.assert_allclose(
-        given.encode(["titan"], role="query"), model.encode(["moon : titan"], normalize_embeddings=True), atol=2e-6
+        given.encode(["titan"], role="query"),
+        model.encode(["moon : titan"], normalize_embeddings=True),
+        atol=2e-6,
     )
     np.testing.assert_allclose(
-        given.encode(["titan"], role="passage"), model.encode(["titan"], normalize_embeddings=True), atol=2e-6
+        given.encode(["titan"], role="passage"),
+        model.encode(["titan"], normalize_embeddings=True),
+        atol=2e-6,
     )
 
 
-def test_vectors_are_unit_float32_in_the_asked_order_whatever_stands_beside_them(encoder: Any) -> None:
+def test_vectors_are_unit_float32_in_the_asked_order_whatever_stands_beside_them(
+    encoder: Any,
+) -> None:
     vectors = encoder.encode(TEXTS, role="passage")
     assert vectors.dtype == np.float32 and vectors.shape == (len(TEXTS), encoder.dim)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
@@ -78,7 +94,9 @@ def test_vectors_are_unit_float32_in_the_asked_order_whatever_stands_beside_them
     assert encoder.encode([], role="query").shape == (0, encoder.dim)
 
 
-def test_bfloat16_passages_come_close_to_float32_ones_and_leave_the_model_as_it_was(encoder: Any) -> None:
+def test_bfloat16_passages_come_close_to_float32_ones_and_leave_the_model_as_it_was(
+    encoder: Any,
+) -> None:
     assert isinstance(encoder, BulkEncoder)
     before = encoder.encode(TEXTS, role="passage")
     found = np.zeros_like(before)
@@ -94,7 +112,9 @@ def test_bfloat16_passages_come_close_to_float32_ones_and_leave_the_model_as_it_
 def test_the_half_precision_twin_copies_matrices_only() -> None:
     import torch
 
-    model = torch.nn.Sequential(torch.nn.Embedding(10, 4), torch.nn.Linear(4, 4), torch.nn.LayerNorm(4))
+    model = torch.nn.Sequential(
+        torch.nn.Embedding(10, 4), torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)
+    )
     twin = halved(model)
     assert twin[0].weight is model[0].weight and twin[2].weight is model[2].weight
     assert twin[1].weight.dtype == torch.bfloat16 and model[1].weight.dtype == torch.float32
@@ -113,20 +133,29 @@ def test_batches_hold_texts_of_like_length_and_never_more_tokens_than_the_budget
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
 def test_a_folder_without_pooling_takes_the_one_that_is_given(tmp_path: Path, pooling: str) -> None:
-    bare, same = save_bert(tmp_path / "bare", bare=True), save_bert(tmp_path / "same", pooling=pooling)
+    bare, same = (
+        save_bert(tmp_path / "bare", bare=True),
+        save_bert(tmp_path / "same", pooling=pooling),
+    )
     given = open_encoder(f"sentence_transformers:{bare}?pooling={pooling}")
     np.testing.assert_allclose(
-        given.encode(TEXTS[:1], role="query"), library(same).encode(TEXTS[:1], normalize_embeddings=True), atol=2e-6
+        given.encode(TEXTS[:1], role="query"),
+        library(same).encode(TEXTS[:1], normalize_embeddings=True),
+        atol=2e-6,
     )
 
 
 def test_longer_texts_are_cut_at_max_tokens(folder: Path) -> None:
     short = open_encoder(f"sentence_transformers:{folder}?max_tokens=8&passage_prompt=")
     full, cut = "titan moon of saturn and paris and texas", "titan moon of saturn and paris"
-    np.testing.assert_allclose(short.encode([full], role="passage"), short.encode([cut], role="passage"), atol=2e-6)
+    np.testing.assert_allclose(
+        short.encode([full], role="passage"), short.encode([cut], role="passage"), atol=2e-6
+    )
 
 
-def test_a_query_encoder_in_8_bit_takes_the_indexs_place_but_encodes_no_passages(folder: Path, encoder: Any) -> None:
+def test_a_query_encoder_in_8_bit_takes_the_indexs_place_but_encodes_no_passages(
+    folder: Path, encoder: Any
+) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
     small = open_encoder(f"sentence_transformers:{folder}?quantization=8bit")
     assert small.fingerprint == encoder.fingerprint
@@ -139,14 +168,24 @@ def test_a_query_encoder_in_8_bit_takes_the_indexs_place_but_encodes_no_passages
 def test_an_index_is_searched_with_its_query_encoder_in_8_bit(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
     corpus = tmp_path / "corpus.tsv"
-    corpus.write_text("1\tthe largest moon of saturn\tTitan\n2\tparis was a big city in texas\tParis\n", encoding="utf-8")
+    corpus.write_text(
+        "1\tthe largest moon of saturn\tTitan\n2\tparis was a big city in texas\tParis\n",
+        encoding="utf-8",
+    )
     bench = Workbench(tmp_path)
     list(bench.build_index("mine", corpus, "flat", encoder=f"sentence_transformers:{folder}"))
     list(bench.load("mine?query_quantization=8bit", "retriever"))
-    small, whole = (bench.backends.retrievers[name] for name in ("mine?query_quantization=8bit", "mine"))
+    small, whole = (
+        bench.backends.retrievers[name] for name in ("mine?query_quantization=8bit", "mine")
+    )
     assert small.fingerprint != whole.fingerprint
-    (ours,), (theirs,) = (retriever.search(["titan moon of saturn"], 1) for retriever in (small, whole))
-    assert ours[0].score == pytest.approx(theirs[0].score, abs=0.05) and ours[0].score != theirs[0].score
+    (ours,), (theirs,) = (
+        retriever.search(["titan moon of saturn"], 1) for retriever in (small, whole)
+    )
+    assert (
+        ours[0].score == pytest.approx(theirs[0].score, abs=0.05)
+        and ours[0].score != theirs[0].score
+    )
     bench.close()
 
 
@@ -159,8 +198,13 @@ def test_the_fingerprint_names_content_prompts_length_and_pooling_not_the_place_
     def fingerprint(where: Path, more: str = "") -> str:
         return open_encoder(f"sentence_transformers:{where}{more}").fingerprint
 
-    assert fingerprint(copied) == fingerprint(copied, "?dtype=bfloat16&batch=7") == encoder.fingerprint
-    others = [fingerprint(copied, f"?{more}") for more in ("query_prompt=x", "max_tokens=9", "pooling=cls")]
+    assert (
+        fingerprint(copied) == fingerprint(copied, "?dtype=bfloat16&batch=7") == encoder.fingerprint
+    )
+    others = [
+        fingerprint(copied, f"?{more}")
+        for more in ("query_prompt=x", "max_tokens=9", "pooling=cls")
+    ]
     config = copied / "1_Pooling" / "config.json"
     config.write_text(config.read_text().replace("true", "1").replace("false", "0"))
     others.append(fingerprint(copied))
@@ -168,7 +212,9 @@ def test_the_fingerprint_names_content_prompts_length_and_pooling_not_the_place_
 
 
 def test_other_weights_have_another_fingerprint(tmp_path: Path, encoder: Any) -> None:
-    other = save_bert(tmp_path / "other", seed=4, prompts={"query": "query : ", "document": "passage : "})
+    other = save_bert(
+        tmp_path / "other", seed=4, prompts={"query": "query : ", "document": "passage : "}
+    )
     assert open_encoder(f"sentence_transformers:{other}").fingerprint != encoder.fingerprint
 
 
@@ -187,7 +233,11 @@ def take_weights(folder: Path) -> None:
 def take_tensors(folder: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    kept = {name: t for name, t in load_file(folder / "model.safetensors").items() if ".layer.1." not in name}
+    kept = {
+        name: t
+        for name, t in load_file(folder / "model.safetensors").items()
+        if ".layer.1." not in name
+    }
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -235,7 +285,10 @@ def test_a_model_without_its_tokenizer_is_refused(copied: Path) -> None:
 
 def test_a_hub_model_without_a_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(BackendError, match=r"e5-base-v2 is neither a folder here nor in the local .* unset HF_HUB_OFFLINE"):
+    with pytest.raises(
+        BackendError,
+        match=r"e5-base-v2 is neither a folder here nor in the local .* unset HF_HUB_OFFLINE",
+    ):
         open_encoder("e5-base-v2")
 
 
@@ -243,7 +296,9 @@ def test_a_text_that_the_model_cannot_take_is_named_by_its_tokens(copied: Path) 
     # A model that claims to read more tokens than it has positions for.
     (copied / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 500}))
     tokenizer = json.loads((copied / "tokenizer_config.json").read_text())
-    (copied / "tokenizer_config.json").write_text(json.dumps({**tokenizer, "model_max_length": 500}))
+    (copied / "tokenizer_config.json").write_text(
+        json.dumps({**tokenizer, "model_max_length": 500})
+    )
     config = json.loads((copied / "config.json").read_text())
     assert config["max_position_embeddings"] == 64
     encoder = open_encoder(f"sentence_transformers:{copied}")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.acting import make_environment, settings_of
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Note, Reply
 from rallebench.environments import ENVIRONMENTS
-from rallebench.errors import UsageError
-from rallebench.types import Note, Reply
-from rallebench.workspace import Workspace
+from rallebench.workspace.environments import make_environment, settings_of
+from rallebench.workspace.paths import Workspace
 
 
 def first_paragraph(made: object) -> str:
@@ -23,19 +23,26 @@ def first_paragraph(made: object) -> str:
     raise AssertionError("a title asks no retriever")
 
 
-def test_the_starters_pages_are_opened_without_an_index_and_kept_for_the_next_time(tmp_path: Path) -> None:
+def test_the_starters_pages_are_opened_without_an_index_and_kept_for_the_next_time(
+    tmp_path: Path,
+) -> None:
     space = Workspace(tmp_path)
     made = make_environment(space, "wikipedia", {})
     assert made.retrievers == ("starter-bm25",) and not made.tools
     assert first_paragraph(made).startswith("Georgia is a country in the South Caucasus")
     again = make_environment(space, "wikipedia", {})
     assert again.fingerprint == made.fingerprint
-    assert [path.name for path in (tmp_path / "cache" / "pages").iterdir() if path.name.startswith(".")] == []
+    assert [
+        path.name for path in (tmp_path / "cache" / "pages").iterdir() if path.name.startswith(".")
+    ] == []
 
 
 def test_a_setting_that_changes_what_is_observed_changes_the_fingerprint(tmp_path: Path) -> None:
     space = Workspace(tmp_path)
-    prints = {make_environment(space, "wikipedia", given).fingerprint for given in ({}, {"similar": 3}, {"compat": "original"})}
+    prints = {
+        make_environment(space, "wikipedia", given).fingerprint
+        for given in ({}, {"similar": 3}, {"compat": "original"})
+    }
     assert len(prints) == 3
 
 
@@ -52,7 +59,9 @@ def test_a_setting_that_changes_what_is_observed_changes_the_fingerprint(tmp_pat
         ("scholar", {"apis": "five"}, "one of all, four"),
     ],
 )
-def test_what_is_not_there_is_one_sentence_and_writes_nothing(tmp_path: Path, name: str, given: dict[str, object], why: str) -> None:
+def test_what_is_not_there_is_one_sentence_and_writes_nothing(
+    tmp_path: Path, name: str, given: dict[str, object], why: str
+) -> None:
     with pytest.raises(UsageError, match=why):
         make_environment(Workspace(tmp_path), name, given)
     assert list(tmp_path.iterdir()) == []

@@ -20,7 +20,9 @@ def made(opened: Pages, k: int = 2, shown: int = 25, part: int = 1000) -> MakeEn
 
 
 def test_a_search_lists_passages_by_id_with_title_and_beginning(opened: Pages) -> None:
-    assert act(made(opened)(), "Search[rains methane]").splitlines() == ["[2] Titan (moon): Methane rains on Titan. …"]
+    assert act(made(opened)(), "Search[rains methane]").splitlines() == [
+        "[2] Titan (moon): Methane rains on Titan. …"
+    ]
     assert act(made(opened)(), "Search[xyzzy]") == "Nothing was found, please try other words."
 
 
@@ -28,7 +30,9 @@ def test_reading_a_passage_gives_its_whole_page(opened: Pages) -> None:
     env = made(opened)()
     act(env, "Search[rains]")
     said = act(env, "Read[2]")
-    assert said.startswith("Titan is the largest moon of Saturn.") and said.endswith("The atmosphere hides its lakes.")
+    assert said.startswith("Titan is the largest moon of Saturn.") and said.endswith(
+        "The atmosphere hides its lakes."
+    )
 
 
 @pytest.mark.parametrize("name", ["p2", "Triton", "[p2]", "triton"])
@@ -49,7 +53,10 @@ def test_a_long_page_is_read_in_parts_that_together_are_the_page(opened: Pages) 
 
 def test_what_is_not_there_cannot_be_read(opened: Pages) -> None:
     for name in ("p99", "", "no such title"):
-        assert act(made(opened)(), f"Read[{name}]") == "There is no page or passage with that id, please read one that a search listed."
+        assert (
+            act(made(opened)(), f"Read[{name}]")
+            == "There is no page or passage with that id, please read one that a search listed."
+        )
 
 
 def test_verbs_are_understood_in_small_letters(opened: Pages) -> None:

@@ -9,14 +9,29 @@ from typing import Any
 import pytest
 from acted import observed, pages
 
-from rallebench.acting import STARTER_TABLE, scholar_table
+from rallebench.core.settings import Setting
+from rallebench.core.types import Reply
 from rallebench.environments import ENVIRONMENTS, Environment, MakeEnvironment
 from rallebench.environments._scholar.table import ScholarTable
-from rallebench.parameters import Setting
-from rallebench.types import Reply
-from rallebench.workspace import Workspace
+from rallebench.workspace.environments import STARTER_TABLE, scholar_table
+from rallebench.workspace.paths import Workspace
 
-ARGUMENTS = ("", " ", "x" * 10_000, "a, b, c, d, e", 'name="', "{", "[" * 500, '{"a": {"b": 1}}', "Zoë 王伟 😀 \u202e", "None", "\x00", "';--", "]", ")(")
+ARGUMENTS = (
+    "",
+    " ",
+    "x" * 10_000,
+    "a, b, c, d, e",
+    'name="',
+    "{",
+    "[" * 500,
+    '{"a": {"b": 1}}',
+    "Zoë 王伟 😀 \u202e",
+    "None",
+    "\x00",
+    "';--",
+    "]",
+    ")(",
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +57,18 @@ def verbs(environment: Environment) -> list[str]:
     return [tool.name for tool in environment.tools]
 
 
-def test_its_tools_have_names_and_json_schemas_and_finish_is_none_of_them(make: MakeEnvironment) -> None:
+def test_its_tools_have_names_and_json_schemas_and_finish_is_none_of_them(
+    make: MakeEnvironment,
+) -> None:
     environment = make()
     assert environment.brackets in ("[]", "()")
     assert verbs(environment) and "finish" not in map(str.lower, verbs(environment))
     for tool in environment.tools:
-        assert tool.description and tool.parameters["type"] == "object" and tool.parameters["properties"]
+        assert (
+            tool.description
+            and tool.parameters["type"] == "object"
+            and tool.parameters["properties"]
+        )
         assert set(tool.parameters["required"]) <= set(tool.parameters["properties"])
 
 
@@ -59,31 +80,49 @@ def test_an_unknown_verb_is_told_the_valid_actions(make: MakeEnvironment) -> Non
 
 
 @pytest.mark.parametrize("argument", ARGUMENTS)
-def test_no_argument_raises_whatever_it_holds(make: MakeEnvironment, argument: str, table: ScholarTable) -> None:
+def test_no_argument_raises_whatever_it_holds(
+    make: MakeEnvironment, argument: str, table: ScholarTable
+) -> None:
     for verb in verbs(make()):
         said = observed(make().act(verb, argument), {"scholars": table})
         assert isinstance(said, str) and said and len(said) < 30_000
 
 
-def test_a_call_with_wrong_arguments_is_told_what_is_wrong(make: MakeEnvironment, table: ScholarTable) -> None:
+def test_a_call_with_wrong_arguments_is_told_what_is_wrong(
+    make: MakeEnvironment, table: ScholarTable
+) -> None:
     environment = make()
     for tool in environment.tools:
         (name, *_) = tool.parameters["properties"]
-        for wrong in ({}, {"nonsense": "x"}, {name: {"a": 1}}, {name: ""}, {name: None}, {name: [["x"]]}):
+        for wrong in (
+            {},
+            {"nonsense": "x"},
+            {name: {"a": 1}},
+            {name: ""},
+            {name: None},
+            {name: [["x"]]},
+        ):
             said = observed(environment.call(tool.name, wrong), {"scholars": table})
             assert said and (tool.name in said or name in said), said
 
 
-def test_a_call_and_its_text_form_observe_the_same(make: MakeEnvironment, table: ScholarTable) -> None:
+def test_a_call_and_its_text_form_observe_the_same(
+    make: MakeEnvironment, table: ScholarTable
+) -> None:
     for tool in make().tools:
         (name, *_) = tool.parameters["properties"]
         called = observed(make().call(tool.name, {name: "Titan"}), {"scholars": table})
         assert called == observed(make().act(tool.name, "Titan"), {"scholars": table})
 
 
-def test_two_episodes_act_alike_whatever_another_did_before(make: MakeEnvironment, table: ScholarTable) -> None:
+def test_two_episodes_act_alike_whatever_another_did_before(
+    make: MakeEnvironment, table: ScholarTable
+) -> None:
     def play(environment: Environment) -> list[str]:
-        return [observed(environment.act(verb, "Titan"), {"scholars": table}) for verb in verbs(environment) * 2]
+        return [
+            observed(environment.act(verb, "Titan"), {"scholars": table})
+            for verb in verbs(environment) * 2
+        ]
 
     assert play(make()) == play(make())
 

@@ -9,28 +9,46 @@ from typing import Any
 
 import pytest
 
-from rallebench.bench import loop
-from rallebench.bench.perform import Backends
 from rallebench.datasets.kilt import read_questions
 from rallebench.datasets.r_eval import read_r_eval
+from rallebench.engine import loop
+from rallebench.engine.perform import Backends
 from rallebench.metrics import METRICS
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 pytestmark = pytest.mark.shared_data
 QUESTIONS = 6
 
 
 @pytest.mark.parametrize("name", ["hotpotqa_dev", "fever_paper_dev"])
-def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(shared_data: Path, tmp_path: Path, name: str) -> None:
+def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(
+    shared_data: Path, tmp_path: Path, name: str
+) -> None:
     asked = []
     for example in read_r_eval(shared_data / "r-eval-ish" / f"{name}.jsonl"):
         asked.append(example)
         if len(asked) == QUESTIONS:
             break
-    lines = [f"{n}\t{e.question.text} It is known: {e.gold.answers[0]}.\tPage {n}" for n, e in enumerate(asked)]
-    (tmp_path / "corpus.tsv").write_text("id\ttext\ttitle\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (tmp_path / "own.jsonl").write_text("".join(json.dumps(record_of(e)) + "\n" for e in asked), encoding="utf-8")
-    (tmp_path / "llms.json").write_text(json.dumps({"oracle": {"backend": "scripted", "settings": {"replies": oracle(asked), "default": "Thinking."}}}))
+    lines = [
+        f"{n}\t{e.question.text} It is known: {e.gold.answers[0]}.\tPage {n}"
+        for n, e in enumerate(asked)
+    ]
+    (tmp_path / "corpus.tsv").write_text(
+        "id\ttext\ttitle\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8"
+    )
+    (tmp_path / "own.jsonl").write_text(
+        "".join(json.dumps(record_of(e)) + "\n" for e in asked), encoding="utf-8"
+    )
+    (tmp_path / "llms.json").write_text(
+        json.dumps(
+            {
+                "oracle": {
+                    "backend": "scripted",
+                    "settings": {"replies": oracle(asked), "default": "Thinking."},
+                }
+            }
+        )
+    )
     bench = Workbench(tmp_path)
     try:
         *_, manifest = bench.build_index("own", tmp_path / "corpus.tsv", "bm25")
@@ -40,19 +58,30 @@ def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(shared_da
         assert isinstance(backends, Backends) and manifest and made.form == "r-eval"
         ready = agent.with_tools(backends)
         questions = read_questions(made.path)
-        episodes = {e.qid: e for e in loop.run(agent.flows(ready), (one.question for one in questions), ready, workflow="react")}
+        episodes = {
+            e.qid: e
+            for e in loop.run(
+                agent.flows(ready), (one.question for one in questions), ready, workflow="react"
+            )
+        }
     finally:
         bench.close()
     assert len(episodes) == QUESTIONS
     for one in questions:
         episode = episodes[one.question.qid]
-        assert not episode.error and METRICS["em"](episode, one.gold) == METRICS["f1"](episode, one.gold) == 1.0
+        assert (
+            not episode.error
+            and METRICS["em"](episode, one.gold) == METRICS["f1"](episode, one.gold) == 1.0
+        )
         seen = [step.reply.text for step in episode.steps if "It is known: " in step.reply.text]
         assert seen and one.gold.answers[0] in seen[0]
 
 
 def record_of(example: Any) -> dict[str, Any]:
-    return {**{key: value for key, value in example.record.items() if key not in ("id", "output")}, "outputs": list(example.gold.answers)}
+    return {
+        **{key: value for key, value in example.record.items() if key not in ("id", "output")},
+        "outputs": list(example.gold.answers),
+    }
 
 
 def oracle(asked: list[Any]) -> dict[str, str]:

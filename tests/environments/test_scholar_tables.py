@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.acting import import_scholars, make_environment, scholar_table, scholar_tables
-from rallebench.cli import main
+from rallebench.cli.main import main
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.environments._scholar.building import g_index, h_index
 from rallebench.environments._scholar.fictional import fictional, write_fictional
-from rallebench.errors import BadFileError, NotFoundError, UsageError
-from rallebench.workspace import STARTER, Workspace
+from rallebench.workspace.environments import (
+    import_scholars,
+    make_environment,
+    scholar_table,
+    scholar_tables,
+)
+from rallebench.workspace.paths import STARTER, Workspace
 
 CSV = 'person_id,name,affiliation,tags,h_index\ns1,Ada Quill,"King\'s, Northmere",graphs;tables,7\ns2,Bo Lind,Lakeview,,\n'
 
@@ -29,18 +34,34 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_csv_of_scholars_with_columns_by_other_names_fills_a_table(space: Workspace, tmp_path: Path) -> None:
+def test_a_csv_of_scholars_with_columns_by_other_names_fills_a_table(
+    space: Workspace, tmp_path: Path
+) -> None:
     made = import_scholars(space, "mine", written(tmp_path / "people.csv", CSV))
     assert (made.scholars, made.publications, made.coauthors, made.skipped) == (2, 0, 0, 0)
     person = scholar_table(space, "mine").person("s1")
     assert person is not None
-    assert (person["organization"], person["interests"], person["hindex"]) == ("King's, Northmere", ["graphs", "tables"], 7)
+    assert (person["organization"], person["interests"], person["hindex"]) == (
+        "King's, Northmere",
+        ["graphs", "tables"],
+        7,
+    )
 
 
-def test_what_the_files_do_not_say_is_counted_from_the_publications(space: Workspace, tmp_path: Path) -> None:
+def test_what_the_files_do_not_say_is_counted_from_the_publications(
+    space: Workspace, tmp_path: Path
+) -> None:
     folder = tmp_path / "files"
     written(folder / "scholars.csv", "id,name\ns1,Ada\ns2,Bo\ns3,Cy\n")
-    papers = [{"id": f"p{n}", "title": f"T{n}", "ncitation": n, "authors": ["s1", "s2" if n == 5 else "Guest"]} for n in (5, 3, 1)]
+    papers = [
+        {
+            "id": f"p{n}",
+            "title": f"T{n}",
+            "ncitation": n,
+            "authors": ["s1", "s2" if n == 5 else "Guest"],
+        }
+        for n in (5, 3, 1)
+    ]
     with gzip.open(folder / "publications.jsonl.gz", "wt") as handle:
         handle.writelines(json.dumps(paper) + "\n" for paper in papers)
     made = import_scholars(space, "mine", folder)
@@ -51,7 +72,10 @@ def test_what_the_files_do_not_say_is_counted_from_the_publications(space: Works
     assert table.coauthors_of(person["row"], 9) == [("s2", "Bo", "coauthor")]
 
 
-@pytest.mark.parametrize(("cited", "h", "g"), [((), 0, 0), ((0,), 0, 0), ((10, 8, 5, 4, 3), 4, 5), ((100,), 1, 1), ((1, 1, 1), 1, 1)])
+@pytest.mark.parametrize(
+    ("cited", "h", "g"),
+    [((), 0, 0), ((0,), 0, 0), ((10, 8, 5, 4, 3), 4, 5), ((100,), 1, 1), ((1, 1, 1), 1, 1)],
+)
 def test_h_and_g_are_those_of_their_papers(cited: tuple[int, ...], h: int, g: int) -> None:
     assert (h_index(cited), g_index(cited)) == (h, g)
 
@@ -59,7 +83,11 @@ def test_h_and_g_are_those_of_their_papers(cited: tuple[int, ...], h: int, g: in
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("a.csv", "id,organization\n1,X\n", "none is 'name'; a table of scholars needs id and name"),
+        (
+            "a.csv",
+            "id,organization\n1,X\n",
+            "none is 'name'; a table of scholars needs id and name",
+        ),
         ("a.csv", "id,name\n1,X\n1,Y\n", "repeat '1'"),
         ("a.csv", "id,name\n1\n", "has 1 fields where the header names 2"),
         ("a.csv", "id,name,h_index\n1,X,many\n", "must be a whole number"),
@@ -70,18 +98,24 @@ def test_h_and_g_are_those_of_their_papers(cited: tuple[int, ...], h: int, g: in
         ("a.json", "[1, 2]", "is no object"),
     ],
 )
-def test_a_bad_file_is_one_sentence_and_leaves_nothing(space: Workspace, tmp_path: Path, name: str, text: str, why: str) -> None:
+def test_a_bad_file_is_one_sentence_and_leaves_nothing(
+    space: Workspace, tmp_path: Path, name: str, text: str, why: str
+) -> None:
     with pytest.raises(BadFileError, match=why):
         import_scholars(space, "mine", written(tmp_path / name, text))
     assert not list((space.path / "scholars").glob("**/*.sqlite"))
 
 
 def test_bad_rows_are_left_out_and_counted_if_chosen(space: Workspace, tmp_path: Path) -> None:
-    made = import_scholars(space, "mine", written(tmp_path / "a.csv", "id,name\n1,X\n1,Y\n2,\n3,Z\n"), skip_bad=True)
+    made = import_scholars(
+        space, "mine", written(tmp_path / "a.csv", "id,name\n1,X\n1,Y\n2,\n3,Z\n"), skip_bad=True
+    )
     assert (made.scholars, made.skipped, len(made.problems)) == (2, 2, 2)
 
 
-def test_a_table_with_other_rows_is_never_replaced_and_the_same_rows_are_welcome(space: Workspace, tmp_path: Path) -> None:
+def test_a_table_with_other_rows_is_never_replaced_and_the_same_rows_are_welcome(
+    space: Workspace, tmp_path: Path
+) -> None:
     source = written(tmp_path / "a.csv", CSV)
     import_scholars(space, "mine", source)
     import_scholars(space, "mine", source)
@@ -99,17 +133,43 @@ def test_an_unknown_table_names_those_that_there_are(space: Workspace) -> None:
 
 
 def test_a_file_that_is_no_table_is_said_in_a_sentence(space: Workspace) -> None:
-    written(space.path / "scholars" / "odd.sqlite", "not a database at all, but text that is long enough to be read")
+    written(
+        space.path / "scholars" / "odd.sqlite",
+        "not a database at all, but text that is long enough to be read",
+    )
     with pytest.raises(BadFileError, match="is no scholar table"):
         scholar_table(space, "odd")
 
 
-def test_the_command_line_imports_and_lists_a_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_imports_and_lists_a_table(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     source = written(tmp_path / "a.csv", CSV)
-    assert main(["import", str(source), "--kind", "scholars", "--name", "mine", "--workspace", str(tmp_path), "--json"]) == 0
+    assert (
+        main(
+            [
+                "import",
+                str(source),
+                "--kind",
+                "scholars",
+                "--name",
+                "mine",
+                "--workspace",
+                str(tmp_path),
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capfd.readouterr().out) == {
-        "name": "mine", "rows": 2, "scholars": 2, "publications": 0, "coauthors": 0, "skipped": 0, "problems": [],
-    }  # fmt: skip
+        "name": "mine",
+        "rows": 2,
+        "scholars": 2,
+        "publications": 0,
+        "coauthors": 0,
+        "skipped": 0,
+        "problems": [],
+    }
     assert main(["list", "scholars", "--workspace", str(tmp_path)]) == 0
     assert "mine" in capfd.readouterr().out
 
@@ -118,19 +178,31 @@ def test_the_command_line_imports_and_lists_a_table(tmp_path: Path, capfd: pytes
 
 
 def starter(kind: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (STARTER / "scholars" / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (STARTER / "scholars" / f"{kind}.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    ]
 
 
 def test_the_starters_scholars_are_what_the_committed_script_writes(tmp_path: Path) -> None:
     write_fictional(tmp_path)
     for kind in ("scholars", "publications", "coauthors"):
-        assert (tmp_path / f"{kind}.jsonl").read_bytes() == (STARTER / "scholars" / f"{kind}.jsonl").read_bytes()
+        assert (tmp_path / f"{kind}.jsonl").read_bytes() == (
+            STARTER / "scholars" / f"{kind}.jsonl"
+        ).read_bytes()
 
 
-def test_the_starter_has_enough_scholars_all_marked_as_fictional_and_told_apart_by_name_and_organization(space: Workspace) -> None:
+def test_the_starter_has_enough_scholars_all_marked_as_fictional_and_told_apart_by_name_and_organization(
+    space: Workspace,
+) -> None:
     people, papers = starter("scholars"), starter("publications")
     assert len(people) >= 120 and len(papers) >= 400
-    assert all("fictional" in str(person["bio"]) and str(person["email"]).endswith(".example") for person in people)
+    assert all(
+        "fictional" in str(person["bio"]) and str(person["email"]).endswith(".example")
+        for person in people
+    )
     assert all("fictional" in str(paper["abstract"]) for paper in papers)
     assert len({(person["name"], person["organization"]) for person in people}) == len(people)
     assert len(people) - len({person["name"] for person in people}) == 6
@@ -140,12 +212,22 @@ def test_the_starter_has_enough_scholars_all_marked_as_fictional_and_told_apart_
 def test_the_starters_numbers_follow_from_its_publications() -> None:
     made = fictional()
     for person in made["scholars"]:
-        own = [paper for paper in made["publications"] if person["id"] in {author["id"] for author in paper["authors"]}]
+        own = [
+            paper
+            for paper in made["publications"]
+            if person["id"] in {author["id"] for author in paper["authors"]}
+        ]
         cited = sorted((paper["ncitation"] for paper in own), reverse=True)
         assert 1 <= len(own) == person["npubs"] <= 10
-        assert (person["ncitation"], person["hindex"], person["gindex"]) == (sum(cited), h_index(cited), g_index(cited))
+        assert (person["ncitation"], person["hindex"], person["gindex"]) == (
+            sum(cited),
+            h_index(cited),
+            g_index(cited),
+        )
         mates = {author["id"] for paper in own for author in paper["authors"]} - {person["id"]}
-        assert mates == {row["coauthor_id"] for row in made["coauthors"] if row["person_id"] == person["id"]}
+        assert mates == {
+            row["coauthor_id"] for row in made["coauthors"] if row["person_id"] == person["id"]
+        }
 
 
 def test_the_starters_table_is_there_without_an_import_and_no_network(space: Workspace) -> None:

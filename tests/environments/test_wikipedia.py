@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 from acted import act, pages
 
+from rallebench.core.types import Note, Request
 from rallebench.environments import MakeEnvironment
 from rallebench.environments._pages import Pages
 from rallebench.environments.wikipedia import wikipedia
-from rallebench.types import Note, Request
 
 NOT_FOUND = "Could not find that page, please try again."
-NO_PAGE = (
-    "The last page Searched was not found, so you cannot Lookup a keyword in it. Please try one of the similar pages given."
-)
+NO_PAGE = "The last page Searched was not found, so you cannot Lookup a keyword in it. Please try one of the similar pages given."
 INVALID = "Invalid Action. Valid Actions are Lookup[<topic>] Search[<topic>] and Finish[<answer>]."
 
 
@@ -40,8 +38,10 @@ def test_what_is_shown_of_an_opened_page_is_recorded_as_found(opened: Pages) -> 
         act(env, action, asked=asked)
     shown = [request.reply().hits for request in asked if isinstance(request, Note)]
     assert [[(hit.passage.page_id, hit.passage.text) for hit in hits] for hits in shown] == [
-        [("p1", "Titan is the largest moon of Saturn.")], [("p1", "Methane rains on Titan.")], [],
-    ]  # fmt: skip
+        [("p1", "Titan is the largest moon of Saturn.")],
+        [("p1", "Methane rains on Titan.")],
+        [],
+    ]
 
 
 def test_a_title_without_what_its_brackets_say_is_found_too(opened: Pages) -> None:
@@ -52,10 +52,15 @@ def test_what_is_no_title_opens_the_page_of_the_first_hit(opened: Pages) -> None
     assert act(made(opened)(), "Search[second longest river]").startswith("The Danube is a river")
 
 
-def test_what_is_no_title_gives_similar_titles_where_that_is_chosen_and_no_page_is_open_then(opened: Pages) -> None:
+def test_what_is_no_title_gives_similar_titles_where_that_is_chosen_and_no_page_is_open_then(
+    opened: Pages,
+) -> None:
     env = made(opened, otherwise="similar")()
     act(env, "Search[Triton]")
-    assert act(env, "Search[moon of Neptune.]") == "Could not find [moon of Neptune.]. Similar: ['Triton', 'Titan (moon)', 'Danube']"
+    assert (
+        act(env, "Search[moon of Neptune.]")
+        == "Could not find [moon of Neptune.]. Similar: ['Triton', 'Titan (moon)', 'Danube']"
+    )
     assert act(env, "Lookup[moon]") == NO_PAGE
 
 
@@ -91,9 +96,15 @@ def test_lookups_go_through_all_passages_of_the_page_one_paragraph_each(opened: 
 
 
 @pytest.mark.parametrize(
-    ("compat", "said"), [("corrected", "(Result 1/1) Triton is a moon of Neptune. It has no lakes."), ("original", "No More Results")]
+    ("compat", "said"),
+    [
+        ("corrected", "(Result 1/1) Triton is a moon of Neptune. It has no lakes."),
+        ("original", "No More Results"),
+    ],
 )
-def test_the_original_goes_on_counting_a_keyword_after_a_new_search(opened: Pages, compat: str, said: str) -> None:
+def test_the_original_goes_on_counting_a_keyword_after_a_new_search(
+    opened: Pages, compat: str, said: str
+) -> None:
     env = made(opened, compat=compat)()
     act(env, "Search[Titan]")
     act(env, "Lookup[lakes]")
@@ -117,8 +128,10 @@ def test_a_page_with_a_name_in_another_script_is_found(opened: Pages) -> None:
     assert act(made(opened)(), "Search[卡西尼]") == "卡西尼 号 是 一 艘 飞船。"
 
 
-def test_the_look_ups_of_a_damaged_folder_are_refused_in_a_sentence(opened: Pages, tmp_path: Path) -> None:
-    from rallebench.errors import BadFileError
+def test_the_look_ups_of_a_damaged_folder_are_refused_in_a_sentence(
+    opened: Pages, tmp_path: Path
+) -> None:
+    from rallebench.core.errors import BadFileError
 
     with pytest.raises(BadFileError, match="is damaged"):
         Pages(opened.store, tmp_path)

@@ -78,13 +78,22 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 def browser() -> Iterator[Any]:
     """A headless Chromium; skips where there is none."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if chromium is None:
         pytest.skip("no Chromium is installed")
     with api.sync_playwright() as play:
         running = play.chromium.launch(
             executable_path=chromium,
-            args=["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+            args=[
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+            ],
         )
         yield running
         running.close()

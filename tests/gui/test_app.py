@@ -9,18 +9,27 @@ from typing import Any
 
 import pytest
 
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
 from rallebench.gui import app
 
 
 def asked(tmp_path: Path, **more: Any) -> argparse.Namespace:
-    given = {"host": "127.0.0.1", "port": 0, "auth": None, "workspace": tmp_path / "w", "base_settings": None, "allowed_host": []}
+    given = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "auth": None,
+        "workspace": tmp_path / "w",
+        "base_settings": None,
+        "allowed_host": [],
+    }
     return argparse.Namespace(**{**given, "no_browser": True, **more})
 
 
 @pytest.mark.parametrize("port", [99_999, -1])
 def test_a_port_that_does_not_exist_is_refused(port: int, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=rf"127\.0\.0\.1:{port} .*; choose another --port or --host\."):
+    with pytest.raises(
+        UsageError, match=rf"127\.0\.0\.1:{port} .*; choose another --port or --host\."
+    ):
         app.serve(asked(tmp_path, port=port))
     assert not (tmp_path / "w").exists()
 
@@ -29,7 +38,9 @@ def test_a_port_that_is_taken_is_refused_with_the_systems_own_reason(tmp_path: P
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        with pytest.raises(UsageError, match=r"\(Address already in use\); choose another --port") as refusal:
+        with pytest.raises(
+            UsageError, match=r"\(Address already in use\); choose another --port"
+        ) as refusal:
             app.serve(asked(tmp_path, port=other.getsockname()[1]))
     assert "GRADIO" not in str(refusal.value)
 
@@ -50,6 +61,9 @@ def test_a_port_whose_server_has_just_ended_can_be_used_again() -> None:
     with socket.socket() as plain, pytest.raises(OSError, match="in use"):
         plain.bind(("127.0.0.1", port))
     app.check_address("127.0.0.1", port)
-    with socket.create_server(("127.0.0.1", port)) as again, socket.create_connection(("127.0.0.1", port)) as visitor:
+    with (
+        socket.create_server(("127.0.0.1", port)) as again,
+        socket.create_connection(("127.0.0.1", port)) as visitor,
+    ):
         again.accept()[0].sendall(b"the page")
         assert visitor.recv(8) == b"the page", "the address was left free for the page itself"

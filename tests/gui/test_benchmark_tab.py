@@ -11,15 +11,15 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from rallebench import benchmark
 from rallebench.analysis.runs import waterfall_of
-from rallebench.bench.store import RunFolder
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Action, Chain
+from rallebench.engine.store import RunFolder
 from rallebench.gui import form, views_questions
 from rallebench.gui.tabs import benchmark as tab
-from rallebench.run_verbs import Job
-from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
+from rallebench.services import benchmark
+from rallebench.services.runs import Job
+from rallebench.services.workbench import Workbench
 
 CHAIN = Chain("said", (Action("identity", "{question}"),))
 
@@ -40,17 +40,23 @@ class Telling(Workbench):
 def bench(tmp_path: Path) -> Workbench:
     """A workspace with one finished run, ``first``, of two questions."""
     made = Workbench(tmp_path)
-    plan = benchmark.prepare(made.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False)
+    plan = benchmark.prepare(
+        made.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False
+    )
     list(made.run(plan))
     return made
 
 
 def values() -> list[Any]:
     held: list[Any] = [CHAIN.name, 1, ""]
-    return held + [value for action in form.rows(CHAIN) for value in form.action_values(action).values()]
+    return held + [
+        value for action in form.rows(CHAIN) for value in form.action_values(action).values()
+    ]
 
 
-def run(bench: Workbench, limit: str = "3", batch_size: float | None = 20, name: str = "next") -> list[Any]:
+def run(
+    bench: Workbench, limit: str = "3", batch_size: float | None = 20, name: str = "next"
+) -> list[Any]:
     return tab.on_run(bench, "starter-qa", limit, batch_size, name, [], False, *values())
 
 
@@ -109,21 +115,29 @@ def test_a_followed_run_that_is_taken_away_is_said_once(bench: Workbench) -> Non
 
 
 def test_whoever_comes_back_after_the_end_finds_the_run(bench: Workbench) -> None:
-    assert tab.on_tick(bench, "", "", "all")[0] == "", "a run of an earlier process is opened in Runs"
+    assert tab.on_tick(bench, "", "", "all")[0] == "", (
+        "a run of an earlier process is opened in Runs"
+    )
     run(bench)
     deadline = time.monotonic() + 30
     while not bench.jobs["next"].done and time.monotonic() < deadline:
         time.sleep(0.02)
     followed, _, progress, report, falls, questions, counted = tab.on_tick(bench, "", "", "all")
     assert followed == "next" and "3 of 3 questions" in progress
-    assert "3 of 3 questions answered" in report and len(questions) == 3 and "3 questions" in counted
+    assert (
+        "3 of 3 questions answered" in report and len(questions) == 3 and "3 questions" in counted
+    )
     assert "Where questions were lost" in falls
 
 
 @pytest.mark.parametrize("track", [True, False])
-def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(tmp_path: Path, track: bool) -> None:
+def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(
+    tmp_path: Path, track: bool
+) -> None:
     bench = Telling(tmp_path)
-    plan = benchmark.prepare(bench.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False)
+    plan = benchmark.prepare(
+        bench.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False
+    )
     list(bench.run(plan))
     tab.on_resume(bench, "first", track)
     deadline = time.monotonic() + 30
@@ -134,14 +148,26 @@ def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(tmp_path: Path
 
 # reference lines and the waterfall
 
-READING = Chain("read", (Action("retrieve", "{question}", target="starter-bm25", k=2), Action("identity", "{response[0]}")))
+READING = Chain(
+    "read",
+    (
+        Action("retrieve", "{question}", target="starter-bm25", k=2),
+        Action("identity", "{response[0]}"),
+    ),
+)
 
 
 @pytest.fixture
 def reading(tmp_path: Path) -> Workbench:
     """A workspace with a finished run, ``found``, that retrieves."""
     made = Workbench(tmp_path)
-    list(made.run(benchmark.prepare(made.workspace, READING, "starter-qa", limit=3, name="found", track=False)))
+    list(
+        made.run(
+            benchmark.prepare(
+                made.workspace, READING, "starter-qa", limit=3, name="found", track=False
+            )
+        )
+    )
     return made
 
 
@@ -151,7 +177,9 @@ def wait(bench: Workbench) -> None:
         time.sleep(0.02)
 
 
-def test_reference_lines_are_run_beside_the_followed_run_and_stand_in_its_report(reading: Workbench) -> None:
+def test_reference_lines_are_run_beside_the_followed_run_and_stand_in_its_report(
+    reading: Workbench,
+) -> None:
     assert "closed book" not in tab.on_tick(reading, "found", "", "all")[3]
     progress = tab.on_references(reading, "found", False)
     assert "found closed-book" in progress and "waiting" in progress
@@ -165,7 +193,9 @@ def test_reference_lines_are_run_beside_the_followed_run_and_stand_in_its_report
     assert tab.on_tick(reading, followed, mark, "all") == [gr.skip()] * 7
 
 
-def test_lines_that_go_on_are_shown_while_the_report_stays_and_stop_ends_them(reading: Workbench) -> None:
+def test_lines_that_go_on_are_shown_while_the_report_stays_and_stop_ends_them(
+    reading: Workbench,
+) -> None:
     job = Job("found oracle", "waiting", of="found")
     reading.jobs[job.name] = job
     _, mark, *_ = tab.on_tick(reading, "found", "", "all")
@@ -173,7 +203,10 @@ def test_lines_that_go_on_are_shown_while_the_report_stays_and_stop_ends_them(re
     assert "found oracle" in again[2] and again[3:] == [gr.skip()] * 4
     assert "Stopping the reference lines of found" in tab.on_stop(reading, "found") and job.stop
     job.done, job.error = True, "The language model 'big' is not loaded."
-    assert "found oracle: The language model &#x27;big&#x27; is not loaded." in tab.on_tick(reading, "found", mark, "all")[2]
+    assert (
+        "found oracle: The language model &#x27;big&#x27; is not loaded."
+        in tab.on_tick(reading, "found", mark, "all")[2]
+    )
 
 
 def test_reference_lines_of_no_run_or_of_one_that_goes_on_are_refused(bench: Workbench) -> None:
@@ -190,7 +223,11 @@ def test_reference_lines_of_no_run_or_of_one_that_goes_on_are_refused(bench: Wor
 def test_a_click_on_a_stage_lists_its_questions(reading: Workbench) -> None:
     falls = tab.on_tick(reading, "found", "", "all")[4]
     stages = waterfall_of(reading.open_run("found"), reading.workspace).counts()
-    clicked = {stage: tab.on_stage(gr.EventData(None, {"stage": stage})) for stage, count in stages.items() if count}
+    clicked = {
+        stage: tab.on_stage(gr.EventData(None, {"stage": stage}))
+        for stage, count in stages.items()
+        if count
+    }
     assert clicked and sum(stages.values()) == 3
     for stage, name in clicked.items():
         assert f'data-stage="{stage}"' in falls and name in views_questions.STAGE_FILTERS
@@ -199,30 +236,51 @@ def test_a_click_on_a_stage_lists_its_questions(reading: Workbench) -> None:
     assert tab.on_stage(gr.EventData(None, {"stage": "nonsense"})) == gr.skip()
 
 
-def test_lines_are_compared_on_the_questions_that_all_have_answered_and_the_report_says_so(reading: Workbench) -> None:
+def test_lines_are_compared_on_the_questions_that_all_have_answered_and_the_report_says_so(
+    reading: Workbench,
+) -> None:
     tab.on_references(reading, "found", False)
     wait(reading)
     path = reading.workspace.runs / "found oracle" / "scores.jsonl"
-    kept = path.read_text().replace('"metric": "em", "value": 0.0', '"metric": "em", "value": null', 1)
+    kept = path.read_text().replace(
+        '"metric": "em", "value": 0.0', '"metric": "em", "value": null', 1
+    )
     path.write_text(kept)
     report = tab.on_tick(reading, "found", "", "all")[3]
     (row,) = [row for row in report.split("<tr") if "<code>em</code>" in row]
-    assert "on the 2 compared" in row and row.count("n = 2") == 4 and '<td class="num">3</td>' in row
+    assert (
+        "on the 2 compared" in row and row.count("n = 2") == 4 and '<td class="num">3</td>' in row
+    )
     assert report.count("on the 2 compared") == 1, "the other metrics keep all three"
 
 
-def test_a_run_that_retrieved_nothing_and_is_not_scored_by_it_says_nothing_of_what_was_retrieved(bench: Workbench) -> None:
-    plan = benchmark.prepare(bench.workspace, CHAIN, "starter-qa", limit=2, metrics=("em",), name="said", track=False)
+def test_a_run_that_retrieved_nothing_and_is_not_scored_by_it_says_nothing_of_what_was_retrieved(
+    bench: Workbench,
+) -> None:
+    plan = benchmark.prepare(
+        bench.workspace, CHAIN, "starter-qa", limit=2, metrics=("em",), name="said", track=False
+    )
     list(bench.run(plan))
     at = [views_questions.QUESTION_COLUMNS.index(name) for name in ("EM", "R-prec", "gold rank")]
-    cells = {name: [[row[i] for i in at] for row in views_questions.question_rows(bench.open_run(name), "all")] for name in ("said", "first")}
+    cells = {
+        name: [
+            [row[i] for i in at]
+            for row in views_questions.question_rows(bench.open_run(name), "all")
+        ]
+        for name in ("said", "first")
+    }
     assert cells["said"] == [["0.00", "", ""]] * 2
-    assert cells["first"] == [["0.00", "0.00", "none"]] * 2, "where it is scored, nothing retrieved is 0"
+    assert cells["first"] == [["0.00", "0.00", "none"]] * 2, (
+        "where it is scored, nothing retrieved is 0"
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "workflow", "place"),
-    [({"words": "short"}, "small", "Suites, under Read the answers"), ({}, "imported", "Runs or Compare")],
+    [
+        ({"words": "short"}, "small", "Suites, under Read the answers"),
+        ({}, "imported", "Runs or Compare"),
+    ],
 )
 def test_a_question_that_no_chain_answered_is_read_elsewhere_and_says_where(
     bench: Workbench, settings: dict[str, Any], workflow: str, place: str
@@ -230,7 +288,9 @@ def test_a_question_that_no_chain_answered_is_read_elsewhere_and_says_where(
     assert "Click one to open it in Develop" in tab.counted(bench.open_run("first"), [[1]])
     file = bench.workspace.runs / "first" / "run.json"
     made = json.loads(file.read_text())
-    file.write_text(json.dumps({**made, "spec": {**made["spec"], "settings": settings, "workflow": workflow}}))
+    file.write_text(
+        json.dumps({**made, "spec": {**made["spec"], "settings": settings, "workflow": workflow}})
+    )
     said = tab.counted(bench.open_run("first"), [[1]])
     assert place in said and "Click" not in said
     with pytest.raises(UsageError, match=f"read it in {place}"):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import PATIENCE, choose, fill, holds, says, there_are
 
-from rallebench.catalog import LLMEntry
-from rallebench.workspace import Workspace
-from tests.browsing import PATIENCE, choose, fill, holds, says, there_are
+from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.paths import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -19,7 +19,11 @@ LINES = (
     ("Its page may say who suggested the name.", "Lookup[suggested]"),
     ("I am not sure.", "Finish[William Herschel]"),
 )
-REACT = {rf"{what} {n}:\Z": line for n, pair in enumerate(LINES, 1) for what, line in zip(("Thought", "Action"), pair)}
+REACT = {
+    rf"{what} {n}:\Z": line
+    for n, pair in enumerate(LINES, 1)
+    for what, line in zip(("Thought", "Action"), pair)
+}
 SLOW = {**REACT, r"Action 2:\Z": "Lookup[" + " ".join(f"word{n}" for n in range(60)) + "]"}
 
 
@@ -40,8 +44,10 @@ def stocked(served: tuple[str, Path]) -> str:
     """The address of the page, whose workspace has models that follow a script."""
     address, folder = served
     models: dict[str, dict[str, Any]] = {
-        "follows": {"replies": REACT}, "hesitates": {"replies": SLOW, "delay": 7}, "tries": {"replies": SEARCHES, "default": SEARCHES[-1]},
-    }  # fmt: skip
+        "follows": {"replies": REACT},
+        "hesitates": {"replies": SLOW, "delay": 7},
+        "tries": {"replies": SEARCHES, "default": SEARCHES[-1]},
+    }
     for name, settings in models.items():
         Workspace(folder).save_llm(name, LLMEntry(backend="scripted", settings=settings))
     return address

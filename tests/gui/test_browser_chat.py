@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import PATIENCE, expect, holds, says, there_are
+from browsing import choose as choose_in
 
-from rallebench.catalog import LLMEntry, save_chain
-from rallebench.types import Action, Chain
-from rallebench.workspace import Workspace
-from tests.browsing import PATIENCE, expect, holds, says, there_are
-from tests.browsing import choose as choose_in
+from rallebench.core.types import Action, Chain
+from rallebench.workspace.entries import LLMEntry, save_chain
+from rallebench.workspace.paths import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -24,8 +24,12 @@ SLOW = " ".join(f"word{number}" for number in range(400))
 def stocked(served: tuple[str, Path]) -> str:
     """The address of the page, whose workspace has chains that need no weights, and a slow model."""
     address, folder = served
-    Workspace(folder).save_llm("slow", LLMEntry(backend="scripted", settings={"default": SLOW, "delay": 60}))
-    answers = {"MARKUP": '<img src=x onerror="document.title=1"> ![i](http://example.invalid/i.png) **bold**'}
+    Workspace(folder).save_llm(
+        "slow", LLMEntry(backend="scripted", settings={"default": SLOW, "delay": 60})
+    )
+    answers = {
+        "MARKUP": '<img src=x onerror="document.title=1"> ![i](http://example.invalid/i.png) **bold**'
+    }
     settings = {"replies": answers, "default": "Christiaan Huygens"}
     Workspace(folder).save_llm("huygens", LLMEntry(backend="scripted", settings=settings))
     for name, template, llm in (
@@ -87,7 +91,9 @@ def test_a_turn_is_streamed_stopped_and_followed_by_the_next_without_mixing(chat
     wait_for(chatting, "word3")
     expect(chatting.locator("#chat-send")).to_be_disabled()
     send(chatting, "too early")
-    assert chatting.input_value("#chat-text textarea") == "too early", "what cannot be sent yet is not lost"
+    assert chatting.input_value("#chat-text textarea") == "too early", (
+        "what cannot be sent yet is not lost"
+    )
     chatting.click("#chat-stop")
     wait_for(chatting, "Stopped by you.")
     wait_until_free(chatting)
@@ -120,7 +126,9 @@ def test_a_follow_up_sees_the_turns_before_it_and_clear_forgets_them(chatting: A
     assert "alpha" not in said and "beta" not in said and "[User:" not in said
 
 
-def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again(chatting: Any) -> None:
+def test_an_error_stands_in_the_conversation_and_the_question_can_be_asked_again(
+    chatting: Any,
+) -> None:
     choose(chatting, "chat-answers")
     chatting.click("#tab-develop-button")
     choose_in(chatting, "develop-retriever-1", "starter-bm25")
@@ -150,7 +158,9 @@ def test_markup_in_an_answer_is_shown_and_fetches_nothing(chatting: Any) -> None
     assert not [url for url in asked if "example.invalid" in url]
 
 
-def test_two_visitors_talk_without_hearing_each_other(chatting: Any, stocked: str, browser: Any) -> None:
+def test_two_visitors_talk_without_hearing_each_other(
+    chatting: Any, stocked: str, browser: Any
+) -> None:
     context = browser.new_context()
     other = context.new_page()
     other.goto(stocked)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.browsing import PATIENCE, choose, fill, holds, open_tab, press, says
-from tests.small_workspace import PASSAGES, QUESTIONS, record
+from browsing import PATIENCE, choose, fill, holds, open_tab, press, says
+from small_workspace import PASSAGES, QUESTIONS, record
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
 
 @pytest.fixture
 def data(page: Any) -> Iterator[Any]:
@@ -27,20 +27,31 @@ def test_from_a_dropped_file_to_an_index_that_is_searched_with_its_gold(
     data: Any, tmp_path: Path, served: tuple[str, Path]
 ) -> None:
     corpus, questions = tmp_path / "moons.tsv", tmp_path / "moon-qa.jsonl"
-    corpus.write_text("".join(f"{page}\t{text}\t{title}\n" for _, text, title, page in PASSAGES) + "bad\n")
+    corpus.write_text(
+        "".join(f"{page}\t{text}\t{title}\n" for _, text, title, page in PASSAGES) + "bad\n"
+    )
     questions.write_text("".join(json.dumps(record(*row)) + "\n" for row in QUESTIONS))
     fill(data, "data-import-path", str(tmp_path / "mons.tsv"))
     press(data, "data-import-start", "data-import-status", "mons.tsv does not exist")
     fill(data, "data-import-path", str(corpus))
     press(data, "data-import-preview", "data-import-rows", "line 7 has one column")
-    data.wait_for_function("document.querySelector('#data-import-status').innerText.trim() == ''", timeout=PATIENCE)
+    data.wait_for_function(
+        "document.querySelector('#data-import-status').innerText.trim() == ''", timeout=PATIENCE
+    )
     fill(data, "data-import-path", "")
     data.locator("#data-import-drop input[type=file]").set_input_files(str(corpus))
     path = "document.querySelector('#data-import-path').querySelector('input, textarea').value"
-    data.wait_for_function(f"{path}.endsWith('moons.tsv')", timeout=PATIENCE)  # its rows were shown already
+    data.wait_for_function(
+        f"{path}.endsWith('moons.tsv')", timeout=PATIENCE
+    )  # its rows were shown already
     says(data, "data-import-rows", "line 7 has one column")
     data.locator("#data-import-bad").get_by_label("leave out").check()
-    press(data, "data-import-start", "data-import-progress", "Imported moons: 6 passages, 1 rows left out")
+    press(
+        data,
+        "data-import-start",
+        "data-import-progress",
+        "Imported moons: 6 passages, 1 rows left out",
+    )
     says(data, "data-corpora", "moons")
     data.locator("#data-import-what").get_by_label("a question set").check()
     fill(data, "data-import-path", str(questions))
@@ -50,7 +61,12 @@ def test_from_a_dropped_file_to_an_index_that_is_searched_with_its_gold(
     open_tab(data, "Build an index")
     choose(data, "data-build-corpus", "moons")
     press(data, "data-build-estimate", "data-build-status", "6 passages, counted")
-    press(data, "data-build-start", "data-build-progress", "Built moons-bm25: bm25, 6 passages of moons")
+    press(
+        data,
+        "data-build-start",
+        "data-build-progress",
+        "Built moons-bm25: bm25, 6 passages of moons",
+    )
 
     open_tab(data, "Search")
     choose(data, "data-search-retriever", "moons-bm25")
@@ -88,7 +104,9 @@ def test_a_second_window_sees_a_build_that_goes_on_and_stops_it(
     open_tab(second, "Build an index")
     says(second, "data-build-progress", "a second")
     holds(second, "data-build-going", "long-flat")
-    press(second, "data-build-stop", "data-build-progress", "was stopped; start it again to continue")
+    press(
+        second, "data-build-stop", "data-build-progress", "was stopped; start it again to continue"
+    )
     says(data, "data-build-progress", "was stopped; start it again to continue")
     deadline = time.monotonic() + 20
     while list((served[1] / "indexes").glob("*long-flat*")):
@@ -106,11 +124,15 @@ def test_the_cuts_of_a_shipped_document_are_drawn_anew_when_a_setting_changes(da
     shared = data.locator("#data-chunks-shown .rb-chunk-both").all_inner_texts()
     numbers = data.locator("#data-chunks-shown sup").all_inner_texts()
     assert {len(text.split()) for text in shared} == {4}
-    assert numbers == [str(number) for number in range(1, len(shared) + 2)], "neighbours share one piece each"
+    assert numbers == [str(number) for number in range(1, len(shared) + 2)], (
+        "neighbours share one piece each"
+    )
     says(data, "data-chunks-shown", f"{len(numbers)} chunks")
 
 
-def test_indexes_are_compared_and_nothing_is_fetched_from_elsewhere(data: Any, served: tuple[str, Path]) -> None:
+def test_indexes_are_compared_and_nothing_is_fetched_from_elsewhere(
+    data: Any, served: tuple[str, Path]
+) -> None:
     asked: list[str] = []
     data.on("request", lambda request: asked.append(request.url))
     open_tab(data, "Trade-off")

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.browsing import PATIENCE, choose, expect, field, fill, holds, open_tab, says, there_are
+from browsing import PATIENCE, choose, expect, field, fill, holds, open_tab, says, there_are
 
 pytestmark = pytest.mark.browser
 
@@ -138,7 +137,9 @@ def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(
 
 
 @pytest.mark.slow
-def test_a_name_that_is_taken_is_refused_on_the_page(develop: Any, served: tuple[str, Path]) -> None:
+def test_a_name_that_is_taken_is_refused_on_the_page(
+    develop: Any, served: tuple[str, Path]
+) -> None:
     folder = served[1] / "runs" / "taken"
     folder.mkdir(parents=True, exist_ok=True)
     open_tab(develop, "Benchmark")
@@ -159,7 +160,11 @@ def paste(page: Any, control: str, text: str) -> None:
 
 @pytest.mark.slow
 def test_words_that_are_pasted_are_looked_for_at_once(develop: Any) -> None:
-    for words, said in (("antarctic", "(2 found;"), ("zzzz", "(0 found;"), ("expedition", "(1 found;")):
+    for words, said in (
+        ("antarctic", "(2 found;"),
+        ("zzzz", "(0 found;"),
+        ("expedition", "(1 found;"),
+    ):
         paste(develop, "develop-find", words)
         says(develop, "develop-question", said)
     develop.click("#develop-question input")
@@ -168,7 +173,9 @@ def test_words_that_are_pasted_are_looked_for_at_once(develop: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_filter_that_is_pasted_leaves_the_runs_that_fit(develop: Any, served: tuple[str, Path]) -> None:
+def test_a_filter_that_is_pasted_leaves_the_runs_that_fit(
+    develop: Any, served: tuple[str, Path]
+) -> None:
     open_tab(develop, "Benchmark")
     fill(develop, "benchmark-limit", "2")
     fill(develop, "benchmark-name", "to-be-found")
@@ -180,7 +187,9 @@ def test_a_filter_that_is_pasted_leaves_the_runs_that_fit(develop: Any, served: 
     says(develop, "runs-counted", "fits the filter")
     paste(develop, "runs-filter", "to-be-found")
     says(develop, "runs-counted", "the newest first")
-    expect(develop.locator("#runs-table [data-testid='cell-0-0']")).to_have_text("to-be-found", timeout=PATIENCE)
+    expect(develop.locator("#runs-table [data-testid='cell-0-0']")).to_have_text(
+        "to-be-found", timeout=PATIENCE
+    )
     there_are(develop, "#runs-table [data-testid='cell-1-0']", 0)
 
 
@@ -198,9 +207,14 @@ def test_the_page_asks_nobody_but_its_own_server(browser: Any, served: tuple[str
 
 
 @pytest.mark.slow
-def test_a_tab_that_is_not_open_asks_nothing_and_one_that_is_opened_again_goes_on(page: Any) -> None:
+def test_a_tab_that_is_not_open_asks_nothing_and_one_that_is_opened_again_goes_on(
+    page: Any,
+) -> None:
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "/queue/join" in request.url else None)
+    page.on(
+        "request",
+        lambda request: asked.append(request.url) if "/queue/join" in request.url else None,
+    )
     open_tab(page, "Benchmark")
     says(page, "benchmark-progress", "")
     open_tab(page, "Config")

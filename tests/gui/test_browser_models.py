@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import PATIENCE, choose, expect, fill, open_tab, says, there_are
 
-from rallebench import benchmark
-from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
-from tests.browsing import PATIENCE, choose, expect, fill, open_tab, says, there_are
+from rallebench.core.types import Action, Chain
+from rallebench.services import benchmark
+from rallebench.services.workbench import Workbench
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
 
 
 def tick(page: Any, control: str, *names: str) -> None:
@@ -52,13 +51,17 @@ def unload(page: Any, name: str) -> None:
 def test_a_new_visitor_finds_the_built_in_pair_ticked(models: Any) -> None:
     says(models, "models-welcome", "Press Load first")
     there_are(models, "#models-retrievers input:checked, #models-llms input:checked", 2)
-    assert models.locator("#models-retrievers input:checked, #models-llms input:checked").count() == 2
+    assert (
+        models.locator("#models-retrievers input:checked, #models-llms input:checked").count() == 2
+    )
     expect(row(models, "extractive-reader")).to_contain_text("extractive")
     models.click("#models-open-develop")
     models.locator("#develop-execute-chain").wait_for(state="visible", timeout=PATIENCE)
 
 
-def test_a_second_window_sees_what_the_first_loads_and_unloads(models: Any, served: tuple[str, Path]) -> None:
+def test_a_second_window_sees_what_the_first_loads_and_unloads(
+    models: Any, served: tuple[str, Path]
+) -> None:
     second = models.context.new_page()
     second.goto(served[0])
     load(models, ("starter-bm25",), ("echo",))
@@ -77,7 +80,9 @@ def test_a_tick_stays_while_the_page_refreshes_itself(models: Any) -> None:
     expect(ticked).to_have_text(["starter-bm25"])
 
 
-def test_an_added_model_can_be_loaded_and_asked_at_once(models: Any, served: tuple[str, Path]) -> None:
+def test_an_added_model_can_be_loaded_and_asked_at_once(
+    models: Any, served: tuple[str, Path]
+) -> None:
     models.click("#models-add-panel button")
     models.locator("#models-add-backend").get_by_label("scripted").check()
     models.locator("#models-add-base-url").wait_for(state="hidden", timeout=PATIENCE)
@@ -101,7 +106,9 @@ def run_name(served: tuple[str, Path]) -> str:
     """A run that another process made in the served workspace, beside one that is damaged."""
     bench = Workbench(served[1])
     chain = Chain("words", (Action("retrieve", "<u>{question}</u>", "fstring", "starter-bm25", 3),))
-    plan = benchmark.prepare(bench.workspace, chain, "starter-qa", limit=3, name="browser-run", track=False)
+    plan = benchmark.prepare(
+        bench.workspace, chain, "starter-qa", limit=3, name="browser-run", track=False
+    )
     list(bench.run(plan))
     half = bench.workspace.runs / "half-run"
     half.mkdir()

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "llms"))
-
+from browsing import PATIENCE, choose, field, fill, holds, says
 from loopback import Loopback, serving
-
-from tests.browsing import PATIENCE, choose, field, fill, holds, says
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-
-def test_a_server_is_added_from_a_preset_asked_changed_and_deleted(page: Any, served: tuple[str, Path]) -> None:
+def test_a_server_is_added_from_a_preset_asked_changed_and_deleted(
+    page: Any, served: tuple[str, Path]
+) -> None:
     entries = served[1] / "llms.json"
     says(page, "models-table", "echo")
     page.click("#models-add-panel > button")
@@ -38,13 +34,20 @@ def test_a_server_is_added_from_a_preset_asked_changed_and_deleted(page: Any, se
         page.click("#models-add-ask")
         says(page, "models-add-answer", "The <b>Kura</b>.")
         assert server.bodies[-1]["model"] == "llama3.2"
-    assert json.loads(entries.read_text())["ollama"]["settings"] == {"model": "llama3.2", "base_url": server.url}
-    page.locator("#models-table tr", has_text="ollama").locator(".rb-badge.good").wait_for(timeout=PATIENCE)
+    assert json.loads(entries.read_text())["ollama"]["settings"] == {
+        "model": "llama3.2",
+        "base_url": server.url,
+    }
+    page.locator("#models-table tr", has_text="ollama").locator(".rb-badge.good").wait_for(
+        timeout=PATIENCE
+    )
 
     page.click("#models-own-panel > button")
     choose(page, "models-own-chosen", "ollama")
     page.click("#models-own-edit")
-    says(page, "models-add-facts", "Change ollama below")  # the button said so already, since the saving
+    says(
+        page, "models-add-facts", "Change ollama below"
+    )  # the button said so already, since the saving
     says(page, "models-add", "Save the changes to ollama")
     page.fill("#models-add-settings textarea", '{"max_tokens": 9}')
     page.click("#models-add")
@@ -67,7 +70,9 @@ def test_a_server_is_added_from_a_preset_asked_changed_and_deleted(page: Any, se
     page.locator("#models-table tr", has_text="ollama").wait_for(state="detached", timeout=PATIENCE)
 
 
-def test_a_model_that_cannot_be_added_is_a_sentence_and_the_form_stays(page: Any, served: tuple[str, Path]) -> None:
+def test_a_model_that_cannot_be_added_is_a_sentence_and_the_form_stays(
+    page: Any, served: tuple[str, Path]
+) -> None:
     page.click("#models-add-panel > button")
     choose(page, "models-add-preset", "Qwen2.5 0.5B")
     says(page, "models-add-needs", "of RAM")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import PATIENCE, choose, fill, open_tab, says
 
-from rallebench.catalog import LLMEntry, save_chain
-from rallebench.types import Action, Chain
-from rallebench.workspace import Workspace
-from tests.browsing import PATIENCE, choose, fill, open_tab, says
+from rallebench.core.types import Action, Chain
+from rallebench.workspace.entries import LLMEntry, save_chain
+from rallebench.workspace.paths import Workspace
 from tests.gui.conftest import serving, watch
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -45,21 +45,33 @@ def hostile(url: str) -> str:
     image = f'<img src="{url}/img" srcset="{url}/set">'
     return "\n\n".join(
         (
-            f"\\`{image}\\`", f"\\``{image}\\``", f"\\```\n{image}\n\\```", f"`a\\` {image} `", image,
-            f"![x]({url}/markdown)", f"!\\[x]({url}/escaped)", f"![x][ref]\n\n[ref]: {url}/reference", f"<{url}/autolink>", f"{url}/bare.png",
-            f"[x]({url}/link)", f"&lt;img src={url}/entity&gt;", f"&#60;img src={url}/number&#62;",
-            f"<svg onload=\"fetch('{url}/svg')\"><image href=\"{url}/svg-image\"></svg>",
+            f"\\`{image}\\`",
+            f"\\``{image}\\``",
+            f"\\```\n{image}\n\\```",
+            f"`a\\` {image} `",
+            image,
+            f"![x]({url}/markdown)",
+            f"!\\[x]({url}/escaped)",
+            f"![x][ref]\n\n[ref]: {url}/reference",
+            f"<{url}/autolink>",
+            f"{url}/bare.png",
+            f"[x]({url}/link)",
+            f"&lt;img src={url}/entity&gt;",
+            f"&#60;img src={url}/number&#62;",
+            f'<svg onload="fetch(\'{url}/svg\')"><image href="{url}/svg-image"></svg>',
             f"<style>@import '{url}/import'; body {{ background: url({url}/background) }}</style>",
             f'<link rel="prefetch" href="{url}/prefetch"><link rel="stylesheet" href="{url}/sheet">',
             f'<video src="{url}/video" poster="{url}/poster"></video><iframe src="{url}/frame"></iframe>',
-            f"```mermaid\nflowchart TD\n A@{{ img: \"{url}/mermaid\", label: \"x\" }}\n```",
+            f'```mermaid\nflowchart TD\n A@{{ img: "{url}/mermaid", label: "x" }}\n```',
             f"$$\\includegraphics{{{url}/tex}}$$ [a](http://a/$$) style=background:url({url}/style) [b](http://b/$$)",
             "THE END",
         )
-    )  # fmt: skip
+    )
 
 
-def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(page: Any, served: tuple[str, Path], elsewhere: Any) -> None:
+def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
+    page: Any, served: tuple[str, Path], elsewhere: Any
+) -> None:
     url, paths = elsewhere
     workspace = Workspace(served[1])
     workspace.save_llm("hostile", LLMEntry(backend="scripted", settings={"default": hostile(url)}))
@@ -71,7 +83,12 @@ def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(page: Any, served
     page.press("#chat-text textarea", "Enter")
     says(page, "chat-conversation", "1 · LLM hostile")
     assert page.inner_text("#chat-conversation").count("THE END") == 2
-    assert page.locator("#chat-conversation .message :is(img, svg image, style, link, iframe, video)").count() == 0
+    assert (
+        page.locator(
+            "#chat-conversation .message :is(img, svg image, style, link, iframe, video)"
+        ).count()
+        == 0
+    )
     link = page.locator("#chat-conversation a", has_text="autolink").last
     link.hover()
     page.wait_for_timeout(1000)
@@ -90,9 +107,13 @@ def test_what_slips_into_the_page_all_the_same_is_stopped_by_the_browser(
     visitor.wait_for_selector("#tabs")
     assert complaints == []
     slips = [
-        f'<img src="{url}/img">', f'<link rel="stylesheet" href="{url}/sheet">', f'<iframe src="{url}/frame"></iframe>',
-        f"<style>@import \"{url}/import\";</style>", f'<video src="{url}/video"></video>', f'<base href="{url}/">',
-    ]  # fmt: skip
+        f'<img src="{url}/img">',
+        f'<link rel="stylesheet" href="{url}/sheet">',
+        f'<iframe src="{url}/frame"></iframe>',
+        f'<style>@import "{url}/import";</style>',
+        f'<video src="{url}/video"></video>',
+        f'<base href="{url}/">',
+    ]
     for html in slips:
         visitor.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", html)
     visitor.evaluate("url => fetch(url + '/fetch').catch(() => 0)", url)
@@ -115,7 +136,9 @@ def test_an_error_message_shows_markup_as_text(page: Any, elsewhere: Any) -> Non
 # ── over HTTP ────────────────────────────────────────────────────────────────
 
 
-def ask(url: str, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, str, str]:
+def ask(
+    url: str, method: str, path: str, body: bytes = b"", **headers: str
+) -> tuple[int, str, str]:
     """(status, content policy, body) of one request."""
     address = url.removeprefix("http://")
     connection = http.client.HTTPConnection(address, timeout=30)
@@ -128,19 +151,36 @@ def ask(url: str, method: str, path: str, body: bytes = b"", **headers: str) -> 
 
 UPLOAD = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\nhello\r\n--x--\r\n'
 FORM = {"Content-Type": "multipart/form-data; boundary=x"}
-POSTS = ["/gradio_api/queue/join", "/gradio_api/upload", "/gradio_api/run/predict", "/gradio_api/call/on_clear", "/gradio_api/cancel", "/login"]
+POSTS = [
+    "/gradio_api/queue/join",
+    "/gradio_api/upload",
+    "/gradio_api/run/predict",
+    "/gradio_api/call/on_clear",
+    "/gradio_api/cancel",
+    "/login",
+]
 
 
-def test_every_answer_carries_the_content_policy_and_the_page_no_base(served: tuple[str, Path]) -> None:
+def test_every_answer_carries_the_content_policy_and_the_page_no_base(
+    served: tuple[str, Path],
+) -> None:
     for path in ("/", "/config", "/theme.css", "/nowhere", "/gradio_api/file=nothing"):
         _, policy, text = ask(served[0], "GET", path)
         assert policy.startswith("default-src 'self';") and "http" not in policy, path
-        assert all(part in policy for part in ("frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"))
+        assert all(
+            part in policy
+            for part in ("frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'")
+        )
         assert path != "/" or "<base" not in text.split("<script", 1)[0]
 
 
 def test_a_host_that_is_not_the_pages_own_is_refused(served: tuple[str, Path]) -> None:
-    for path in ("/", "/config", "/gradio_api/heartbeat/x", "/gradio_api/queue/data?session_hash=x"):
+    for path in (
+        "/",
+        "/config",
+        "/gradio_api/heartbeat/x",
+        "/gradio_api/queue/data?session_hash=x",
+    ):
         assert ask(served[0], "GET", path, Host="evil.example")[0] == 421, path
     for path in POSTS:
         assert ask(served[0], "POST", path, b"{}", Host="evil.example")[0] == 421, path
@@ -154,7 +194,9 @@ def test_a_post_of_another_sites_page_is_refused_uploads_included(served: tuple[
     assert ask(served[0], "POST", "/gradio_api/upload", UPLOAD, Origin=served[0], **FORM)[0] == 200
 
 
-def test_with_a_login_and_an_allowed_host_page_and_client_work(tmp_path: Path, browser: Any) -> None:
+def test_with_a_login_and_an_allowed_host_page_and_client_work(
+    tmp_path: Path, browser: Any
+) -> None:
     from gradio_client import Client
 
     with serving(tmp_path, "--auth", "me:secret", "--allowed-host", "bench.example") as url:
@@ -174,8 +216,10 @@ def test_with_a_login_and_an_allowed_host_page_and_client_work(tmp_path: Path, b
         context.close()
 
 
-def test_the_command_line_refuses_an_allowed_host_that_is_none(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from rallebench.cli import main
+def test_the_command_line_refuses_an_allowed_host_that_is_none(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from rallebench.cli.main import main
 
     for words in (["ui"], ["serve", "--chain", "starter"]):
         assert main([*words, "--workspace", str(tmp_path / "w"), "--allowed-host", "*"]) == 2

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import PATIENCE, expect
 
-from rallebench import benchmark
-from rallebench.cli import main
-from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
-from tests.browsing import PATIENCE, expect
+from rallebench.cli.main import main
+from rallebench.core.types import Action, Chain
+from rallebench.services import benchmark
+from rallebench.services.workbench import Workbench
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,13 @@ def workspace(served: tuple[str, Path]) -> Path:
     bench = Workbench(served[1])
     for name, template in (("plain", "{question}"), ("polite", "Please: {question}")):
         chain = Chain(name, (Action("generate", template, "fstring", "echo"),))
-        list(bench.run(benchmark.prepare(bench.workspace, chain, "starter-qa", limit=6, name=name, track=False)))
+        list(
+            bench.run(
+                benchmark.prepare(
+                    bench.workspace, chain, "starter-qa", limit=6, name=name, track=False
+                )
+            )
+        )
     bench.close()
     return served[1]
 
@@ -52,14 +58,25 @@ def test_every_plot_and_table_of_a_comparison_can_be_saved(workspace: Path, page
     assert name == "waterfall.svg" and b"plain" in svg
     name, png = saved(page, lambda: falls.get_by_text("Save as PNG").click())
     assert name == "waterfall.png" and png.startswith(b"\x89PNG") and len(png) > 3000
-    for part, file in (("table", "runs.csv"), ("differences", "differences.csv"), ("changes", "changes.csv")):
-        name, text = saved(page, lambda part=part: page.locator(f"#compare-{part}").get_by_text("Save as CSV").click())
+    for part, file in (
+        ("table", "runs.csv"),
+        ("differences", "differences.csv"),
+        ("changes", "changes.csv"),
+    ):
+        name, text = saved(
+            page,
+            lambda part=part: page.locator(f"#compare-{part}").get_by_text("Save as CSV").click(),
+        )
         assert name == file and b"polite" in text
 
 
-def test_the_drawings_of_a_report_are_saved_without_a_network(workspace: Path, browser: Any, tmp_path: Path) -> None:
+def test_the_drawings_of_a_report_are_saved_without_a_network(
+    workspace: Path, browser: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "report.html"
-    assert main(["report", "plain", "polite", "--out", str(file), "--workspace", str(workspace)]) == 0
+    assert (
+        main(["report", "plain", "polite", "--out", str(file), "--workspace", str(workspace)]) == 0
+    )
     context = browser.new_context(offline=True)
     visitor = context.new_page()
     said: list[str] = []

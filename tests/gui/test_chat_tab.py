@@ -12,11 +12,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from rallebench.catalog import MAX_ACTIONS
-from rallebench.gui import form, pulse, views_chat
-from rallebench.gui.tabs import chat
-from rallebench.gui.views_chat import Turn
-from rallebench.types import (
+from rallebench.core.types import (
     Action,
     Chain,
     Episode,
@@ -30,12 +26,20 @@ from rallebench.types import (
     Retrieve,
     Step,
 )
-from rallebench.workbench import Workbench
+from rallebench.gui import form, views_chat
+from rallebench.gui import keepalive as pulse
+from rallebench.gui.tabs import chat
+from rallebench.gui.views_chat import Turn
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import MAX_ACTIONS
 
 MODELS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},
     "huygens": {"backend": "scripted", "settings": {"default": "Christiaan Huygens"}},
-    "slow": {"backend": "scripted", "settings": {"default": "one two three four five six", "delay": 3}},
+    "slow": {
+        "backend": "scripted",
+        "settings": {"default": "one two three four five six", "delay": 3},
+    },
     "silent": {"backend": "scripted", "settings": {"default": ""}},
 }
 TITAN = "Who discovered Titan?"
@@ -74,7 +78,9 @@ def form_of(*actions: Action, name: str = "mine") -> list[Any]:
     return values
 
 
-def send(bench: Workbench, text: str, *actions: Action, turns: Sequence[Turn] = ()) -> list[list[Any]]:
+def send(
+    bench: Workbench, text: str, *actions: Action, turns: Sequence[Turn] = ()
+) -> list[list[Any]]:
     """Every screen of a turn: state, messages, Send, Stop, text box."""
     return list(chat.on_send(bench, list(turns), text, chat.DEVELOP, *form_of(*actions)))
 
@@ -131,10 +137,15 @@ def test_the_answer_stands_first_and_the_steps_fold_under_it(bench: Listening) -
         "1 · Retriever starter-bm25: 3 passages",
         "2 · LLM huygens",
     ]
-    assert {m["metadata"]["status"] for m in messages[2:]} == {"done"}, "a step is folded until it is opened"
+    assert {m["metadata"]["status"] for m in messages[2:]} == {"done"}, (
+        "a step is folded until it is opened"
+    )
     retrieval, generation = messages[4], messages[5]
     assert "page 1047" in texts([retrieval])[0] and "Titan (moon)" in texts([retrieval])[0]
-    assert "tokens" in generation["metadata"]["log"] and "Titan is the largest moon" in texts([generation])[0]
+    assert (
+        "tokens" in generation["metadata"]["log"]
+        and "Titan is the largest moon" in texts([generation])[0]
+    )
 
 
 def test_a_reply_from_memory_says_so(bench: Listening) -> None:
@@ -143,12 +154,16 @@ def test_a_reply_from_memory_says_so(bench: Listening) -> None:
     assert "from memory" in drawn(send(bench, TITAN, *chain))[-1][1][-1]["metadata"]["log"]
 
 
-def test_the_sources_are_the_passages_of_the_last_prompt_with_the_answer_marked(bench: Listening) -> None:
+def test_the_sources_are_the_passages_of_the_last_prompt_with_the_answer_marked(
+    bench: Listening,
+) -> None:
     messages = drawn(send(bench, TITAN, SEARCH, ask("{documents[0][0][text]}", "huygens")))[-1][1]
     assert messages[3]["metadata"]["title"] == "Sources: 1 passage from 1 page"
     assert '<mark class="rb-answer">Christiaan Huygens</mark>' in texts(messages)[3]
     no_passage = drawn(send(bench, TITAN, SEARCH, ask("{question}", "huygens")))[-1][1]
-    assert not [m for m in no_passage if m.get("metadata", {}).get("title", "").startswith("Sources")]
+    assert not [
+        m for m in no_passage if m.get("metadata", {}).get("title", "").startswith("Sources")
+    ]
 
 
 def test_a_retriever_as_last_action_answers_with_its_passages(bench: Listening) -> None:
@@ -170,7 +185,9 @@ def test_an_identity_as_last_action_answers_with_its_text(bench: Listening) -> N
     assert last_turn(screens).answer.startswith(f"{TITAN} – Titan (moon), 1047; ")
 
 
-def test_an_empty_template_ends_the_chain_and_the_answer_is_what_came_before(bench: Listening) -> None:
+def test_an_empty_template_ends_the_chain_and_the_answer_is_what_came_before(
+    bench: Listening,
+) -> None:
     screens = send(bench, TITAN, ask("{question}", "huygens"), ask(""), ask("never"))
     turn = last_turn(screens)
     assert (turn.state, turn.answer, len(turn.steps)) == ("done", "Christiaan Huygens", 1)
@@ -181,7 +198,10 @@ def test_an_empty_template_ends_the_chain_and_the_answer_is_what_came_before(ben
 
 def test_an_empty_answer_is_not_a_blank_bubble(bench: Listening) -> None:
     screens = send(bench, TITAN, ask("{question}", "silent"))
-    assert last_turn(screens).state == "done" and "The answer is empty." in texts(drawn(screens)[-1][1])[1]
+    assert (
+        last_turn(screens).state == "done"
+        and "The answer is empty." in texts(drawn(screens)[-1][1])[1]
+    )
 
 
 def test_loading_is_told_while_it_happens(tmp_path: Path) -> None:
@@ -203,9 +223,15 @@ def test_a_finished_turn_is_traced_once_as_chat(bench: Listening) -> None:
 @pytest.mark.parametrize(
     ("actions", "said"),
     [
-        ((SEARCH, ask("{nothing}")), "Action 2: Template at line 1, character 1: there is no variable"),
+        (
+            (SEARCH, ask("{nothing}")),
+            "Action 2: Template at line 1, character 1: there is no variable",
+        ),
         ((SEARCH, ask("{question}", "gpt-9")), "There is no language model 'gpt-9'."),
-        ((Action("retrieve", "{question}", "fstring", "starter-bm52"),), "Did you mean 'starter-bm25'"),
+        (
+            (Action("retrieve", "{question}", "fstring", "starter-bm52"),),
+            "Did you mean 'starter-bm25'",
+        ),
         ((ask("{question}", ""),), "There is no language model ''"),
         ((Action("retrieve", "{question}", "fstring", "starter-bm25", 0),), "Action 1: k is 0"),
     ],
@@ -221,20 +247,28 @@ def test_an_error_is_one_sentence_in_the_conversation_and_the_question_stays(
     assert screens[-1][2]["interactive"] is True, "the next question can be sent"
 
 
-def test_a_bug_ends_the_turn_and_nothing_else(bench: Listening, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_ends_the_turn_and_nothing_else(
+    bench: Listening, caplog: pytest.LogCaptureFixture
+) -> None:
     class Broken(Listening):
         def chat(self, *_: Any) -> Any:
             raise KeyError("oops")
 
     turn = last_turn(send(Broken(bench.workspace.path), TITAN, ask("{question}")))
-    assert turn.state == "failed" and turn.error.startswith("Internal error, please report it: KeyError")
+    assert turn.state == "failed" and turn.error.startswith(
+        "Internal error, please report it: KeyError"
+    )
     assert "Traceback" in caplog.text, "a bug keeps its traceback in the log"
 
 
 def test_a_chain_that_is_gone_or_new_is_followed_when_the_tab_is_opened(bench: Listening) -> None:
     bench.save_chain(Chain("saved", (ask("{history} {question}"),)), "saved")
     offer, line = chat.on_tab(bench, "saved", *form_of(SEARCH))
-    assert ("saved", "saved") in offer["choices"] and "LLM echo" in line and "sees earlier turns" in line
+    assert (
+        ("saved", "saved") in offer["choices"]
+        and "LLM echo" in line
+        and "sees earlier turns" in line
+    )
     (bench.workspace.path / "chains" / "saved.json").unlink()
     offer, line = chat.on_tab(bench, "saved", *form_of(SEARCH))
     assert ("saved", "saved") not in offer["choices"] and "rb-error" in line
@@ -257,7 +291,9 @@ def test_the_line_says_when_a_chain_does_not_see_earlier_turns(bench: Listening)
 # ── one turn after another ───────────────────────────────────────────────────
 
 
-def test_earlier_turns_reach_the_template_without_steps_errors_and_stopped_answers(bench: Listening) -> None:
+def test_earlier_turns_reach_the_template_without_steps_errors_and_stopped_answers(
+    bench: Listening,
+) -> None:
     chain = (SEARCH, ask("{history}|{question}"))
     turns = drawn(send(bench, "First?", SEARCH, ask("An answer.")))[-1][0]
     turns = drawn(send(bench, "Fails?", ask("{x}"), turns=turns))[-1][0]
@@ -291,8 +327,12 @@ def test_nothing_is_asked_while_a_turn_is_running_and_the_text_stays(bench: List
     busy = [Turn("still running")]
     assert send(bench, "next", ask("{question}"), turns=busy) == [[gr.skip()] * 5]
     assert send(bench, "   ", ask("{question}")) == [[gr.skip()] * 5]
-    assert list(chat.on_retry(bench, busy, chat.DEVELOP, *form_of(ask("{question}")))) == [[gr.skip()] * 5]
-    assert list(chat.on_retry(bench, [], chat.DEVELOP, *form_of(ask("{question}")))) == [[gr.skip()] * 5]
+    assert list(chat.on_retry(bench, busy, chat.DEVELOP, *form_of(ask("{question}")))) == [
+        [gr.skip()] * 5
+    ]
+    assert list(chat.on_retry(bench, [], chat.DEVELOP, *form_of(ask("{question}")))) == [
+        [gr.skip()] * 5
+    ]
     _, _, sending, stopping = chat.screen_of(busy)
     assert (sending["interactive"], stopping["interactive"]) == (False, True)
 
@@ -376,7 +416,9 @@ def test_a_wait_of_whole_seconds_is_shown() -> None:
 
 # ── nothing in a text is obeyed ──────────────────────────────────────────────
 
-NASTY = '<img src=x onerror="alert(1)">\n\n<script>alert(2)</script> ![see](http://evil.example/?q=1)'
+NASTY = (
+    '<img src=x onerror="alert(1)">\n\n<script>alert(2)</script> ![see](http://evil.example/?q=1)'
+)
 
 
 def test_markup_in_a_question_and_an_answer_is_shown_and_no_image_is_fetched() -> None:
@@ -390,7 +432,9 @@ def test_markup_in_passages_prompts_and_names_is_shown_as_text() -> None:
     hit = Hit(passage, 1.0)
     steps = (
         Step(Retrieve("<i>*r*</i>", NASTY, 1), Reply(NASTY, (hit,)), 0.1),
-        Step(Generate("m", (Message("user", passage.text),), evidence=Evidence()), Reply(NASTY), 0.1),
+        Step(
+            Generate("m", (Message("user", passage.text),), evidence=Evidence()), Reply(NASTY), 0.1
+        ),
         Step(Note(passage.text), Reply(passage.text)),
     )
     messages = views_chat.messages([Turn("q", 2, answer="a", steps=steps, state="done")])

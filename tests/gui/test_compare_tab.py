@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from small_workspace import make_workspace
 
-from rallebench import benchmark
-from rallebench.analysis.many import Against, Many, Side
 from rallebench.analysis.measures import Measure
 from rallebench.analysis.paired import compare as paired
-from rallebench.errors import UsageError
+from rallebench.analysis.ranking import Against, Many, Side
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Action, Chain
 from rallebench.gui import app, drawings, views_compare, views_fall, views_plots
 from rallebench.gui.tabs import _compare_pair, compare
 from rallebench.metrics import card
-from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
+from rallebench.services import benchmark
+from rallebench.services.workbench import Workbench
 
 STYLE = Path(app.__file__).with_name("style.css")
 SEARCH = Action("retrieve", "{question}", "fstring", "tiny", 2)
@@ -36,11 +36,21 @@ def chain(name: str, llm: str, template: str = "Read {response[0]}\nQuestion: {q
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
     workspace = make_workspace(tmp_path_factory.mktemp("compare") / "workspace")
     bench = Workbench(workspace)
-    made = {"first": chain("a", "titan"), "<b>second</b>": chain("b", "echo", "Answer {question}"), "short": chain("a", "titan")}
+    made = {
+        "first": chain("a", "titan"),
+        "<b>second</b>": chain("b", "echo", "Answer {question}"),
+        "short": chain("a", "titan"),
+    }
     for name, its in made.items():
         limit = 5 if name == "short" else None
         name = re.sub(r"\W", "", name)
-        list(bench.run(benchmark.prepare(bench.workspace, its, "tiny-qa", limit=limit, name=name, track=False)))
+        list(
+            bench.run(
+                benchmark.prepare(
+                    bench.workspace, its, "tiny-qa", limit=limit, name=name, track=False
+                )
+            )
+        )
     return bench
 
 
@@ -59,14 +69,18 @@ def saved(html: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(b64decode(found[1]).decode())))
 
 
-def test_only_runs_with_a_report_are_offered_and_a_choice_that_is_gone_falls_away(bench: Workbench) -> None:
+def test_only_runs_with_a_report_are_offered_and_a_choice_that_is_gone_falls_away(
+    bench: Workbench,
+) -> None:
     offered = compare.on_offer(bench, ["first", "deleted"])
     assert sorted(name for name in offered["choices"]) == [SECOND, "first", "short"]
     assert offered["value"] == ["first"]
 
 
 def test_runs_stand_beside_each_other_with_intervals_and_can_be_saved(bench: Workbench) -> None:
-    said, results, compared, table, differences, _, other, plot, below, over, *_ = shown(bench, "first", SECOND)
+    said, results, compared, table, differences, _, other, plot, below, over, *_ = shown(
+        bench, "first", SECOND
+    )
     falls = compare.on_falls(bench, BOTH)
     assert said == "" and results["visible"] and compared == BOTH
     head, *rows = saved(table)
@@ -76,7 +90,9 @@ def test_runs_stand_beside_each_other_with_intervals_and_can_be_saved(bench: Wor
     assert "too few articles" in differences and other["value"] == SECOND
     assert saved(falls)[1][0] == "first" and "n = 8" in falls
     assert len(plot.data) == 2 and {bubble.name for bubble in plot.data} == {"first", SECOND}
-    assert "Not in the plot" not in below and not over["visible"], "one question set, and no kinds of question"
+    assert "Not in the plot" not in below and not over["visible"], (
+        "one question set, and no kinds of question"
+    )
     assert saved(below)[0] == ["run", "seconds_per_question", "em", "memory_bytes"]
 
 
@@ -107,7 +123,11 @@ def test_what_was_changed_and_the_questions_that_flipped_stand_below(bench: Work
     changed, flipped, csv_file, _, _ = _compare_pair.on_pair(bench, BOTH, SECOND)
     assert "action 2: template" in changed and "<mark>" in changed and "titan" in changed
     assert [(row[0], row[2], row[5]) for row in flipped["value"]] == [("q1", "Titan", "worse")]
-    assert "1 of the 8 questions" in csv_file and saved(csv_file)[1][:1] == ["q1"] and saved(changed)[0] == ["what", "first", SECOND]
+    assert (
+        "1 of the 8 questions" in csv_file
+        and saved(csv_file)[1][:1] == ["q1"]
+        and saved(changed)[0] == ["what", "first", SECOND]
+    )
 
 
 def test_a_question_shows_both_answers_step_by_step_and_opens_in_develop(bench: Workbench) -> None:
@@ -132,12 +152,21 @@ def test_a_question_that_is_gone_is_one_sentence(bench: Workbench) -> None:
         ("seconds", [0.5] * 50 + [-4.0] * 50, "better"),
     ],
 )
-def test_better_is_said_of_the_mean_whose_p_stands_beside_it_not_of_most_questions(metric: str, gaps: list[float], verdict: str) -> None:
+def test_better_is_said_of_the_mean_whose_p_stands_beside_it_not_of_most_questions(
+    metric: str, gaps: list[float], verdict: str
+) -> None:
     measure = Measure(metric, card(metric))
     first = {str(n): 5.0 for n in range(len(gaps))}
-    pair = paired(metric, first, {str(n): 5.0 + gap for n, gap in enumerate(gaps)}, higher_is_better=measure.upward is not False)
+    pair = paired(
+        metric,
+        first,
+        {str(n): 5.0 + gap for n, gap in enumerate(gaps)},
+        higher_is_better=measure.upward is not False,
+    )
     sides = tuple(Side(name, "d", len(gaps), 0, 0, 0) for name in ("a", "b"))
-    shown = views_compare.differences(Many(sides, (), metric, (), {}, {}, (Against("b", pair),), measures={metric: measure}))
+    shown = views_compare.differences(
+        Many(sides, (), metric, (), {}, {}, (Against("b", pair),), measures={metric: measure})
+    )
     assert pair.p is not None and pair.p < 0.05
     assert f">{verdict}<" in shown.split("<tbody>")[1]
 
@@ -154,7 +183,9 @@ def test_every_stage_of_the_waterfall_has_a_colour_and_a_short_name() -> None:
 
 
 def test_a_cost_that_no_run_has_leaves_a_sentence_in_place_of_the_plot() -> None:
-    plot = views_plots.deployment([("a", {"metrics": {}})], Measure("em", card("em")), "seconds_per_question")
+    plot = views_plots.deployment(
+        [("a", {"metrics": {}})], Measure("em", card("em")), "seconds_per_question"
+    )
     assert not plot.data and "No run has both" in json.dumps(plot.to_plotly_json()["layout"])
 
 
@@ -170,7 +201,9 @@ def test_the_counts_on_the_page_have_the_same_ink_as_those_that_are_saved(bench:
     shown = compare.on_falls(bench, BOTH)
     parts = re.findall(r"background:(#\w+)\" title=\"[^\"]*\"><span style=\"color:(#\w+)\">", shown)
     assert parts and all(ink == drawings.ink_on(colour) for colour, ink in parts)
-    assert "color:" not in next(line for line in STYLE.read_text().splitlines() if line.startswith(".rb-parts span"))
+    assert "color:" not in next(
+        line for line in STYLE.read_text().splitlines() if line.startswith(".rb-parts span")
+    )
 
 
 def test_half_a_name_is_let_go_before_it_can_be_compared(bench: Workbench) -> None:
@@ -179,4 +212,8 @@ def test_half_a_name_is_let_go_before_it_can_be_compared(bench: Workbench) -> No
     kept, _ = compare.on_chosen(bench, ["first", SECOND])
     assert "value" not in kept
     said, results, compared, *_ = shown(bench, "first", SECOND, "bsec")
-    assert "no run is called so: bsec" in said and results["visible"] and compared["runs"] == ["first", SECOND]
+    assert (
+        "no run is called so: bsec" in said
+        and results["visible"]
+        and compared["runs"] == ["first", SECOND]
+    )

@@ -13,14 +13,15 @@ import pytest
 import yaml
 from gradio.utils import get_upload_folder
 
-from rallebench.catalog import MAX_ACTIONS
-from rallebench.chain.ralle import load_chain_file
-from rallebench.cli import main
-from rallebench.gui import executed, form, views_config
+from rallebench.chains.ralle import load_chain_file
+from rallebench.cli.main import main
+from rallebench.core.prompts import prompts_folder
+from rallebench.core.types import Action, Chain
+from rallebench.gui import develop_output as executed
+from rallebench.gui import form, views_config
 from rallebench.gui.tabs import config
-from rallebench.prompt_files import prompts_folder
-from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import MAX_ACTIONS
 
 WHOLE = Chain(
     "whole",
@@ -48,7 +49,9 @@ SHIPPED = sorted((prompts_folder() / "chains").glob("*.json"))
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Workbench:
-    (tmp_path / "llms.json").write_text('{"echo": {"backend": "scripted", "settings": {"echo": true}}}')
+    (tmp_path / "llms.json").write_text(
+        '{"echo": {"backend": "scripted", "settings": {"echo": true}}}'
+    )
     return Workbench(tmp_path)
 
 
@@ -78,7 +81,9 @@ def shown(updates: list[Any]) -> dict[str, Any]:
         "name",
     ]
     assert len(updates) == len(names) == config.SHOWN
-    return dict(zip(names, [u["value"] if isinstance(u, dict) else u for u in updates], strict=True))
+    return dict(
+        zip(names, [u["value"] if isinstance(u, dict) else u for u in updates], strict=True)
+    )
 
 
 def filled(updates: list[Any]) -> tuple[str, dict[str, Any], Chain]:
@@ -99,13 +104,17 @@ def test_the_tab_shows_the_chain_of_develop_in_every_form(bench: Workbench) -> N
     assert json.loads(seen["json"])["format"] == "rallebench-chain/1"
     saved = json.loads(seen["ralle"])["chain_config"]
     assert (saved["len_chain"], saved["dataset"]["dataset_name"]) == (3, "starter-qa")
-    assert saved["chain"][0]["retriever_name"] == "starter-bm25" and saved["chain"][0]["npassage"] == 7
+    assert (
+        saved["chain"][0]["retriever_name"] == "starter-bm25" and saved["chain"][0]["npassage"] == 7
+    )
     assert seen["name"] == "whole"
 
 
 @pytest.mark.parametrize("key", ["json file", "yaml file", "ralle file"])
 @pytest.mark.parametrize("path", [None, *SHIPPED], ids=lambda p: p.stem if p else "whole")
-def test_every_download_reads_back_as_the_same_actions(bench: Workbench, key: str, path: Path | None) -> None:
+def test_every_download_reads_back_as_the_same_actions(
+    bench: Workbench, key: str, path: Path | None
+) -> None:
     chain = load_chain_file(path) if path else WHOLE
     file = Path(shown(config.exported(bench, "starter-qa", chain))[key])
     back = load_chain_file(file)
@@ -115,11 +124,15 @@ def test_every_download_reads_back_as_the_same_actions(bench: Workbench, key: st
 
 
 def test_yaml_shows_a_template_of_several_lines_as_lines() -> None:
-    text = views_config.as_yaml(Chain("c", (Action("identity", "one {question}\ntwo: yes\nthree"),)))
+    text = views_config.as_yaml(
+        Chain("c", (Action("identity", "one {question}\ntwo: yes\nthree"),))
+    )
     assert "template: |-\n    one {question}\n    two: yes\n    three\n" in text
 
 
-def test_files_of_two_visitors_do_not_meet_though_their_chains_share_a_name(bench: Workbench) -> None:
+def test_files_of_two_visitors_do_not_meet_though_their_chains_share_a_name(
+    bench: Workbench,
+) -> None:
     mine, yours = (
         shown(config.exported(bench, "starter-qa", Chain("same", (Action("identity", secret),))))
         for secret in ("mine {question}", "yours {question}")
@@ -129,8 +142,12 @@ def test_files_of_two_visitors_do_not_meet_though_their_chains_share_a_name(benc
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "..", "?", "x\0y"])
-def test_a_download_is_named_as_a_file_whatever_the_chain_is_called(bench: Workbench, name: str) -> None:
-    file = Path(shown(config.exported(bench, "starter-qa", Chain(name, WHOLE.actions)))["json file"])
+def test_a_download_is_named_as_a_file_whatever_the_chain_is_called(
+    bench: Workbench, name: str
+) -> None:
+    file = Path(
+        shown(config.exported(bench, "starter-qa", Chain(name, WHOLE.actions)))["json file"]
+    )
     assert file.suffix == ".json" and set(file.stem) <= set("etcpasswdabxychain-."), file
     assert file.parent.parent == Path(get_upload_folder()).resolve()
 
@@ -145,7 +162,9 @@ def test_a_form_that_is_no_chain_shows_why_and_offers_nothing(bench: Workbench) 
     values = form_of(WHOLE)
     values[values.index('{"top_p": 0.9}')] = "{broken"
     status, *rest = config.on_tab(bench, "starter-qa", *values)
-    assert status["visible"] and "Action 3: the other settings are not valid JSON" in status["value"]
+    assert (
+        status["visible"] and "Action 3: the other settings are not valid JSON" in status["value"]
+    )
     assert [u["interactive"] for u in rest[:4]] == [False] * 4 and rest[4:8] == [""] * 4
     assert len(rest) == config.SHOWN
 
@@ -157,11 +176,15 @@ def test_a_form_that_is_no_chain_shows_why_and_offers_nothing(bench: Workbench) 
 def test_a_pasted_chain_fills_the_form(bench: Workbench, make: Any) -> None:
     message, seen, chain = filled(config.on_import(bench, make(WHOLE), "starter-qa"))
     assert chain == WHOLE
-    assert "Develop now holds &#x27;whole&#x27; (3 actions)." in message and "Not known" not in message
+    assert (
+        "Develop now holds &#x27;whole&#x27; (3 actions)." in message and "Not known" not in message
+    )
     assert json.loads(seen["json"])["name"] == "whole", "this tab shows at once what Develop holds"
 
 
-def test_a_chain_that_was_brought_in_blanks_what_the_one_before_it_answered(bench: Workbench) -> None:
+def test_a_chain_that_was_brought_in_blanks_what_the_one_before_it_answered(
+    bench: Workbench,
+) -> None:
     updates = config.on_import(bench, views_config.as_json(WHOLE), "starter-qa")
     assert updates[-executed.SIZE :] == executed.blank()
 
@@ -170,7 +193,10 @@ def test_what_a_chain_is_for_comes_in_and_goes_out_with_it(bench: Workbench) -> 
     told = Chain("told", WHOLE.actions, "Reads two lines.")
     _, _, chain = filled(config.on_import(bench, views_config.as_json(told), "starter-qa"))
     assert chain == told
-    assert json.loads(shown(config.on_tab(bench, "starter-qa", *form_of(chain))[1:])["json"])["about"] == told.about
+    assert (
+        json.loads(shown(config.on_tab(bench, "starter-qa", *form_of(chain))[1:])["json"])["about"]
+        == told.about
+    )
 
 
 def test_a_ralle_experiment_fills_the_form_and_what_is_missing_here_is_named(
@@ -234,11 +260,16 @@ def wrote(path: Path, text: str | bytes) -> Path:
             '{"name": "x", "actions": [{"kind": "generate", "template": "", "generation": {"seed": -1}}]}',
             "The pasted text, action 1: seed is -1",
         ),
-        ('{"chain_config": {"chain": [{"function": "Reader"}]}}', "The pasted text, action 1: 'function'"),
+        (
+            '{"chain_config": {"chain": [{"function": "Reader"}]}}',
+            "The pasted text, action 1: 'function'",
+        ),
         ("x" * 200_001 + ": [", "The pasted text is not valid YAML"),
     ],
 )
-def test_a_bad_paste_is_one_sentence_and_the_form_stays(bench: Workbench, text: str, said: str) -> None:
+def test_a_bad_paste_is_one_sentence_and_the_form_stays(
+    bench: Workbench, text: str, said: str
+) -> None:
     message, *rest = config.on_import(bench, text, "starter-qa")
     assert said in message["value"].replace("&#x27;", "'") and message["visible"]
     assert tempfile.gettempdir() not in message["value"] and "Traceback" not in message["value"]
@@ -258,14 +289,21 @@ def test_a_bad_file_is_named_by_its_name_and_not_by_where_the_page_put_it(
 # ── saving and the command line ──────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["", "  ", "../up", "a/b", "a\\b", "/etc/x", ".hidden", "c:x", "x\0"])
+@pytest.mark.parametrize(
+    "name", ["", "  ", "../up", "a/b", "a\\b", "/etc/x", ".hidden", "c:x", "x\0"]
+)
 def test_only_a_name_is_saved_and_only_in_the_workspace(bench: Workbench, name: str) -> None:
     message, *rest = config.on_save(bench, name, "starter-qa", *form_of(WHOLE))
     assert "cannot be a file name" in message["value"] and rest == [gr.skip()] * (config.SHOWN + 1)
-    assert not list(bench.workspace.path.glob("**/*.yaml")) and not (bench.workspace.path / "chains").exists()
+    assert (
+        not list(bench.workspace.path.glob("**/*.yaml"))
+        and not (bench.workspace.path / "chains").exists()
+    )
 
 
-def test_saving_writes_the_chain_names_it_in_develop_and_the_command_line_finds_it(bench: Workbench) -> None:
+def test_saving_writes_the_chain_names_it_in_develop_and_the_command_line_finds_it(
+    bench: Workbench,
+) -> None:
     before = shown(config.on_tab(bench, "starter-qa", *form_of(WHOLE))[1:])
     assert "save it first" in before["unsaved"]
     message, name, *rest = config.on_save(bench, "renamed", "starter-qa", *form_of(WHOLE))
@@ -286,11 +324,17 @@ def test_the_shipped_chain_needs_no_saving(bench: Workbench) -> None:
     assert seen["unsaved"] == "" and "--chain starter --dataset starter-qa" in seen["command"]
 
 
-def test_the_shown_command_lines_do_what_they_say(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_shown_command_lines_do_what_they_say(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     bench = Workbench(tmp_path / "a folder; rm -rf x")
     bench.save_chain(Chain("it's", (Action("identity", "said: {question}"),)), "it's")
     command = shown(config.exported(bench, "starter-qa", bench.workspace.chain("it's")))["command"]
-    run, ask = (shlex.split(line) for line in command.splitlines() if line.startswith("python -m rallebench"))
+    run, ask = (
+        shlex.split(line)
+        for line in command.splitlines()
+        if line.startswith("python -m rallebench")
+    )
     assert main([*ask[3:], "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["answer"] == "said: Your question"
     assert main([*run[3:], "--json", "--limit", "2", "--no-mlflow"]) == 0
@@ -301,7 +345,9 @@ def test_a_retriever_and_a_model_that_are_written_out_are_known(bench: Workbench
     chain = Chain(
         "written",
         (
-            Action("retrieve", "{question}", target="rrf:starter-bm25,starter-minilm?weights=0.7,0.3"),
+            Action(
+                "retrieve", "{question}", target="rrf:starter-bm25,starter-minilm?weights=0.7,0.3"
+            ),
             Action("generate", "{question}", target="scripted:?echo=true"),
             Action("retrieve", "{question}", target="rrf:starter-bm25,nowhere"),
         ),

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
 from rallebench.gui.content_policy import CONTENT_POLICY, WithoutBase
 from rallebench.gui.session import guard, guard_stream
 
@@ -29,7 +29,10 @@ def test_the_policy_names_no_other_server_and_lets_no_page_frame_this_one() -> N
 def test_gradios_template_still_has_the_element_that_is_blanked() -> None:
     from pathlib import Path
 
-    assert '<base href="{{ base_url | default(\'./\') }}" />' in (Path(gr.__file__).parent / "templates/frontend/index.html").read_text()
+    assert (
+        "<base href=\"{{ base_url | default('./') }}\" />"
+        in (Path(gr.__file__).parent / "templates/frontend/index.html").read_text()
+    )
 
 
 def test_the_base_of_a_page_is_blanked_once_and_other_files_stay_as_they_are() -> None:
@@ -39,10 +42,14 @@ def test_the_base_of_a_page_is_blanked_once_and_other_files_stay_as_they_are() -
     def file(request: object) -> Response:
         return PlainTextResponse(HTML)
 
-    application = Starlette(routes=[Route("/", page), Route("/file", file)], middleware=[Middleware(WithoutBase)])
+    application = Starlette(
+        routes=[Route("/", page), Route("/file", file)], middleware=[Middleware(WithoutBase)]
+    )
     client = TestClient(application)
     shown = client.get("/")
-    assert shown.text == HTML.replace('<base href="./" />', " " * 18, 1) and len(shown.content) == int(shown.headers["content-length"])
+    assert shown.text == HTML.replace('<base href="./" />', " " * 18, 1) and len(
+        shown.content
+    ) == int(shown.headers["content-length"])
     assert client.get("/file").text == HTML
 
 

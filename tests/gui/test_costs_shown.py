@@ -9,15 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from rallebench import benchmark
-from rallebench.bench.run_cost import run_cost
-from rallebench.bench.store import RunFolder
+from rallebench.core.types import (
+    Action,
+    Chain,
+    Episode,
+    Generate,
+    Message,
+    Outcome,
+    Reply,
+    Retrieve,
+    Step,
+)
+from rallebench.engine.run_cost import run_cost
+from rallebench.engine.store import RunFolder
 from rallebench.gui import views, views_chat, views_cost, views_questions, views_runs
 from rallebench.gui.tabs import benchmark as tab
 from rallebench.gui.tabs import runs
 from rallebench.gui.views_chat import Turn
-from rallebench.types import Action, Chain, Episode, Generate, Message, Outcome, Reply, Retrieve, Step
-from rallebench.workbench import Workbench
+from rallebench.services import benchmark
+from rallebench.services.workbench import Workbench
 
 PRICES = {"gpt": {"prompt": 0.5, "completion": 2.0}}
 FOUND = Step(Retrieve("tiny", "Who?", 2), Reply(""), 0.5)
@@ -58,8 +68,13 @@ def test_a_remembered_step_says_what_it_took_then() -> None:
 
 def test_a_first_token_in_a_batch_is_told_as_a_wait_beside_seconds_that_are_a_share() -> None:
     shared = Step(SAID.request, SAID.reply, 0.025, batch=20)
-    assert words(views.cost(shared, PRICES)).startswith("0.025 s first token 0.500 s, of the batch of 20 ")
-    assert views_cost.question_remark([shared]) == "first token after 0.500 s of waiting for the batch of 20"
+    assert words(views.cost(shared, PRICES)).startswith(
+        "0.025 s first token 0.500 s, of the batch of 20 "
+    )
+    assert (
+        views_cost.question_remark([shared])
+        == "first token after 0.500 s of waiting for the batch of 20"
+    )
 
 
 def test_the_cost_of_an_answer_stands_under_it_and_unfolds_to_its_steps() -> None:
@@ -68,17 +83,24 @@ def test_the_cost_of_an_answer_stands_under_it_and_unfolds_to_its_steps() -> Non
     assert cost["metadata"]["title"] == r"Cost: 3.00 s, 1,000 + 10 tokens, 5.00 tokens/s, \$0.00052"
     assert cost["metadata"]["log"] == "first token after 0.500 s"
     table = words(cost["content"][0]["text"])
-    assert "1 0 1 0.500 0.500 0 – – – –" in table and "all 1 1 3.00 0.500 2.50 1,000 10 5.00 $0.00052" in table
+    assert (
+        "1 0 1 0.500 0.500 0 – – – –" in table
+        and "all 1 1 3.00 0.500 2.50 1,000 10 5.00 $0.00052" in table
+    )
     running = Turn("Who?", 1, steps=(FOUND,), state="running")
-    assert not any("Cost" in str(message.get("metadata")) for message in views_chat.messages([running]))
+    assert not any(
+        "Cost" in str(message.get("metadata")) for message in views_chat.messages([running])
+    )
 
 
 def test_a_question_that_is_known_in_part_says_so() -> None:
     line = views_cost.question_line((FOUND, QUIET, SAID), PRICES)
-    assert line == "4.00 s, 1,000 + 10 tokens (1 call not counted), 5.00 tokens/s, $0.00052 + unknown"
-    assert views_cost.question_remark((Step(FOUND.request, FOUND.reply, 0.5, cached=True), QUIET)) == (
-        "1 of 2 steps from memory (cost of the first time)"
+    assert (
+        line == "4.00 s, 1,000 + 10 tokens (1 call not counted), 5.00 tokens/s, $0.00052 + unknown"
     )
+    assert views_cost.question_remark(
+        (Step(FOUND.request, FOUND.reply, 0.5, cached=True), QUIET)
+    ) == ("1 of 2 steps from memory (cost of the first time)")
     assert views_cost.question_line((FOUND,), {}) == "0.500 s"
 
 
@@ -136,6 +158,12 @@ def test_a_run_of_an_earlier_version_is_shown_everywhere(old: tuple[Workbench, R
     assert "All questions 2 0 0" in words(runs.run_view(bench.workspace, folder))
     report, *_, questions, _ = tab.result(bench, "old", "all")
     assert "Cost in all" in report and len(questions) == 2
-    assert {len(question) for question in questions} == {len(views_questions.QUESTION_COLUMNS)} == {len(tab.WIDTHS)}
+    assert (
+        {len(question) for question in questions}
+        == {len(views_questions.QUESTION_COLUMNS)}
+        == {len(tab.WIDTHS)}
+    )
     list(bench.run(bench.resume_plan("old")))
-    assert (folder.report() or {})["cost"]["total"]["questions"] == 2, "scoring it again adds the section"
+    assert (folder.report() or {})["cost"]["total"]["questions"] == 2, (
+        "scoring it again adds the section"
+    )

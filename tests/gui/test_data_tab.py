@@ -12,11 +12,12 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from small_workspace import QUESTIONS, make_workspace
 
-from rallebench.benchmark import prepare
+from rallebench.core.errors import BackendError, StoppedError, UsageError
+from rallebench.core.types import Passage
 from rallebench.corpora.chunking import Chunking
-from rallebench.errors import BackendError, StoppedError, UsageError
-from rallebench.estimate import Estimate
+from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.gui import views_data, views_indexes, views_tradeoff
 from rallebench.gui.tabs import (
     _data_build,
@@ -31,10 +32,9 @@ from rallebench.gui.tabs import (
 )
 from rallebench.gui.tabs._data_paths import STARTER_CORPUS, offered, whole_path
 from rallebench.gui.tabs._data_settings import given
-from rallebench.tradeoff import Point, Tradeoff
-from rallebench.types import Passage
-from rallebench.workbench import Workbench
-from tests.small_workspace import QUESTIONS, make_workspace
+from rallebench.services.benchmark import prepare
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes.estimate import Estimate
 
 SKIP = gr.skip()
 NAMES = ["builds"]
@@ -45,7 +45,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``tiny`` (BM25), ``near`` (hnsw) over the same passages, the corpus as a file."""
     folder = make_workspace(tmp_path_factory.mktemp("data-tab"))
     bench = Workbench(folder)
-    list(bench.build_index("near", folder / "corpus.tsv", "hnsw", encoder="hashing", page_map=folder / "pages.json"))
+    list(
+        bench.build_index(
+            "near", folder / "corpus.tsv", "hnsw", encoder="hashing", page_map=folder / "pages.json"
+        )
+    )
     bench.close()
     return folder
 
@@ -73,11 +77,15 @@ def wait_for(condition: Any, seconds: float = 20.0) -> None:
 # corpora and questions
 
 
-def test_a_preview_shows_rows_pages_and_bad_rows_with_their_lines(bench: Workbench, tmp_path: Path) -> None:
+def test_a_preview_shows_rows_pages_and_bad_rows_with_their_lines(
+    bench: Workbench, tmp_path: Path
+) -> None:
     bad = tmp_path / "bad.tsv"
     bad.write_text("1\tTitan is <b>large</b>\tTitan\nno tabs here\n1\tagain\tTitan\n")
     (tmp_path / "pages.json").write_text('{"1": "page-one"}')
-    seen = _data_corpora.on_preview(bench, _data_corpora.CORPUS, f'"{bad}"', "recognised", str(tmp_path / "pages.json"))
+    seen = _data_corpora.on_preview(
+        bench, _data_corpora.CORPUS, f'"{bad}"', "recognised", str(tmp_path / "pages.json")
+    )
     assert "format tsv" in seen and "3 rows read" in seen and "page-one" in seen
     assert "&lt;b&gt;large" in seen and "<b>large" not in seen
     assert "2 bad" in seen and "line 2 has one column" in seen and "line 3 repeats the id" in seen
@@ -87,7 +95,11 @@ def test_a_preview_of_questions_shows_answers_and_gold_pages(bench: Workbench) -
     seen = _data_corpora.on_preview(
         bench, _data_corpora.QUESTIONS, place(bench, "datasets/tiny-qa.jsonl"), "recognised", ""
     )
-    assert "8 rows read" in seen and "Who discovered Titan in 1655?" in seen and "Christiaan Huygens" in seen
+    assert (
+        "8 rows read" in seen
+        and "Who discovered Titan in 1655?" in seen
+        and "Christiaan Huygens" in seen
+    )
 
 
 @pytest.mark.parametrize("path", ["", "  ", "/no/such/file.tsv"])
@@ -97,11 +109,20 @@ def test_a_preview_without_a_file_says_so(bench: Workbench, path: str) -> None:
 
 
 def imported(bench: Workbench, path: str, **fields: str) -> list[Any]:
-    form = {"what": _data_corpora.CORPUS, "path": path, "form": "recognised", "pages": "", "name": "", "bad": "stop"}
+    form = {
+        "what": _data_corpora.CORPUS,
+        "path": path,
+        "form": "recognised",
+        "pages": "",
+        "name": "",
+        "bad": "stop",
+    }
     return _data_corpora.on_import(bench, *{**form, **fields}.values())
 
 
-def test_an_imported_corpus_is_listed_with_what_was_left_out(bench: Workbench, tmp_path: Path) -> None:
+def test_an_imported_corpus_is_listed_with_what_was_left_out(
+    bench: Workbench, tmp_path: Path
+) -> None:
     bad = tmp_path / "moons.tsv"
     bad.write_text("1\tTitan\tTitan\nbad\n2\tCharon\tCharon\n")
     assert imported(bench, str(bad))[0] == ""
@@ -127,7 +148,13 @@ def test_a_corpus_is_deleted_only_after_a_second_button_that_names_it(bench: Wor
     with pytest.raises(UsageError, match="No corpus is chosen"):
         _data_delete.on_ask(bench, "corpus", None)
     asked, sure, keep, said = _data_delete.on_ask(bench, "corpus", "moons")
-    assert (asked, sure["value"], sure["visible"], keep["visible"], said) == ("moons", "Yes, delete moons", True, True, "")
+    assert (asked, sure["value"], sure["visible"], keep["visible"], said) == (
+        "moons",
+        "Yes, delete moons",
+        True,
+        True,
+        "",
+    )
     assert "moons" in bench.data.corpora() and _data_delete.on_keep()[0] == ""
     assert "Deleted the corpus moons" in _data_delete.on_delete(bench, "corpus", asked)[-1]
     assert bench.data.corpora() == {}
@@ -140,7 +167,9 @@ def test_a_question_set_is_deleted_after_a_second_button_that_tells_what_its_run
     source = tmp_path / "asked.jsonl"
     source.write_bytes((bench.workspace.path / "datasets" / "tiny-qa.jsonl").read_bytes())
     imported(bench, str(source), what=_data_corpora.QUESTIONS)
-    assert bench.data.own_question_sets() == ["asked", "tiny-qa"], "the shipped ones cannot be deleted"
+    assert bench.data.own_question_sets() == ["asked", "tiny-qa"], (
+        "the shipped ones cannot be deleted"
+    )
     assert _data_delete.on_ask(bench, "question set", "asked")[-1] == "", "no run asked it"
     chain = bench.workspace.chain("closed")
     for name in ("whole", "halted"):
@@ -148,8 +177,14 @@ def test_a_question_set_is_deleted_after_a_second_button_that_tells_what_its_run
     bench.open_run("halted").set_state("stopped", done=3, total=8)
     asked, sure, _, told = _data_delete.on_ask(bench, "question set", "asked")
     assert sure["value"] == "Yes, delete asked"
-    assert "2 runs that asked it keep their questions, answers and scores; halted can no longer be resumed" in told
-    assert "Deleted the question set asked. 2 runs" in _data_delete.on_delete(bench, "question set", asked)[-1]
+    assert (
+        "2 runs that asked it keep their questions, answers and scores; halted can no longer be resumed"
+        in told
+    )
+    assert (
+        "Deleted the question set asked. 2 runs"
+        in _data_delete.on_delete(bench, "question set", asked)[-1]
+    )
     assert "asked" not in bench.workspace.dataset_paths()
     again = told.split("--dataset ")[1].split(".</div>")[0]
     assert len(bench.questions(again)) == 8, "what is said still works"
@@ -175,7 +210,9 @@ def test_a_document_of_a_corpus_is_cut_by_preset_or_own_settings(bench: Workbenc
     assert " chunks<" in preset and "rb-chunk-both" in preset
     own = _data_chunks.on_show(bench, place(bench), 2, "", "own", "recursive", 30, 0, "characters")
     assert "Triton" in own and "rb-chunk-b" in own
-    pasted = _data_chunks.on_show(bench, place(bench), 2, "my own text", "whole", "", None, None, "")
+    pasted = _data_chunks.on_show(
+        bench, place(bench), 2, "my own text", "whole", "", None, None, ""
+    )
     assert "my own text" in pasted and "1 chunk<" in pasted
 
 
@@ -189,14 +226,21 @@ def test_a_document_of_a_corpus_is_cut_by_preset_or_own_settings(bench: Workbenc
         (("CORPUS", 0.0, "x" * 0, "own", "sentences", 10, 0, "words"), "counts tokens"),
     ],
 )
-def test_a_cut_that_cannot_be_says_why(bench: Workbench, fields: tuple[Any, ...], sentence: str) -> None:
+def test_a_cut_that_cannot_be_says_why(
+    bench: Workbench, fields: tuple[Any, ...], sentence: str
+) -> None:
     corpus = place(bench) if fields[0] == "CORPUS" else fields[0]
     assert sentence in _data_chunks.on_show(bench, corpus, *fields[1:])
 
 
 def test_a_preset_fills_in_its_values() -> None:
     way, size, overlap, unit = _data_chunks.on_preset("barag")
-    assert (size["value"], overlap["value"], way["visible"], unit["visible"]) == (1024, 48, False, False)
+    assert (size["value"], overlap["value"], way["visible"], unit["visible"]) == (
+        1024,
+        48,
+        False,
+        False,
+    )
     assert not any(update["visible"] for update in _data_chunks.on_preset("whole"))
 
 
@@ -207,22 +251,48 @@ FIELDS = ("whole", "blocks", 100, 0, "words")
 
 def built(bench: Workbench, **fields: Any) -> list[Any]:
     """Press Build with the form filled like this."""
-    names = [("bm25", "k1"), ("bm25", "b"), ("hnsw", "m"), ("hnsw", "ef_construction"), ("hnsw", "threads")]
-    form = {"name": "", "pages": "", "corpus": place(bench), "kind": "bm25", "encoder": "hashing", "cut": FIELDS}
+    names = [
+        ("bm25", "k1"),
+        ("bm25", "b"),
+        ("hnsw", "m"),
+        ("hnsw", "ef_construction"),
+        ("hnsw", "threads"),
+    ]
+    form = {
+        "name": "",
+        "pages": "",
+        "corpus": place(bench),
+        "kind": "bm25",
+        "encoder": "hashing",
+        "cut": FIELDS,
+    }
     form = {**form, "values": (1.2, None, 8, 20, 1), **fields}
     return _data_build.on_build(
-        bench, names, form["name"], form["pages"], form["corpus"], form["kind"], form["encoder"], *form["cut"],
+        bench,
+        names,
+        form["name"],
+        form["pages"],
+        form["corpus"],
+        form["kind"],
+        form["encoder"],
+        *form["cut"],
         *form["values"],
-    )  # fmt: skip
+    )
 
 
 def test_a_build_takes_kind_settings_pages_and_cutting_from_the_form(bench: Workbench) -> None:
-    said, panel = built(bench, name="mine", pages=place(bench, "pages.json"), cut=("own", "blocks", 5, 1, "words"))
+    said, panel = built(
+        bench, name="mine", pages=place(bench, "pages.json"), cut=("own", "blocks", 5, 1, "words")
+    )
     assert said == "" and "mine" in panel
     wait_for(lambda: "mine" in bench.builds.ended())
     manifest = bench.manifest("mine")
-    assert (manifest.parameters["k1"], manifest.parameters["b"]) == (1.2, 0.4), "an emptied field keeps its default"
-    assert manifest.chunking is not None and manifest.chunking["size"] == 5 and manifest.passages > 6
+    assert (manifest.parameters["k1"], manifest.parameters["b"]) == (1.2, 0.4), (
+        "an emptied field keeps its default"
+    )
+    assert (
+        manifest.chunking is not None and manifest.chunking["size"] == 5 and manifest.passages > 6
+    )
     assert "Built mine: bm25" in _data_build.building(bench)
     assert "mine" in data.snapshot(bench)["compared"]
     assert _data_build.on_clear(bench) == views_data.empty(_data_build.NO_BUILD)
@@ -258,12 +328,20 @@ def test_a_build_that_cannot_work_says_why_once_and_leaves_nothing(
     wait_for(lambda: sorted(bench.workspace.indexes.iterdir()) == before)
 
 
-def test_a_build_goes_on_without_its_page_can_be_seen_by_others_and_stopped(bench: Workbench, tmp_path: Path) -> None:
+def test_a_build_goes_on_without_its_page_can_be_seen_by_others_and_stopped(
+    bench: Workbench, tmp_path: Path
+) -> None:
     long = tmp_path / "long.tsv"
     long.write_text("".join(f"{n}\t{'word ' * 100}{n}\tT\n" for n in range(20_000)))
     assert built(bench, name="long", corpus=str(long), kind="hnsw")[0] == ""
     wait_for(lambda: "encoding passages" in _data_build.building(bench))
-    shown = dict(zip(["seen", "building", "builds"], data.on_refresh(bench, ["building", "builds"], None, None), strict=True))
+    shown = dict(
+        zip(
+            ["seen", "building", "builds"],
+            data.on_refresh(bench, ["building", "builds"], None, None),
+            strict=True,
+        )
+    )
     assert shown["building"]["choices"] == ["long"] and "a second" in shown["builds"]
     assert "being built" in data.index_table(bench)
     _data_build.on_stop(bench, "long")
@@ -275,14 +353,24 @@ def test_a_build_goes_on_without_its_page_can_be_seen_by_others_and_stopped(benc
 
 def test_an_estimate_says_what_it_is_based_on(bench: Workbench) -> None:
     names = [("hnsw", "m"), ("hnsw", "ef_construction"), ("hnsw", "threads")]
-    *_, last = _data_build.on_estimate(bench, names, place(bench), "hnsw", "hashing", *FIELDS, 8, 20, 1)
-    assert "Memory while searching" in last and "6 × 256 dimensions" in last and "Encoding: hashing encodes" in last
-    (wrong,) = list(_data_build.on_estimate(bench, names, place(bench), "hnsw", "hashing", *FIELDS, 1, 20, 1))[-1:]
+    *_, last = _data_build.on_estimate(
+        bench, names, place(bench), "hnsw", "hashing", *FIELDS, 8, 20, 1
+    )
+    assert (
+        "Memory while searching" in last
+        and "6 × 256 dimensions" in last
+        and "Encoding: hashing encodes" in last
+    )
+    (wrong,) = list(
+        _data_build.on_estimate(bench, names, place(bench), "hnsw", "hashing", *FIELDS, 1, 20, 1)
+    )[-1:]
     assert "rb-error" in wrong and "m must be" in wrong
 
 
 def test_an_estimate_that_does_not_fit_is_a_warning() -> None:
-    huge = Estimate("hnsw", 22_000_000, False, 1024, 10**12, 10**12, 10**13, 0, 1e6, 10**9, 10**9, ("why",))
+    huge = Estimate(
+        "hnsw", 22_000_000, False, 1024, 10**12, 10**12, 10**13, 0, 1e6, 10**9, 10**9, ("why",)
+    )
     shown = views_data.estimate(huge)
     assert "about 22,000,000" in shown and shown.count("rb-error") == 2
 
@@ -303,14 +391,24 @@ def test_the_table_names_built_first_use_damaged_and_combined(bench: Workbench) 
     (bench.workspace.indexes / "hurt").mkdir()
     (bench.workspace.indexes / "hurt" / "manifest.json").write_text("{")
     table = data.index_table(bench)
-    for text in ("tiny", "m 32, ef_construction 128", "on first use", "damaged", "rrf of starter-bm25"):
+    for text in (
+        "tiny",
+        "m 32, ef_construction 128",
+        "on first use",
+        "damaged",
+        "rrf of starter-bm25",
+    ):
         assert text in table, text
 
 
 def test_a_whole_index_is_checked_and_a_changed_one_is_named(bench: Workbench) -> None:
     said, _ = _data_indexes.on_verify(bench, "near")
     wait_for(lambda: "near" in bench.data.verifications.ended())
-    assert said == "" and "near is whole: " in _data_indexes.checking(bench) and "checked" in data.index_table(bench)
+    assert (
+        said == ""
+        and "near is whole: " in _data_indexes.checking(bench)
+        and "checked" in data.index_table(bench)
+    )
     file = bench.workspace.indexes / "near" / "hnsw.faiss"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
@@ -333,7 +431,9 @@ def test_a_loaded_index_is_not_deleted(bench: Workbench) -> None:
 
 def test_cached_vectors_are_listed_and_deleted_and_the_index_stays_whole(bench: Workbench) -> None:
     (kept,) = bench.data.vectors()
-    assert "hashing" in views_indexes.vectors([kept]) and "complete" in views_indexes.vectors([kept])
+    assert "hashing" in views_indexes.vectors([kept]) and "complete" in views_indexes.vectors(
+        [kept]
+    )
     assert "Deleted cached vectors" in _data_delete.on_delete(bench, "cached vectors", kept.key)[-1]
     assert bench.data.vectors() == []
     assert list(bench.verify_index("near"))[-1].files > 3
@@ -342,13 +442,19 @@ def test_cached_vectors_are_listed_and_deleted_and_the_index_stays_whole(bench: 
 def test_retrievers_are_combined_under_a_name_and_searched(bench: Workbench) -> None:
     names = [("rrf", "weights"), ("rrf", "constant"), ("rrf", "depth"), ("rrf", "equal")]
     values = ("0.7,0.3", 60, 100, "passage")
-    assert "No retriever is chosen" in _data_combine.on_combine(bench, names, [], "rrf", "both", *values)
+    assert "No retriever is chosen" in _data_combine.on_combine(
+        bench, names, [], "rrf", "both", *values
+    )
     assert "takes 2" in _data_combine.on_combine(bench, names, ["tiny"], "rrf", "both", *values)
     said = _data_combine.on_combine(bench, names, ["tiny", "near"], "rrf", "both", *values)
     assert "Saved both in" in said
     saved = json.loads((bench.workspace.path / "retrievers.json").read_text())
-    assert saved == {"both": {"kind": "rrf", "of": ["tiny", "near"], "settings": {"weights": "0.7,0.3"}}}
-    assert "exists already" in _data_combine.on_combine(bench, names, ["tiny", "near"], "rrf", "both", *values)
+    assert saved == {
+        "both": {"kind": "rrf", "of": ["tiny", "near"], "settings": {"weights": "0.7,0.3"}}
+    }
+    assert "exists already" in _data_combine.on_combine(
+        bench, names, ["tiny", "near"], "rrf", "both", *values
+    )
     assert "Christiaan Huygens" in searched(bench, "both", "Who discovered Titan in 1655?")
     bench.unload("both")
     assert "what it was made of stays" in _data_delete.on_delete(bench, "combination", "both")[-1]
@@ -357,15 +463,24 @@ def test_retrievers_are_combined_under_a_name_and_searched(bench: Workbench) -> 
 # search
 
 
-def searched(bench: Workbench, name: str, query: str, k: float = 3, chosen: str | None = None, ef: Any = None) -> str:
-    return list(_data_search.on_search(bench, [("hnsw", "ef_search")], name, query, k, "tiny-qa", chosen, ef))[-1]
+def searched(
+    bench: Workbench, name: str, query: str, k: float = 3, chosen: str | None = None, ef: Any = None
+) -> str:
+    return list(
+        _data_search.on_search(
+            bench, [("hnsw", "ef_search")], name, query, k, "tiny-qa", chosen, ef
+        )
+    )[-1]
 
 
 def test_a_search_marks_the_gold_of_the_chosen_question(bench: Workbench) -> None:
     query, gold = _data_search.on_question(bench, "tiny-qa", "q5")
     assert query == "Who discovered Titan in 1655?" and "Christiaan Huygens" in gold
     seen = searched(bench, "tiny", query, chosen="q5")
-    assert "first gold page at rank 1" in seen and "answer in passage" not in seen.split("rb-hit-head")[0]
+    assert (
+        "first gold page at rank 1" in seen
+        and "answer in passage" not in seen.split("rb-hit-head")[0]
+    )
     assert " ms" in seen and "3 of k = 3" in seen and "gold page" in seen
     assert "gold" not in searched(bench, "tiny", query), "without a question nothing is marked"
 
@@ -382,20 +497,62 @@ def test_the_settings_of_the_search_are_used_and_checked(bench: Workbench) -> No
 
 @pytest.mark.parametrize(
     ("name", "query", "k", "sentence"),
-    [("tiny", " ", 3, "The query is empty"), ("tiny", "moon", 0, "k is 0"), ("", "moon", 3, "No retriever is chosen"),
-     ("nobody", "moon", 3, "no index 'nobody'")],
-)  # fmt: skip
-def test_a_search_that_cannot_be_says_why(bench: Workbench, name: str, query: str, k: float, sentence: str) -> None:
+    [
+        ("tiny", " ", 3, "The query is empty"),
+        ("tiny", "moon", 0, "k is 0"),
+        ("", "moon", 3, "No retriever is chosen"),
+        ("nobody", "moon", 3, "no index 'nobody'"),
+    ],
+)
+def test_a_search_that_cannot_be_says_why(
+    bench: Workbench, name: str, query: str, k: float, sentence: str
+) -> None:
     assert sentence in searched(bench, name, query, k).replace("&#x27;", "'")
 
 
 # trade-off
 
 POINTS = (
-    Point("a", "flat", {}, 10, 5, 1.0, {"Rprec": 0.5}, 5, 2.0, 1.0, 3.0, 400_000_000, 10**8, 3.0, 9),
-    Point("a-near", "hnsw", {"ef_search": 16}, 10, 5, 0.9, {"Rprec": 0.4}, 5, 0.2, 0.1, 3.0, 500_000_000, 10**8, 9.0, 9),
-    Point("a-near", "hnsw", {"ef_search": 64}, 10, 5, 0.99, {"Rprec": 0.5}, 5, 0.5, 0.2, 3.0, None, 10**8, 9.0, 9),
-    Point("words", "bm25", {}, 10, 5, None, {"Rprec": 0.6}, 5, 1.0, 1.0, None, 10**7, 10**7, 1.0, 9),
+    Point(
+        "a", "flat", {}, 10, 5, 1.0, {"Rprec": 0.5}, 5, 2.0, 1.0, 3.0, 400_000_000, 10**8, 3.0, 9
+    ),
+    Point(
+        "a-near",
+        "hnsw",
+        {"ef_search": 16},
+        10,
+        5,
+        0.9,
+        {"Rprec": 0.4},
+        5,
+        0.2,
+        0.1,
+        3.0,
+        500_000_000,
+        10**8,
+        9.0,
+        9,
+    ),
+    Point(
+        "a-near",
+        "hnsw",
+        {"ef_search": 64},
+        10,
+        5,
+        0.99,
+        {"Rprec": 0.5},
+        5,
+        0.5,
+        0.2,
+        3.0,
+        None,
+        10**8,
+        9.0,
+        9,
+    ),
+    Point(
+        "words", "bm25", {}, 10, 5, None, {"Rprec": 0.6}, 5, 1.0, 1.0, None, 10**7, 10**7, 1.0, 9
+    ),
     Point("<hurt>", "flat", error="It is <b>damaged</b>."),
 )
 RESULT = Tradeoff("mine", "tiny-qa", 10, 5, POINTS)
@@ -403,11 +560,18 @@ RESULT = Tradeoff("mine", "tiny-qa", 10, 5, POINTS)
 
 def test_a_result_is_a_table_a_file_and_a_command() -> None:
     table = views_tradeoff.whole(RESULT)
-    assert "0.9900" in table and "ef_search 64" in table and "&lt;b&gt;damaged" in table and "<hurt>" not in table
+    assert (
+        "0.9900" in table
+        and "ef_search 64" in table
+        and "&lt;b&gt;damaged" in table
+        and "<hurt>" not in table
+    )
     assert 'download="mine.csv"' in table and "recall is told of indexes over vectors" in table
     rows = views_tradeoff.as_csv(RESULT).splitlines()
     assert len(rows) == 6 and rows[2].startswith("a-near,hnsw,ef_search=16,0.9,0.4,")
-    assert "rallebench tradeoff --workspace &#x27;/my space&#x27;" in views_tradeoff.command(RESULT, "/my space")
+    assert "rallebench tradeoff --workspace &#x27;/my space&#x27;" in views_tradeoff.command(
+        RESULT, "/my space"
+    )
     pair = replace(RESULT, points=[replace(RESULT.points[0], index="rrf:a,b"), *RESULT.points])
     assert f"--index &#x27;(rrf:a,b),{RESULT.points[0].index}" in views_tradeoff.command(pair, "w")
 
@@ -441,19 +605,28 @@ def test_how_measuring_goes_and_ends_is_told() -> None:
         ((["tiny"], "tiny-qa", 3, 5, "", "a/b"), "cannot be a file name"),
     ],
 )
-def test_a_measurement_that_cannot_be_says_why(bench: Workbench, asked: tuple[Any, ...], sentence: str) -> None:
+def test_a_measurement_that_cannot_be_says_why(
+    bench: Workbench, asked: tuple[Any, ...], sentence: str
+) -> None:
     said, _ = _data_tradeoff.on_measure(bench, *asked)
     assert "rb-error" in said and sentence in said
 
 
 def test_a_measurement_is_followed_kept_and_opened(bench: Workbench) -> None:
-    assert _data_tradeoff.on_open(bench, None, "single_qps", "recall")[0] == views_data.empty(_data_tradeoff.NO_RESULT)
+    assert _data_tradeoff.on_open(bench, None, "single_qps", "recall")[0] == views_data.empty(
+        _data_tradeoff.NO_RESULT
+    )
     before = data.snapshot(bench)
     said, panel = _data_tradeoff.on_measure(bench, ["tiny"], "tiny-qa", 3, 5, "", "mine")
     assert said == "" and "mine" in panel
     wait_for(lambda: "Measured mine: 1 settings" in _data_tradeoff.measuring(bench), 60)
     table, plot, saving, command, up = _data_tradeoff.on_open(bench, "mine", "single_qps", "recall")
-    assert "5 questions of tiny-qa" in table and plot["visible"] and saving["visible"] and "--index tiny" in command
+    assert (
+        "5 questions of tiny-qa" in table
+        and plot["visible"]
+        and saving["visible"]
+        and "--index tiny" in command
+    )
     assert up == "Rprec", "BM25 has no recall against exact vectors"
     (update,) = data.changes(before, data.snapshot(bench), ["results"], {"results": None})
     assert update["value"] == "mine", "what was just measured is shown"
@@ -462,15 +635,24 @@ def test_a_measurement_is_followed_kept_and_opened(bench: Workbench) -> None:
 # refresh
 
 
-def test_a_refresh_leaves_alone_what_has_not_changed_and_keeps_what_is_chosen(bench: Workbench) -> None:
+def test_a_refresh_leaves_alone_what_has_not_changed_and_keeps_what_is_chosen(
+    bench: Workbench,
+) -> None:
     names = ["sources", "compared", "indexes", "index_table"]
     seen, *first = data.on_refresh(bench, names, None, "/my/own.tsv", ["tiny", "gone"], "gone")
     assert "value" not in first[0] and first[1]["value"] == ["tiny"] and first[2]["value"] == "near"
     _, *second = data.on_refresh(bench, names, seen, "/my/own.tsv", ["tiny"], "near")
     assert second == [SKIP] * 4
     bench.data.delete_index("near")
-    _, sources, compared, indexes, table = data.on_refresh(bench, names, seen, "/my/own.tsv", ["tiny", "near"], "near")
-    assert sources == SKIP and compared["value"] == ["tiny"] and indexes["value"] == "tiny" and "near" not in table
+    _, sources, compared, indexes, table = data.on_refresh(
+        bench, names, seen, "/my/own.tsv", ["tiny", "near"], "near"
+    )
+    assert (
+        sources == SKIP
+        and compared["value"] == ["tiny"]
+        and indexes["value"] == "tiny"
+        and "near" not in table
+    )
 
 
 def test_paths_are_taken_as_people_paste_them() -> None:

@@ -12,20 +12,27 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from rallebench import benchmark
-from rallebench.catalog import MAX_ACTIONS
-from rallebench.gui import executed, form, pulse
+from rallebench.core.types import Action, Chain, Episode
+from rallebench.gui import develop_output as executed
+from rallebench.gui import form
+from rallebench.gui import keepalive as pulse
 from rallebench.gui.app import build_app
 from rallebench.gui.tabs import develop
-from rallebench.types import Action, Chain, Episode
-from rallebench.workbench import Workbench
+from rallebench.services import benchmark
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import MAX_ACTIONS
 
 MODELS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},
-    "down": {"backend": "openai_compatible", "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}},
-}  # fmt: skip
+    "down": {
+        "backend": "openai_compatible",
+        "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0},
+    },
+}
 SEARCH = Action("retrieve", "{question}", "fstring", "starter-bm25", 3)
-CHAIN = Chain("mine", (SEARCH, Action("generate", "Read {response[0]}", "fstring", "echo")), "What it is for.")
+CHAIN = Chain(
+    "mine", (SEARCH, Action("generate", "Read {response[0]}", "fstring", "echo")), "What it is for."
+)
 TITAN = "Who discovered Titan?"
 
 
@@ -51,7 +58,9 @@ def bench(folder: Path) -> Listening:
 def values_of(chain: Chain) -> list[Any]:
     """What the widgets of the form hold for a chain."""
     held: list[Any] = [chain.name, len(chain.actions), chain.about]
-    return held + [value for action in form.rows(chain) for value in form.action_values(action).values()]
+    return held + [
+        value for action in form.rows(chain) for value in form.action_values(action).values()
+    ]
 
 
 def execute(bench: Workbench, chain: Chain, index: int, steps: dict[int, Any]) -> list[list[Any]]:
@@ -64,7 +73,9 @@ def execute(bench: Workbench, chain: Chain, index: int, steps: dict[int, Any]) -
 # one action
 
 
-def test_one_action_runs_on_what_the_earlier_ones_answered_and_is_traced_alone(bench: Listening) -> None:
+def test_one_action_runs_on_what_the_earlier_ones_answered_and_is_traced_alone(
+    bench: Listening,
+) -> None:
     running, *_, found = execute(bench, CHAIN, 0, {})
     assert "Running action 1" in running[1] and found[3].count('class="rb-hit"') == 3
     *_, read = execute(bench, CHAIN, 1, found[0])
@@ -74,8 +85,12 @@ def test_one_action_runs_on_what_the_earlier_ones_answered_and_is_traced_alone(b
     assert bench.traced[1][0].answer == read[0][1].reply.text
 
 
-def test_an_action_that_fails_keeps_the_earlier_steps_and_its_trace_says_why(bench: Listening) -> None:
-    *_, failed = execute(bench, Chain("c", (Action("generate", "{question}", "fstring", "down"),)), 0, {})
+def test_an_action_that_fails_keeps_the_earlier_steps_and_its_trace_says_why(
+    bench: Listening,
+) -> None:
+    *_, failed = execute(
+        bench, Chain("c", (Action("generate", "{question}", "fstring", "down"),)), 0, {}
+    )
     assert failed[0] == gr.skip() and "rb-error" in failed[3]
     ((episode, _, _),) = bench.traced
     assert episode.steps == () and episode.outcome is None and "127.0.0.1:9" in episode.error
@@ -108,11 +123,15 @@ def test_a_page_that_draws_slowly_makes_no_step_longer_and_is_not_asked_to_draw_
 def test_what_is_being_loaded_is_said_while_it_is_loaded(folder: Path) -> None:
     said = [screen[1] for screen in execute(Listening(folder), CHAIN, 0, {})]
     assert any("Loaded starter-bm25: " in str(status) for status in said) and said[-1] == ""
-    screens = develop.on_execute_chain(Listening(folder), "starter-qa", TITAN, True, *values_of(CHAIN))
+    screens = develop.on_execute_chain(
+        Listening(folder), "starter-qa", TITAN, True, *values_of(CHAIN)
+    )
     assert any("Loaded starter-bm25: " in str(screen[1]) for screen in screens)
 
 
-def test_a_chain_that_names_what_is_not_there_ends_with_a_sentence_and_not_with_loading(bench: Listening) -> None:
+def test_a_chain_that_names_what_is_not_there_ends_with_a_sentence_and_not_with_loading(
+    bench: Listening,
+) -> None:
     lost = Chain("c", (SEARCH, Action("generate", "{question}", "fstring", "gone")))
     *_, last = develop.on_execute_chain(bench, "starter-qa", TITAN, True, *values_of(lost))
     assert "rb-error" in last[1] and "gone" in last[1]
@@ -130,7 +149,9 @@ def test_an_empty_template_asks_nobody(bench: Listening) -> None:
 # what the browser keeps
 
 
-def test_an_edited_chain_comes_back_as_it_was_and_the_shipped_one_needs_no_keeping(bench: Listening) -> None:
+def test_an_edited_chain_comes_back_as_it_was_and_the_shipped_one_needs_no_keeping(
+    bench: Listening,
+) -> None:
     kept = develop.on_keep(*values_of(CHAIN))
     back = develop.on_return(bench, kept)
     assert back[: -executed.SIZE] == form.write_chain(CHAIN)
@@ -155,30 +176,56 @@ def answered(bench: Listening) -> dict[str, Any]:
     """A question of a run of another chain, as another tab asks for it."""
     if "r" not in [run.name for run in bench.runs()]:
         alone = Chain("passed on", (Action("identity", "{question}"),))
-        list(bench.run(benchmark.prepare(bench.workspace, alone, "starter-qa", limit=1, name="r", track=False)))
+        list(
+            bench.run(
+                benchmark.prepare(
+                    bench.workspace, alone, "starter-qa", limit=1, name="r", track=False
+                )
+            )
+        )
     return {"run": "r", "position": 1, "at": 1.0}
 
 
-def test_a_question_of_a_run_never_replaces_an_edited_chain_without_asking(bench: Listening, answered: dict[str, Any]) -> None:
+def test_a_question_of_a_run_never_replaces_an_edited_chain_without_asking(
+    bench: Listening, answered: dict[str, Any]
+) -> None:
     kept, mine = develop.on_keep(*values_of(CHAIN)), values_of(CHAIN)
     tabs, *screen, asking, said = develop.on_asked_to_open(bench, answered, True, kept, *mine)
-    assert tabs.selected == "develop" and asking["visible"] and "which would replace the one that you edited" in said
+    assert (
+        tabs.selected == "develop"
+        and asking["visible"]
+        and "which would replace the one that you edited" in said
+    )
     assert screen == [gr.skip()] * len(screen), "nothing of the edited chain is replaced"
     assert develop.on_keep_mine() == [gr.update(visible=False), ""]
     *opened, asking, said = develop.on_replace(bench, answered, True)
-    assert opened[5 : 5 + len(form.HEAD)] == form.write_chain(Chain("passed on", (Action("identity", "{question}"),)))[: len(form.HEAD)]
+    assert (
+        opened[5 : 5 + len(form.HEAD)]
+        == form.write_chain(Chain("passed on", (Action("identity", "{question}"),)))[
+            : len(form.HEAD)
+        ]
+    )
     assert not asking["visible"] and said == ""
 
 
-def test_a_chain_that_was_not_edited_or_is_saved_is_replaced_at_once(bench: Listening, answered: dict[str, Any]) -> None:
+def test_a_chain_that_was_not_edited_or_is_saved_is_replaced_at_once(
+    bench: Listening, answered: dict[str, Any]
+) -> None:
     shipped = values_of(bench.workspace.chain("starter"))
     kept = develop.on_keep(*values_of(CHAIN))
-    for text, values in (("", shipped), (None, shipped), (kept, shipped), (develop.on_keep(*shipped), shipped)):
+    for text, values in (
+        ("", shipped),
+        (None, shipped),
+        (kept, shipped),
+        (develop.on_keep(*shipped), shipped),
+    ):
         *screen, asking, said = develop.on_asked_to_open(bench, answered, True, text, *values)
         assert screen[1] == "starter-qa" and not asking["visible"] and said == ""
     saved = replace(CHAIN, name="saved")
     bench.save_chain(saved, saved.name)
-    *screen, asking, said = develop.on_asked_to_open(bench, answered, True, develop.on_keep(*values_of(saved)), *values_of(saved))
+    *screen, asking, said = develop.on_asked_to_open(
+        bench, answered, True, develop.on_keep(*values_of(saved)), *values_of(saved)
+    )
     assert screen[1] == "starter-qa" and not asking["visible"], "a saved chain can be loaded again"
 
 
@@ -190,7 +237,11 @@ def test_nothing_is_asked_where_nothing_is_opened(bench: Listening) -> None:
 
 def test_the_page_asks_before_it_opens(bench: Listening) -> None:
     page = build_app(bench)
-    changes = [fn.fn for fn in page.fns.values() if isinstance(fn.fn, functools.partial) and develop.on_open in fn.fn.args]
+    changes = [
+        fn.fn
+        for fn in page.fns.values()
+        if isinstance(fn.fn, functools.partial) and develop.on_open in fn.fn.args
+    ]
     assert not changes, "no event opens a question without on_asked_to_open or on_replace"
 
 
@@ -200,8 +251,12 @@ def test_the_page_asks_before_it_opens(bench: Listening) -> None:
 def test_an_edit_redraws_only_the_actions_that_changed() -> None:
     chain = Chain("many", tuple(Action("identity", str(n)) for n in range(5)))
     moved = develop.on_edit("up", 3, *values_of(chain))[: -executed.SIZE - MAX_ACTIONS]
-    per_action = [moved[start : start + len(form.FIELDS)] for start in range(3, len(moved), len(form.FIELDS))]
-    changed = [n for n, updates in enumerate(per_action) if updates != [gr.skip()] * len(form.FIELDS)]
+    per_action = [
+        moved[start : start + len(form.FIELDS)] for start in range(3, len(moved), len(form.FIELDS))
+    ]
+    changed = [
+        n for n, updates in enumerate(per_action) if updates != [gr.skip()] * len(form.FIELDS)
+    ]
     assert changed == [2, 3]
     assert [per_action[n][1]["value"] for n in changed] == ["3", "2"]
 

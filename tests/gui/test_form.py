@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rallebench.catalog import MAX_ACTIONS
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Action, Chain
 from rallebench.gui import form
-from rallebench.types import Action, Chain
+from rallebench.workspace.entries import MAX_ACTIONS
 
 CHAINS = [
     Chain("one", (Action("identity", "{question}"),)),
@@ -18,15 +18,25 @@ CHAINS = [
         (
             Action("retrieve", "{question}", target="starter-bm25", k=7),
             Action(
-                "generate", "'a' + question", "eval", "echo",
-                generation={"max_tokens": 5, "temperature": 0.5, "seed": 3, "stop": ["\n", "END"], "system": "Be brief.", "top_p": 0.9},
+                "generate",
+                "'a' + question",
+                "eval",
+                "echo",
+                generation={
+                    "max_tokens": 5,
+                    "temperature": 0.5,
+                    "seed": 3,
+                    "stop": ["\n", "END"],
+                    "system": "Be brief.",
+                    "top_p": 0.9,
+                },
             ),
             Action("identity", ""),
         ),
         "What it is for.",
     ),
     Chain("eight", tuple(Action("identity", str(i)) for i in range(MAX_ACTIONS))),
-]  # fmt: skip
+]
 
 
 def values_of(chain: Chain) -> list[Any]:

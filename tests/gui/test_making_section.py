@@ -11,14 +11,14 @@ import gradio as gr
 import pytest
 from small_workspace import read_lines, write_lines
 
-from rallebench.background import Works
-from rallebench.errors import BackendError, StoppedError
+from rallebench.core.errors import BackendError, StoppedError
+from rallebench.experiments.builders import MAKERS
+from rallebench.experiments.builders.running import Done
 from rallebench.gui import views_making
 from rallebench.gui.tabs import _making as tab
 from rallebench.gui.tabs._data_settings import rows_of
-from rallebench.making import MAKERS
-from rallebench.making.running import Done
-from rallebench.workbench import Workbench
+from rallebench.services.background import Works
+from rallebench.services.workbench import Workbench
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
 SAID = {
@@ -35,8 +35,13 @@ def bench(tmp_path: Path) -> Workbench:
     folder = tmp_path / "workspace"
     folder.mkdir()
     models = {"writer": {"replies": SAID}, "slow": {"replies": SAID, "delay": 0.3}}
-    (folder / "llms.json").write_text(json.dumps({name: {"backend": "scripted", "settings": s} for name, s in models.items()}))
-    rows = [{"title": name, "content": f"{name}. {TEXT}", "date": "2022-01-01"} for name in ("One", "Two")]
+    (folder / "llms.json").write_text(
+        json.dumps({name: {"backend": "scripted", "settings": s} for name, s in models.items()})
+    )
+    rows = [
+        {"title": name, "content": f"{name}. {TEXT}", "date": "2022-01-01"}
+        for name in ("One", "Two")
+    ]
     write_lines(tmp_path / "articles.jsonl", rows)
     return Workbench(folder)
 
@@ -46,7 +51,14 @@ def works() -> Works:
     return Works("making", Done)
 
 
-def begin(bench: Workbench, works: Works, name: str = "mine", llm: str = "writer", articles: str = "", limit: str = "") -> list[str]:
+def begin(
+    bench: Workbench,
+    works: Works,
+    name: str = "mine",
+    llm: str = "writer",
+    articles: str = "",
+    limit: str = "",
+) -> list[str]:
     names = [("barag", key) for key in MAKERS.entry("barag").traits["settings"]]
     fields = [setting.default for setting in MAKERS.entry("barag").traits["settings"].values()]
     place = articles or str(bench.workspace.path.parent / "articles.jsonl")
@@ -58,7 +70,9 @@ def wait(works: Works) -> Any:
     return works.ended()
 
 
-def test_it_goes_on_in_the_background_and_is_opened_when_it_ended(bench: Workbench, works: Works) -> None:
+def test_it_goes_on_in_the_background_and_is_opened_when_it_ended(
+    bench: Workbench, works: Works
+) -> None:
     said, panel = begin(bench, works, llm="slow")
     assert said == "" and "mine" in panel
     seen, *_ = tab.on_tick(bench, works, None, None, None)
@@ -66,11 +80,23 @@ def test_it_goes_on_in_the_background_and_is_opened_when_it_ended(bench: Workben
     _, panel, chosen, *_ = tab.on_tick(bench, works, seen, "another", None)
     assert "1 question on 1 of 2 articles" in panel and chosen["value"] == "mine"
     stages, stage = tab.on_open(bench, "mine", None)
-    assert [label for _, label in stage["choices"]] == ["1-articles", "2-dates", "3-recency", "4-questions", "5-checks"]
-    assert stage["value"] == "5-checks" and "1 no question in the reply" in stages and "datasets/mine.jsonl" in stages
+    assert [label for _, label in stage["choices"]] == [
+        "1-articles",
+        "2-dates",
+        "3-recency",
+        "4-questions",
+        "5-checks",
+    ]
+    assert (
+        stage["value"] == "5-checks"
+        and "1 no question in the reply" in stages
+        and "datasets/mine.jsonl" in stages
+    )
 
 
-def test_the_rows_of_a_stage_are_shown_with_what_was_asked_and_replied(bench: Workbench, works: Works) -> None:
+def test_the_rows_of_a_stage_are_shown_with_what_was_asked_and_replied(
+    bench: Workbench, works: Works
+) -> None:
     begin(bench, works)
     wait(works)
     shown = tab.on_rows(bench, "mine", "4-questions", "left out")
@@ -81,12 +107,22 @@ def test_the_rows_of_a_stage_are_shown_with_what_was_asked_and_replied(bench: Wo
     assert "&lt;b&gt;everybody" in articles and "<b>everybody" not in articles
 
 
-def test_continuing_takes_the_settings_of_last_time_and_what_was_edited(bench: Workbench, works: Works) -> None:
+def test_continuing_takes_the_settings_of_last_time_and_what_was_edited(
+    bench: Workbench, works: Works
+) -> None:
     begin(bench, works)
     wait(works)
     file = bench.workspace.path / "making" / "mine" / "4-questions.jsonl"
     rows = read_lines(file)
-    write_lines(file, [{**row, "question": "What was by the sea?", "keep": True} if not row["question"] else row for row in rows])
+    write_lines(
+        file,
+        [
+            {**row, "question": "What was by the sea?", "keep": True}
+            if not row["question"]
+            else row
+            for row in rows
+        ],
+    )
     assert tab.on_continue(bench, works, "mine")[0] == ""
     assert wait(works)["mine"].counts["questions"] == 2
     stages, _ = tab.on_open(bench, "mine", "4-questions")
@@ -113,7 +149,9 @@ def test_stopping_keeps_what_was_made(bench: Workbench, works: Works) -> None:
         ({"llm": "extractive-reader"}, "cannot write questions"),
     ],
 )
-def test_a_wrong_request_stands_on_the_page_once(bench: Workbench, works: Works, asked: dict[str, str], sentence: str) -> None:
+def test_a_wrong_request_stands_on_the_page_once(
+    bench: Workbench, works: Works, asked: dict[str, str], sentence: str
+) -> None:
     said, panel = begin(bench, works, **asked)
     time.sleep(0.05)
     assert sentence in said and "rb-error" in said and sentence not in panel
@@ -123,7 +161,12 @@ def test_a_wrong_request_stands_on_the_page_once(bench: Workbench, works: Works,
 def test_a_maker_shows_its_own_settings_and_whether_it_takes_articles() -> None:
     _, about, articles, *groups = tab.on_maker("rgb")
     shown = dict(zip(MAKERS.names(), (group["visible"] for group in groups)))
-    assert "RGB" in about and articles["visible"] is False and shown.pop("rgb") and not any(shown.values())
+    assert (
+        "RGB" in about
+        and articles["visible"] is False
+        and shown.pop("rgb")
+        and not any(shown.values())
+    )
 
 
 def test_a_model_that_only_copies_is_not_offered(bench: Workbench) -> None:
@@ -144,9 +187,13 @@ def test_a_failure_is_told_with_its_name() -> None:
 def test_many_settings_stand_in_rows_and_those_to_tick_in_rows_of_their_own() -> None:
     rows = rows_of(MAKERS.entry("barag").traits["settings"])
     assert max(map(len, rows)) <= 6 and "recency" in rows[-1] and "after" in rows[0]
-    assert sorted(name for row in rows for name in row) == sorted(MAKERS.entry("barag").traits["settings"])
+    assert sorted(name for row in rows for name in row) == sorted(
+        MAKERS.entry("barag").traits["settings"]
+    )
 
 
-def test_what_was_wrong_with_one_maker_does_not_stay_when_another_is_chosen(bench: Workbench, works: Works) -> None:
+def test_what_was_wrong_with_one_maker_does_not_stay_when_another_is_chosen(
+    bench: Workbench, works: Works
+) -> None:
     assert "rb-error" in begin(bench, works, name=" ")[0]
     assert tab.on_maker("rgb")[0] == ""

@@ -12,9 +12,33 @@ from hypothesis import strategies as st
 from rallebench.gui.markdown import one_line, safe_markdown
 
 TAGS = {
-    "div", "p", "br", "hr", "em", "strong", "s", "code", "pre", "a", "ul", "ol", "li", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6",
-    "table", "thead", "tbody", "tr", "th", "td",
-}  # fmt: skip
+    "div",
+    "p",
+    "br",
+    "hr",
+    "em",
+    "strong",
+    "s",
+    "code",
+    "pre",
+    "a",
+    "ul",
+    "ol",
+    "li",
+    "blockquote",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+}
 ATTRIBUTES = {"href", "target", "rel", "title", "class", "start", "style"}
 STYLE = re.compile(r"text-align:(left|center|right)")
 IMAGE = '<img src="http://evil.example/x.png" onerror=alert(1)>'
@@ -51,9 +75,13 @@ def check(shown: str) -> Tags:
         assert re.match(r"https?://|mailto:", attributes.get("href") or "http://", re.IGNORECASE)
         assert (attributes.get("class") or "language-").startswith("language-")
     if tags.seen:
-        assert "\n" not in shown and shown.startswith("<div>"), "the page's own Markdown reader would go on"
+        assert "\n" not in shown and shown.startswith("<div>"), (
+            "the page's own Markdown reader would go on"
+        )
     else:
-        assert "![" not in shown and "`" not in shown, "the page's own Markdown reader would find markup"
+        assert "![" not in shown and "`" not in shown, (
+            "the page's own Markdown reader would find markup"
+        )
     return tags
 
 
@@ -96,9 +124,47 @@ def test_no_text_makes_the_page_fetch_anything(text: str) -> None:
 
 
 PIECES = st.sampled_from(
-    ["`", "``", "```", "\\", "\n", "\n\n", "    ", "<img src=x>", "<", ">", "![", "](http://x/)", "[", "]", "&lt;", "&#60;", "$$", "$", "%%%",
-     "* ", "> ", "1. ", "|", "---", "<!--", "-->", "<a href=", '"', "'", "~~~", "=", "#", "http://x", "<http://x>", "\t", "\r", "\0", "word"]
-)  # fmt: skip
+    [
+        "`",
+        "``",
+        "```",
+        "\\",
+        "\n",
+        "\n\n",
+        "    ",
+        "<img src=x>",
+        "<",
+        ">",
+        "![",
+        "](http://x/)",
+        "[",
+        "]",
+        "&lt;",
+        "&#60;",
+        "$$",
+        "$",
+        "%%%",
+        "* ",
+        "> ",
+        "1. ",
+        "|",
+        "---",
+        "<!--",
+        "-->",
+        "<a href=",
+        '"',
+        "'",
+        "~~~",
+        "=",
+        "#",
+        "http://x",
+        "<http://x>",
+        "\t",
+        "\r",
+        "\0",
+        "word",
+    ]
+)
 
 
 @given(st.lists(PIECES, max_size=25).map("".join))
@@ -110,11 +176,17 @@ def test_markdown_stays_markdown_and_code_shows_what_was_written() -> None:
     text = '**bold** and `a < b`\n\n```c\nif (a < b && c) x = "&lt;";\n```\n\n* one\n* two & three > two\n\n|a|b|\n|-|-|\n|1|2|'
     tags = check(safe_markdown(text))
     assert [tag for tag, _ in tags.seen][:5] == ["div", "p", "strong", "code", "pre"]
-    assert "a < b" in tags.text and 'if (a < b && c) x = "&lt;";\n' in tags.text and "two & three > two" in tags.text
+    assert (
+        "a < b" in tags.text
+        and 'if (a < b && c) x = "&lt;";\n' in tags.text
+        and "two & three > two" in tags.text
+    )
     assert {"ul", "li", "table", "td"} <= {tag for tag, _ in tags.seen}
 
 
-@pytest.mark.parametrize("text", ["Christiaan Huygens", "R, 1655: it's \"Titan\" (a moon)!", "Über 4.5 km/h = viel", ""])
+@pytest.mark.parametrize(
+    "text", ["Christiaan Huygens", 'R, 1655: it\'s "Titan" (a moon)!', "Über 4.5 km/h = viel", ""]
+)
 def test_a_line_without_markup_is_sent_as_it_is_so_that_it_can_be_copied(text: str) -> None:
     assert safe_markdown(text) == text
 
@@ -126,11 +198,17 @@ def test_a_line_that_begins_like_markup_is_no_plain_line(text: str) -> None:
 
 def test_a_link_opens_only_on_a_click_and_elsewhere() -> None:
     (_, _, (tag, attributes)) = check(safe_markdown("[x](https://example.org/?a=1&b=2)")).seen
-    assert tag == "a" and attributes == {"href": "https://example.org/?a=1&b=2", "target": "_blank", "rel": "noopener noreferrer"}
+    assert tag == "a" and attributes == {
+        "href": "https://example.org/?a=1&b=2",
+        "target": "_blank",
+        "rel": "noopener noreferrer",
+    }
 
 
 def test_a_formula_reaches_the_page_as_it_was_written_and_prices_are_no_formula() -> None:
-    assert "$$a_1 *b* \\\\ c &amp d \\lt e$$" in safe_markdown("So $$a_1 *b* \\\\ c &amp d <e$$ holds.").replace("\\lt  e", "\\lt e")
+    assert "$$a_1 *b* \\\\ c &amp d \\lt e$$" in safe_markdown(
+        "So $$a_1 *b* \\\\ c &amp d <e$$ holds."
+    ).replace("\\lt  e", "\\lt e")
     assert "$" not in safe_markdown("**$5** and $$ 6")
 
 

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "llms"))
-
 from loopback import Loopback, fail, models, send_text, serving
 
-from rallebench.catalog import LLMEntry, save_chain
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Action, Chain
 from rallebench.gui import views_add
 from rallebench.gui.tabs import _models_add, _models_form, _models_own
 from rallebench.llms.presets import GROUPS, preset, presets
-from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry, save_chain
 
 LLMS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},
-    "paris": {"backend": "scripted", "about": "knows one thing", "settings": {"replies": {"France": "<b>Paris</b>"}}},
+    "paris": {
+        "backend": "scripted",
+        "about": "knows one thing",
+        "settings": {"replies": {"France": "<b>Paris</b>"}},
+    },
 }
 SKIP = gr.skip()
 OPENAI = {"model": "m", "base_url": "http://127.0.0.1:8000/v1", "api_key_env": "MY_KEY"}
@@ -44,18 +44,29 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 def form(**fields: str) -> list[Any]:
     """The fields after backend and name, filled like this."""
-    empty = {"model": "", "base_url": "", "key": "", "quantization": "none", "dtype": "auto", "other": ""}
+    empty = {
+        "model": "",
+        "base_url": "",
+        "key": "",
+        "quantization": "none",
+        "dtype": "auto",
+        "other": "",
+    }
     assert fields.keys() <= empty.keys()
     return list({**empty, **fields}.values())
 
 
-def added(bench: Workbench, backend: str, name: str, editing: str = "", **fields: str) -> dict[str, Any]:
+def added(
+    bench: Workbench, backend: str, name: str, editing: str = "", **fields: str
+) -> dict[str, Any]:
     """Press Add with the form filled like this."""
     outputs = _models_add.on_add(bench, ["echo"], editing, backend, name, *form(**fields))
     return dict(zip(("said", "offered", *MODE), outputs, strict=True))
 
 
-def asked(bench: Workbench, question: str, backend: str, name: str, editing: str = "", **fields: str) -> list[str]:
+def asked(
+    bench: Workbench, question: str, backend: str, name: str, editing: str = "", **fields: str
+) -> list[str]:
     """Press "Add, load and ask"; what is said, in order."""
     screens = _models_add.on_ask(bench, question, ["echo"], editing, backend, name, *form(**fields))
     return [screen[0] for screen in screens]
@@ -77,7 +88,9 @@ def test_every_preset_is_offered_in_its_group() -> None:
     offered = [name for group in GROUPS.values() for _, name in views_add.choices(group)]
     assert sorted(offered) == sorted(presets())
     update, hint = _models_form.on_group("Servers")
-    assert ("Ollama · http://127.0.0.1:11434/v1", "ollama") in update["choices"] and update["visible"]
+    assert ("Ollama · http://127.0.0.1:11434/v1", "ollama") in update["choices"] and update[
+        "visible"
+    ]
     assert "Choose a preset" in hint
 
 
@@ -87,7 +100,9 @@ def test_no_preset_hides_the_list_and_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("name", presets())
-def test_a_preset_fills_a_form_that_gives_its_own_settings_back(bench: Workbench, name: str) -> None:
+def test_a_preset_fills_a_form_that_gives_its_own_settings_back(
+    bench: Workbench, name: str
+) -> None:
     filled = chosen(bench, name)
     model = filled["model"]["value"]
     values = {part: filled[part] for part in ("base_url", "key", "quantization", "dtype", "other")}
@@ -100,12 +115,18 @@ def test_a_preset_never_takes_a_name_that_is_taken_nor_one_that_was_typed(bench:
     bench.models.add("ollama", LLMEntry(backend="scripted", settings={"echo": True}))
     assert chosen(bench, "ollama")["name"] == "ollama-2"
     assert chosen(bench, "ollama", "my model")["name"] == "my model"
-    assert chosen(bench, "smollm2-135m", "ollama-2")["name"] == "smollm2-135m", "the name came from another preset"
+    assert chosen(bench, "smollm2-135m", "ollama-2")["name"] == "smollm2-135m", (
+        "the name came from another preset"
+    )
 
 
-def test_what_is_known_of_a_preset_stands_beside_it(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_known_of_a_preset_stands_beside_it(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     facts = chosen(bench, "qwen2.5-0.5b")["facts"]
-    assert "494 million weights" in facts and "window 32,768 tokens" in facts and "Apache 2.0" in facts
+    assert (
+        "494 million weights" in facts and "window 32,768 tokens" in facts and "Apache 2.0" in facts
+    )
     monkeypatch.delenv("HF_TOKEN", raising=False)
     assert "HF_TOKEN is not set now" in chosen(bench, "llama-3.2-1b")["facts"]
     monkeypatch.setenv("HF_TOKEN", "hf_abcdefghijkl")
@@ -130,9 +151,15 @@ def needs(bench: Workbench, backend: str, **fields: str) -> str:
 def test_the_memory_that_a_preset_takes_follows_its_quantization(bench: Workbench) -> None:
     model = "Qwen/Qwen2.5-0.5B-Instruct"
     assert "takes about 988 MB of RAM for its weights" in needs(bench, "transformers", model=model)
-    assert "takes about 630 MB of RAM for its weights" in needs(bench, "transformers", model=model, quantization="8bit")
+    assert "takes about 630 MB of RAM for its weights" in needs(
+        bench, "transformers", model=model, quantization="8bit"
+    )
     assert "That does not fit" in needs(
-        bench, "transformers", model="meta-llama/Llama-2-70b-chat-hf", dtype="float32", quantization="none"
+        bench,
+        "transformers",
+        model="meta-llama/Llama-2-70b-chat-hf",
+        dtype="float32",
+        quantization="none",
     )
 
 
@@ -147,12 +174,17 @@ def test_a_model_that_nobody_knows_says_so_and_a_folder_that_is_none_too(bench: 
 def test_the_readers_border_is_set_beside_what_it_costs(bench: Workbench) -> None:
     told = needs(bench, "extractive-reader")
     assert "0.15 where the prompt says what to do" in told and "five-passage prompts" in told
-    kept = [float(row.split("%")[0].rsplit(">", 1)[1]) for row in told.split('<tr><td class="num">')[1:]]
+    kept = [
+        float(row.split("%")[0].rsplit(">", 1)[1]) for row in told.split('<tr><td class="num">')[1:]
+    ]
     assert len(kept) > 5 and kept == sorted(kept, reverse=True), "who declines more keeps less"
     assert _models_add.on_backend("extractive-reader")[0]["visible"] is False
     added(bench, "extractive-reader", "careful", other='{"decline_below": 0.5}')
     assert saved(bench)["careful"]["settings"] == {"decline_below": 0.5}
-    assert "it must be a number from 0 to 1" in added(bench, "extractive-reader", "too-careful", other='{"decline_below": 5}')["said"]
+    assert (
+        "it must be a number from 0 to 1"
+        in added(bench, "extractive-reader", "too-careful", other='{"decline_below": 5}')["said"]
+    )
 
 
 def test_the_page_says_which_key_a_server_gets_and_whether_it_is_set(
@@ -160,11 +192,17 @@ def test_the_page_says_which_key_a_server_gets_and_whether_it_is_set(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("MY_KEY", "secret-abc")
-    assert "OPENAI_API_KEY is not set now, so no key is sent. If" in needs(bench, "openai_compatible")
-    assert "on this machine seldom" in needs(bench, "openai_compatible", base_url="http://localhost:1/v1")
+    assert "OPENAI_API_KEY is not set now, so no key is sent. If" in needs(
+        bench, "openai_compatible"
+    )
+    assert "on this machine seldom" in needs(
+        bench, "openai_compatible", base_url="http://localhost:1/v1"
+    )
     assert "No key is sent" in needs(bench, "openai_compatible", base_url="http://10.0.0.1/v1")
     untouched = _models_add.on_needs(bench, "openai_compatible", None, None, None, "none", "auto")
-    assert untouched == needs(bench, "openai_compatible"), "a box in which nobody has typed yet is None"
+    assert untouched == needs(bench, "openai_compatible"), (
+        "a box in which nobody has typed yet is None"
+    )
     told = needs(bench, "openai_compatible", base_url="http://10.0.0.1/v1", key="MY_KEY")
     assert "MY_KEY is set now" in told and "secret-abc" not in told
     typed = needs(bench, "openai_compatible", key="sk-a1b2c3d4e5")
@@ -201,7 +239,9 @@ def test_the_servers_models_are_offered_and_a_single_one_is_chosen(bench: Workbe
         (send_text("[1]", kind="application/json"), "is no list of models"),
     ],
 )
-def test_a_server_without_a_list_of_models_is_a_sentence(bench: Workbench, behaviour: Any, sentence: str) -> None:
+def test_a_server_without_a_list_of_models_is_a_sentence(
+    bench: Workbench, behaviour: Any, sentence: str
+) -> None:
     with Loopback(behaviour) as server:
         said, update = found(bench, server.url)
     assert "rb-error" in said and sentence in said.replace("&#x27;", "'") and update == SKIP
@@ -223,7 +263,9 @@ def test_an_added_model_is_saved_offered_ticked_and_then_changed(bench: Workbenc
     assert "yes" in first["offered"]["choices"] and first["add"] == "Save the changes to yes"
     assert saved(bench)["yes"] == {"backend": "scripted", "settings": {"default": "yes"}}
     again = added(bench, "scripted", "yes", editing=first["editing"], other='{"default": "no"}')
-    assert "Changed yes in" in again["said"] and saved(bench)["yes"]["settings"] == {"default": "no"}
+    assert "Changed yes in" in again["said"] and saved(bench)["yes"]["settings"] == {
+        "default": "no"
+    }
 
 
 def test_a_new_entry_never_replaces_one_that_is_there(bench: Workbench) -> None:
@@ -232,23 +274,42 @@ def test_a_new_entry_never_replaces_one_that_is_there(bench: Workbench) -> None:
     assert saved(bench) == LLMS
 
 
-def test_an_endpoint_is_saved_with_the_name_of_its_key(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_is_saved_with_the_name_of_its_key(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("MY_KEY", raising=False)
     fields = {"model": "m", "base_url": OPENAI["base_url"], "key": "MY_KEY"}
-    said = added(bench, "openai_compatible", "api", **fields, other='{"temperature": 0.2}', quantization="4bit")["said"]
+    said = added(
+        bench,
+        "openai_compatible",
+        "api",
+        **fields,
+        other='{"temperature": 0.2}',
+        quantization="4bit",
+    )["said"]
     assert saved(bench)["api"]["settings"] == {**OPENAI, "temperature": 0.2}
     assert "MY_KEY is not set" in said
     monkeypatch.setenv("MY_KEY", "abc")
-    assert "is not set" not in added(bench, "openai_compatible", "api", editing="api", **fields)["said"]
+    assert (
+        "is not set"
+        not in added(bench, "openai_compatible", "api", editing="api", **fields)["said"]
+    )
 
 
-def test_openai_itself_is_saved_without_a_key_at_hand(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_itself_is_saved_without_a_key_at_hand(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     said = added(bench, "openai_compatible", "gpt", model="gpt-x")["said"]
-    assert saved(bench)["gpt"]["settings"] == {"model": "gpt-x"} and "OPENAI_API_KEY is not set" in said
+    assert (
+        saved(bench)["gpt"]["settings"] == {"model": "gpt-x"}
+        and "OPENAI_API_KEY is not set" in said
+    )
 
 
-def test_a_local_model_is_saved_with_its_quantization_and_nothing_is_loaded(bench: Workbench) -> None:
+def test_a_local_model_is_saved_with_its_quantization_and_nothing_is_loaded(
+    bench: Workbench,
+) -> None:
     fields = {"model": "/models/tiny", "quantization": "4bit", "base_url": "http://left.over/v1"}
     added(bench, "transformers", "tiny", **fields)
     assert saved(bench)["tiny"]["settings"] == {"model": "/models/tiny", "quantization": "4bit"}
@@ -266,10 +327,20 @@ def test_a_local_model_is_saved_with_its_quantization_and_nothing_is_loaded(benc
         ("scripted", "n", {"other": "[1]"}, "must be a JSON object"),
         ("scripted", "n", {"other": '{"ecko": true}'}, "Did you mean &#x27;echo&#x27;"),
         ("openai_compatible", "n", {}, "needs the setting &#x27;model&#x27;"),
-        ("openai_compatible", "n", {"model": "m", "base_url": "localhost"}, "base_url is not an address"),
+        (
+            "openai_compatible",
+            "n",
+            {"model": "m", "base_url": "localhost"},
+            "base_url is not an address",
+        ),
         ("openai_compatible", "n", {"model": "m", "other": '{"model": "o"}'}, "leave one out"),
         ("openai_compatible", "n", {"model": "m", "other": '{"temperature": 9}'}, "from 0 to 5"),
-        ("openai_compatible", "n", {"model": "m", "base_url": "${NOT_SET_ANYWHERE}/v1"}, "NOT_SET_ANYWHERE"),
+        (
+            "openai_compatible",
+            "n",
+            {"model": "m", "base_url": "${NOT_SET_ANYWHERE}/v1"},
+            "NOT_SET_ANYWHERE",
+        ),
         ("transformers", "n", {}, "needs the setting &#x27;model&#x27;"),
         ("transformers", "n", {"model": "m", "other": '{"batch_size": 0}'}, "batch_size is 0"),
     ],
@@ -278,11 +349,15 @@ def test_what_cannot_work_is_refused_with_a_sentence_before_it_is_saved(
     bench: Workbench, backend: str, name: str, fields: dict[str, str], sentence: str
 ) -> None:
     refused = added(bench, backend, name, **fields)
-    assert "rb-error" in refused["said"] and sentence in refused["said"] and refused["offered"] == SKIP
+    assert (
+        "rb-error" in refused["said"] and sentence in refused["said"] and refused["offered"] == SKIP
+    )
     assert saved(bench) == LLMS
 
 
-@pytest.mark.parametrize("fields", [{"key": "sk-a1b2c3d4e5"}, {"other": '{"api_key": "sk-a1b2c3d4e5"}'}])
+@pytest.mark.parametrize(
+    "fields", [{"key": "sk-a1b2c3d4e5"}, {"other": '{"api_key": "sk-a1b2c3d4e5"}'}]
+)
 def test_a_key_is_neither_saved_nor_repeated(bench: Workbench, fields: dict[str, str]) -> None:
     said = added(bench, "openai_compatible", "api", model="m", **fields)["said"]
     assert "rb-error" in said and "sk-a1b2c3d4e5" not in said
@@ -291,7 +366,9 @@ def test_a_key_is_neither_saved_nor_repeated(bench: Workbench, fields: dict[str,
 
 def test_only_the_fields_of_the_backend_are_shown() -> None:
     shown = {name: _models_add.on_backend(name) for name in _models_form.BACKENDS}
-    visible = {name: [update.get("visible") for update in updates[:3]] for name, updates in shown.items()}
+    visible = {
+        name: [update.get("visible") for update in updates[:3]] for name, updates in shown.items()
+    }
     assert visible == {
         "openai_compatible": [True, True, False],
         "transformers": [True, False, True],
@@ -304,19 +381,29 @@ def test_only_the_fields_of_the_backend_are_shown() -> None:
 
 
 def test_a_new_entry_is_saved_loaded_and_asked_at_once(bench: Workbench) -> None:
-    said = asked(bench, "The capital of France?", "scripted", "new", other='{"default": "<u>Paris</u>"}')
-    assert "Saved new" in said[0] and "Asking new" in said[-2] and "&lt;u&gt;Paris&lt;/u&gt;" in said[-1]
+    said = asked(
+        bench, "The capital of France?", "scripted", "new", other='{"default": "<u>Paris</u>"}'
+    )
+    assert (
+        "Saved new" in said[0]
+        and "Asking new" in said[-2]
+        and "&lt;u&gt;Paris&lt;/u&gt;" in said[-1]
+    )
     assert "new" in saved(bench) and bench.is_loaded("new")
 
 
 def test_a_server_is_asked_by_the_model_it_named(bench: Workbench) -> None:
     with Loopback(serving("only", text="The Kura.")) as server:
         model = found(bench, server.url)[1]["value"]
-        said = asked(bench, "Which river?", "openai_compatible", "mine", model=model, base_url=server.url)
+        said = asked(
+            bench, "Which river?", "openai_compatible", "mine", model=model, base_url=server.url
+        )
     assert "The Kura." in said[-1] and server.bodies[-1]["model"] == "only"
 
 
-def test_a_change_is_what_answers_and_an_unchanged_model_is_not_loaded_again(bench: Workbench) -> None:
+def test_a_change_is_what_answers_and_an_unchanged_model_is_not_loaded_again(
+    bench: Workbench,
+) -> None:
     asked(bench, "?", "scripted", "new", other='{"default": "one"}')
     same = asked(bench, "?", "scripted", "new", editing="new", other='{"default": "one"}')
     assert len(same) == 2 and "one" in same[-1]
@@ -328,15 +415,21 @@ def test_a_change_that_was_saved_before_is_loaded_when_it_is_asked(bench: Workbe
     asked(bench, "?", "scripted", "new", other='{"default": "one"}')
     said = added(bench, "scripted", "new", editing="new", other='{"default": "two"}')["said"]
     assert "loaded with its earlier settings" in said
-    assert "two" in asked(bench, "?", "scripted", "new", editing="new", other='{"default": "two"}')[-1]
+    assert (
+        "two" in asked(bench, "?", "scripted", "new", editing="new", other='{"default": "two"}')[-1]
+    )
 
 
 def test_what_fails_while_it_is_asked_is_a_sentence_and_the_entry_stays(bench: Workbench) -> None:
     with Loopback() as server:
         url = server.url
-    said = asked(bench, "?", "openai_compatible", "gone", model="m", base_url=url, other='{"max_retries": 0}')
+    said = asked(
+        bench, "?", "openai_compatible", "gone", model="m", base_url=url, other='{"max_retries": 0}'
+    )
     assert "rb-error" in said[-1] and "cannot be reached" in said[-1] and "gone" in saved(bench)
-    assert "needs the setting" in asked(bench, "?", "openai_compatible", "none")[-1] and "none" not in saved(bench)
+    assert "needs the setting" in asked(bench, "?", "openai_compatible", "none")[
+        -1
+    ] and "none" not in saved(bench)
     with pytest.raises(UsageError, match="The question is empty"):
         asked(bench, " ", "scripted", "new")
 
@@ -344,16 +437,24 @@ def test_what_fails_while_it_is_asked_is_a_sentence_and_the_entry_stays(bench: W
 # change and delete
 
 
-def test_an_entry_comes_back_into_the_form_and_keeps_what_the_form_does_not_show(bench: Workbench) -> None:
+def test_an_entry_comes_back_into_the_form_and_keeps_what_the_form_does_not_show(
+    bench: Workbench,
+) -> None:
     _, _, *filled = _models_own.on_edit(bench, "paris")
     values = dict(zip((*FILLED, "preset"), filled, strict=True))
     assert (values["backend"], values["name"], values["editing"]) == ("scripted", "paris", "paris")
     assert json.loads(values["other"]) == LLMS["paris"]["settings"]
     added(bench, "scripted", "paris", editing="paris", other='{"default": "Lyon"}')
-    assert saved(bench)["paris"] == {"backend": "scripted", "about": "knows one thing", "settings": {"default": "Lyon"}}
+    assert saved(bench)["paris"] == {
+        "backend": "scripted",
+        "about": "knows one thing",
+        "settings": {"default": "Lyon"},
+    }
 
 
-def test_an_entry_of_a_backend_without_a_form_names_the_command_that_changes_it(bench: Workbench) -> None:
+def test_an_entry_of_a_backend_without_a_form_names_the_command_that_changes_it(
+    bench: Workbench,
+) -> None:
     bench.workspace.save_llm("reader-2", LLMEntry(backend="of-a-plugin"))
     with pytest.raises(UsageError, match="rallebench models change reader-2"):
         _models_own.on_edit(bench, "reader-2")
@@ -379,7 +480,10 @@ def test_deleting_says_who_uses_the_entry_and_asks_again(bench: Workbench) -> No
 def test_a_loaded_entry_is_not_deleted(bench: Workbench) -> None:
     list(bench.load("echo", "language model"))
     asked_about, sure, _, said = _models_own.on_delete(bench, "echo")
-    assert (asked_about, sure["visible"]) == ("", False) and "echo is loaded; unload it above" in said
+    assert (asked_about, sure["visible"]) == (
+        "",
+        False,
+    ) and "echo is loaded; unload it above" in said
     assert "is loaded" in _models_own.on_sure(bench, "echo")[3] and "echo" in saved(bench)
 
 

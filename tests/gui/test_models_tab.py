@@ -11,16 +11,16 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from rallebench import memory
-from rallebench.budget import Room
-from rallebench.catalog import LLMEntry
-from rallebench.checkpoints.need import Need
-from rallebench.errors import UsageError
+from rallebench.core import memory
+from rallebench.core.errors import UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import models
-from rallebench.loads import Loaded
-from rallebench.turns import Going
-from rallebench.workbench import Workbench
+from rallebench.llms._memory.budget import Room
+from rallebench.llms._memory.need import Need
+from rallebench.services.load_queue import Going
+from rallebench.services.models import Loaded
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry
 
 LLMS = {
     "echo": {"backend": "scripted", "settings": {"echo": True}},
@@ -61,7 +61,11 @@ def test_what_the_starter_chain_needs_is_ticked_for_a_new_user(bench: Workbench)
 
 def test_loading_shows_progress_and_ends_with_memory_and_seconds(bench: Workbench) -> None:
     models.on_load(bench, ["starter-bm25"], ["echo"])
-    wait_for(lambda: "Building starter-bm25" in models.loads_now(bench) or bench.is_loaded("starter-bm25"))
+    wait_for(
+        lambda: (
+            "Building starter-bm25" in models.loads_now(bench) or bench.is_loaded("starter-bm25")
+        )
+    )
     wait_for(lambda: not bench.loading())
     panel = models.loads_now(bench)
     assert "Loaded starter-bm25: " in panel and "RAM" in panel and "Loaded echo: " in panel
@@ -191,7 +195,9 @@ def test_what_waits_reads_waiting_and_what_is_being_loaded_reads_loading(bench: 
 
 
 def test_the_embedded_reader_is_called_extractive(bench: Workbench) -> None:
-    line = next(row for row in models.snapshot(bench)["table"].split("<tr>") if "extractive-reader" in row)
+    line = next(
+        row for row in models.snapshot(bench)["table"].split("<tr>") if "extractive-reader" in row
+    )
     assert views_models.EXTRACTIVE in line.lower() and "copies" in line
     mute = views_models.Row("r", "language model", "not loaded", "a reader", extractive=True)
     assert "extractive" in views_models.table([mute])
@@ -199,7 +205,9 @@ def test_the_embedded_reader_is_called_extractive(bench: Workbench) -> None:
 
 def test_what_is_loaded_stands_first(bench: Workbench) -> None:
     load(bench, (), ("paris",))
-    rows = views_models.rows(bench.workspace.retrievers(), bench.workspace.llms(), bench.status(), {})
+    rows = views_models.rows(
+        bench.workspace.retrievers(), bench.workspace.llms(), bench.status(), {}
+    )
     assert [row.name for row in rows][:2] == ["paris", "starter-bm25"]
 
 
@@ -210,7 +218,9 @@ def test_a_damaged_list_of_models_is_a_sentence_above_what_is_left(bench: Workbe
 
 
 def test_names_and_descriptions_are_escaped(bench: Workbench) -> None:
-    bench.workspace.save_llm("<i>x</i>", LLMEntry(backend="scripted", about="<script>alert(1)</script>"))
+    bench.workspace.save_llm(
+        "<i>x</i>", LLMEntry(backend="scripted", about="<script>alert(1)</script>")
+    )
     table = models.snapshot(bench)["table"]
     assert "<script>" not in table and "<i>" not in table and "&lt;i&gt;x&lt;/i&gt;" in table
 
@@ -219,7 +229,9 @@ def test_what_is_loaded_without_being_listed_can_be_seen() -> None:
     stray = Loaded("scripted:x", "language model", "", 5_000_000, 2_000_000_000, 1.25)
     (row,) = views_models.rows({}, {}, [stray], {})
     assert row.state == "loaded"
-    assert "2.0 GB VRAM, 5.0 MB RAM" in views_models.table([row]) and ">1.2<" in views_models.table([row])
+    assert "2.0 GB VRAM, 5.0 MB RAM" in views_models.table([row]) and ">1.2<" in views_models.table(
+        [row]
+    )
 
 
 def test_nothing_to_load_says_what_to_do() -> None:
@@ -247,21 +259,32 @@ def test_a_ticked_model_says_what_it_needs_what_is_free_and_what_to_do() -> None
     small, big = need(3_000_000_000, "4bit"), need(12_000_000_000, "bfloat16")
     fits = Room("small", small, 11_000_000_000, {}, {})
     tight = replace(fits, free=3_100_000_000)
-    refused = Room("big", big, 11_000_000_000, {"4bit": small}, {"old": memory.Memory(2_000_000_000)})
+    refused = Room(
+        "big", big, 11_000_000_000, {"4bit": small}, {"old": memory.Memory(2_000_000_000)}
+    )
     assert views_models.rooms([fits]) == (
         '<div class="rb-good">small needs about 3.0 GB RAM (4bit), 11.0 GB are free.</div>'
     )
-    assert "rb-note" in views_models.rooms([tight]) and "That is tight" in views_models.rooms([tight])
+    assert "rb-note" in views_models.rooms([tight]) and "That is tight" in views_models.rooms(
+        [tight]
+    )
     assert "rb-error" in views_models.rooms([refused])
-    assert "choose quantization 4bit, which needs about 3.0 GB or unload old, which holds 2.0 GB" in refused.sentence
+    assert (
+        "choose quantization 4bit, which needs about 3.0 GB or unload old, which holds 2.0 GB"
+        in refused.sentence
+    )
     assert "close what else uses the memory" in replace(refused, others={}, held={}).sentence
-    together = views_models.rooms([replace(fits, free=5_000_000_000), replace(fits, name="b", free=5_000_000_000)])
+    together = views_models.rooms(
+        [replace(fits, free=5_000_000_000), replace(fits, name="b", free=5_000_000_000)]
+    )
     assert "not all 2: together they need about 6.0 GB RAM and 5.0 GB are free" in together
     assert "known once it has been downloaded" in views_models.rooms(["far"])
 
 
 def test_only_models_of_this_process_that_are_not_loaded_have_a_line(bench: Workbench) -> None:
-    bench.workspace.save_llm("lost", LLMEntry(backend="transformers", settings={"model": "/nowhere/at/all"}))
+    bench.workspace.save_llm(
+        "lost", LLMEntry(backend="transformers", settings={"model": "/nowhere/at/all"})
+    )
     assert models.on_tick(bench, ["echo"]) == ""
     assert "does not exist" in models.on_tick(bench, ["echo", "lost"])
 

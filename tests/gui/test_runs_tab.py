@@ -13,19 +13,21 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from rallebench import benchmark
-from rallebench.bench.store import RunFolder
-from rallebench.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.types import Action, Chain
+from rallebench.engine.store import RunFolder
 from rallebench.gui import views_runs
 from rallebench.gui.tabs import runs
-from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
+from rallebench.services import benchmark
+from rallebench.services.workbench import Workbench
 
 CHAIN = Chain(
     "mine",
     (
         Action("retrieve", "{question}", "fstring", "starter-bm25", 3),
-        Action("generate", "<b>Read</b> {response[0]}", "fstring", "echo", generation={"max_tokens": 7}),
+        Action(
+            "generate", "<b>Read</b> {response[0]}", "fstring", "echo", generation={"max_tokens": 7}
+        ),
     ),
 )
 NAMES = ("first", "second", "third")
@@ -52,10 +54,14 @@ class OfflineBench(Workbench):
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with three runs of two questions each, the last of them the newest."""
     workspace = tmp_path_factory.mktemp("runs")
-    (workspace / "llms.json").write_text('{"echo": {"backend": "scripted", "settings": {"echo": true}}}')
+    (workspace / "llms.json").write_text(
+        '{"echo": {"backend": "scripted", "settings": {"echo": true}}}'
+    )
     bench = Workbench(workspace)
     for name in NAMES:
-        plan = benchmark.prepare(bench.workspace, CHAIN, "starter-qa", limit=2, name=name, track=False)
+        plan = benchmark.prepare(
+            bench.workspace, CHAIN, "starter-qa", limit=2, name=name, track=False
+        )
         list(bench.run(plan))
     return workspace
 
@@ -82,7 +88,9 @@ def test_all_runs_are_listed_the_newest_first(bench: OfflineBench) -> None:
     said, table = runs.on_filter(bench, "")
     assert [row[0] for row in table["value"]] == ["third", "second", "first"] and table["visible"]
     assert "3 runs" in said and "rb-error" not in said
-    assert {len(row) for row in table["value"]} == {len(views_runs.RUN_COLUMNS)} == {len(runs.WIDTHS)}
+    assert (
+        {len(row) for row in table["value"]} == {len(views_runs.RUN_COLUMNS)} == {len(runs.WIDTHS)}
+    )
     assert table["value"][0][:4] == ["third", "done", "2 / 2", 0]
 
 
@@ -144,7 +152,9 @@ def test_a_chain_that_is_damaged_is_found_when_the_run_is_read(bench: OfflineBen
 
 
 def test_a_click_anywhere_in_a_row_chooses_its_run() -> None:
-    click = gr.SelectData(None, {"index": [1, 4], "value": "0.5", "row_value": ["second", "done", "2 / 2"]})
+    click = gr.SelectData(
+        None, {"index": [1, 4], "value": "0.5", "row_value": ["second", "done", "2 / 2"]}
+    )
     assert runs.on_select(click) == ["second", ""]
 
 
@@ -170,7 +180,11 @@ def test_nothing_chosen_says_what_a_click_does(bench: OfflineBench) -> None:
     ("state", "message", "expected"),
     [
         ("failed", "The disk <is> full.", '<div class="rb-error">The disk &lt;is&gt; full.</div>'),
-        ("done", "3 of 9 gold pages are not in the corpus.", '<div class="rb-note">3 of 9 gold pages'),
+        (
+            "done",
+            "3 of 9 gold pages are not in the corpus.",
+            '<div class="rb-note">3 of 9 gold pages',
+        ),
         ("stopped", "", "press Resume to go on"),
         ("interrupted", "", "press Resume to go on"),
     ],

@@ -9,17 +9,21 @@ from typing import Any
 import pytest
 from small_workspace import make_workspace
 
-from rallebench.background import Works
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Action, Chain
+from rallebench.experiments.sweeps.results import Swept
+from rallebench.experiments.sweeps.running import Ended
 from rallebench.gui import form, views_sweep
 from rallebench.gui.tabs import sweep as tab
-from rallebench.sweeps.results import Swept
-from rallebench.sweeps.running import Ended
-from rallebench.types import Action, Chain
-from rallebench.workbench import Workbench
+from rallebench.services.background import Works
+from rallebench.services.workbench import Workbench
 
 CHAIN = Chain(
-    "c", (Action("retrieve", "{question}", "fstring", "tiny", 2), Action("generate", "{question}", "fstring", "titan"))
+    "c",
+    (
+        Action("retrieve", "{question}", "fstring", "tiny", 2),
+        Action("generate", "{question}", "fstring", "titan"),
+    ),
 )
 
 
@@ -35,10 +39,17 @@ def works() -> Works:
 
 def values() -> tuple[Any, ...]:
     rows = [form.action_values(action) for action in form.rows(CHAIN)]
-    return (CHAIN.name, len(CHAIN.actions), CHAIN.about, *(row[field] for row in rows for field in form.FIELDS))
+    return (
+        CHAIN.name,
+        len(CHAIN.actions),
+        CHAIN.about,
+        *(row[field] for row in rows for field in form.FIELDS),
+    )
 
 
-def started(bench: Workbench, works: Works, vary: str, name: str = "s", limit: str = "") -> list[str]:
+def started(
+    bench: Workbench, works: Works, vary: str, name: str = "s", limit: str = ""
+) -> list[str]:
     return tab.on_start(bench, works, vary, "one-factor", "tiny-qa", limit, name, False, *values())
 
 
@@ -49,14 +60,22 @@ def test_the_variants_can_be_seen_before_anything_runs(bench: Workbench) -> None
 
 @pytest.mark.parametrize(
     ("vary", "limit", "sentence"),
-    [("", "", "Nothing is varied"), ("k", "", "names no field with values"), ("k=1", "some", "number of questions is &#x27;some&#x27;")],
+    [
+        ("", "", "Nothing is varied"),
+        ("k", "", "names no field with values"),
+        ("k=1", "some", "number of questions is &#x27;some&#x27;"),
+    ],
 )
-def test_a_wrong_request_stands_on_the_page(bench: Workbench, works: Works, vary: str, limit: str, sentence: str) -> None:
+def test_a_wrong_request_stands_on_the_page(
+    bench: Workbench, works: Works, vary: str, limit: str, sentence: str
+) -> None:
     said, _ = started(bench, works, vary, limit=limit)
     assert sentence in said and "rb-error" in said
 
 
-def test_a_sweep_goes_on_in_the_background_and_is_opened_when_it_ended(bench: Workbench, works: Works) -> None:
+def test_a_sweep_goes_on_in_the_background_and_is_opened_when_it_ended(
+    bench: Workbench, works: Works
+) -> None:
     said, panel = started(bench, works, "llm=titan,echo")
     assert said == "" and "s" in panel
     works.wait(60)
@@ -68,7 +87,9 @@ def test_a_sweep_goes_on_in_the_background_and_is_opened_when_it_ended(bench: Wo
 
 
 @pytest.mark.parametrize(("vary", "name"), [("llm=nobody", "s"), ("k=1", "no/name")])
-def test_a_sweep_that_was_refused_does_not_stay_in_the_panel(bench: Workbench, works: Works, vary: str, name: str) -> None:
+def test_a_sweep_that_was_refused_does_not_stay_in_the_panel(
+    bench: Workbench, works: Works, vary: str, name: str
+) -> None:
     said, panel = started(bench, works, vary, name=name)
     assert "rb-error" in said and "rb-error" not in panel
     started(bench, works, "k=1")
@@ -76,11 +97,16 @@ def test_a_sweep_that_was_refused_does_not_stay_in_the_panel(bench: Workbench, w
     assert "nobody" not in tab.panel_of(works)
 
 
-def test_a_name_with_markup_is_text_in_the_table_and_in_the_plot(bench: Workbench, works: Works) -> None:
+def test_a_name_with_markup_is_text_in_the_table_and_in_the_plot(
+    bench: Workbench, works: Works
+) -> None:
     started(bench, works, "system=<i>x</i>,y")
     works.wait(60)
     table, plot, _ = tab.on_open(bench, "s", "")
-    assert "<i>" not in table and list(plot["value"].data[0].x) == ["system=&lt;i&gt;x&lt;/i&gt;", "system=y"]
+    assert "<i>" not in table and list(plot["value"].data[0].x) == [
+        "system=&lt;i&gt;x&lt;/i&gt;",
+        "system=y",
+    ]
 
 
 def test_a_page_that_opens_later_finds_the_sweep(bench: Workbench, works: Works) -> None:
@@ -90,7 +116,9 @@ def test_a_page_that_opens_later_finds_the_sweep(bench: Workbench, works: Works)
     assert chosen["choices"] == ["s"] and chosen["value"] == "s"
 
 
-def test_stop_ends_it_between_answers_and_the_same_name_goes_on(bench: Workbench, works: Works) -> None:
+def test_stop_ends_it_between_answers_and_the_same_name_goes_on(
+    bench: Workbench, works: Works
+) -> None:
     assert "nothing to stop" in tab.on_stop(works)
     started(bench, works, "llm=slow,titan")
     assert "Stopping" in tab.on_stop(works)
@@ -117,25 +145,41 @@ def test_a_number_of_questions_is_a_number() -> None:
 
 
 def test_a_variant_that_failed_shows_its_sentence_as_text() -> None:
-    from rallebench.sweeps import Cell
+    from rallebench.experiments.sweeps import Cell
 
-    shown = views_sweep.going_on("s", [Ended(Cell({"k": "<b>"}, CHAIN), "r", "no <i>model</i>")], False)
+    shown = views_sweep.going_on(
+        "s", [Ended(Cell({"k": "<b>"}, CHAIN), "r", "no <i>model</i>")], False
+    )
     assert "&lt;b&gt;" in shown and "<i>" not in shown
 
 
-def test_what_the_indexes_of_the_variants_take_is_said_before_anything_is_built(bench: Workbench) -> None:
-    *_, shown = tab.on_plan(bench, "index.chunk_size=5,7\nindex.kind=numpy-flat\nindex.encoder=hashing", "grid", *values())
+def test_what_the_indexes_of_the_variants_take_is_said_before_anything_is_built(
+    bench: Workbench,
+) -> None:
+    *_, shown = tab.on_plan(
+        bench,
+        "index.chunk_size=5,7\nindex.kind=numpy-flat\nindex.encoder=hashing",
+        "grid",
+        *values(),
+    )
     assert "2 indexes to build" in shown and "to encode with hashing" in shown
     assert [path.name for path in bench.workspace.indexes.iterdir()] == ["tiny"]
 
 
-@pytest.mark.parametrize("vary", ["retriever=nothing-here,tiny", "index.chunk_size=0.5", "index.nope=1", "temprature=0,1"])
-def test_variants_that_could_not_run_are_refused_when_they_are_shown(bench: Workbench, vary: str) -> None:
+@pytest.mark.parametrize(
+    "vary",
+    ["retriever=nothing-here,tiny", "index.chunk_size=0.5", "index.nope=1", "temprature=0,1"],
+)
+def test_variants_that_could_not_run_are_refused_when_they_are_shown(
+    bench: Workbench, vary: str
+) -> None:
     *_, shown = tab.on_plan(bench, vary, "one-factor", *values())
     assert "rb-error" in shown
 
 
-def test_top_k_is_said_to_be_no_number_of_passages_before_and_while_it_runs(bench: Workbench, works: Works) -> None:
+def test_top_k_is_said_to_be_no_number_of_passages_before_and_while_it_runs(
+    bench: Workbench, works: Works
+) -> None:
     *_, shown = tab.on_plan(bench, "top_k=1,3", "one-factor", *values())
     assert "the number of passages is k" in shown and "Where a model does not sample" in shown
     assert "the number of passages is k" in started(bench, works, "top_k=1,3")[0]
@@ -144,7 +188,9 @@ def test_top_k_is_said_to_be_no_number_of_passages_before_and_while_it_runs(benc
     assert "sampling" not in shown
 
 
-def test_variants_of_one_score_are_equal_and_none_is_called_the_best(bench: Workbench, works: Works) -> None:
+def test_variants_of_one_score_are_equal_and_none_is_called_the_best(
+    bench: Workbench, works: Works
+) -> None:
     started(bench, works, "k=1,2")
     works.wait(60)
     table, plot, _ = tab.on_open(bench, "s", "")
@@ -154,4 +200,7 @@ def test_variants_of_one_score_are_equal_and_none_is_called_the_best(bench: Work
     started(bench, works, "llm=titan,echo\nk=1,2", name="t")
     works.wait(60)
     table, *_ = tab.on_open(bench, "t", "")
-    assert "k=1, llm=titan are equal, the cheapest first" in table and "too few articles to show a difference" in table
+    assert (
+        "k=1, llm=titan are equal, the cheapest first" in table
+        and "too few articles to show a difference" in table
+    )

@@ -8,16 +8,24 @@ from dataclasses import replace
 
 import pytest
 
-from rallebench.errors import BackendError, MismatchError, UsageError
+from rallebench.core.errors import BackendError, MismatchError, UsageError
+from rallebench.core.types import Evidence, Generate, Message, Passage, Reply
 from rallebench.llms import LLMS
 from rallebench.llms.extractive_reader import ExtractiveReader
 from rallebench.reader import REFUSAL
-from rallebench.types import Evidence, Generate, Message, Passage, Reply
 
 PASSAGES = (
-    Passage("1", "The clarinet has a single reed. It was developed in Nuremberg by Johann Christoph Denner around 1700.", "Clarinet"),
-    Passage("2", "The Danube rises in the Black Forest and empties into the Black Sea after 2,850 kilometres.", "Danube"),
-)  # fmt: skip
+    Passage(
+        "1",
+        "The clarinet has a single reed. It was developed in Nuremberg by Johann Christoph Denner around 1700.",
+        "Clarinet",
+    ),
+    Passage(
+        "2",
+        "The Danube rises in the Black Forest and empties into the Black Sea after 2,850 kilometres.",
+        "Danube",
+    ),
+)
 TITLED = "; ".join(f"{p.title}, {p.text}" for p in PASSAGES)
 
 
@@ -34,7 +42,9 @@ def llm() -> Iterator[ExtractiveReader]:
 
 def ask(question: str, passages: str = TITLED, **fields: object) -> Generate:
     prompt = f'Referring to the following document, answer "{question}" in 5 words or less.\n\n{passages}\n\nAnswer: '
-    return Generate("my-reader", (Message("user", prompt),), evidence=Evidence(question, PASSAGES), **fields)  # type: ignore[arg-type]
+    return Generate(
+        "my-reader", (Message("user", prompt),), evidence=Evidence(question, PASSAGES), **fields
+    )  # type: ignore[arg-type]
 
 
 def reply(llm: ExtractiveReader, request: Generate) -> Reply:
@@ -58,7 +68,9 @@ def test_it_says_that_it_is_extractive_wherever_its_name_appears(llm: Extractive
     assert "extractive" in reply(llm, ask("Who developed the clarinet?")).note.lower()
 
 
-def test_a_reply_has_the_span_its_place_a_confidence_and_token_counts(llm: ExtractiveReader) -> None:
+def test_a_reply_has_the_span_its_place_a_confidence_and_token_counts(
+    llm: ExtractiveReader,
+) -> None:
     said = reply(llm, ask("Who developed the clarinet?"))
     assert said.text == "Johann Christoph Denner"
     assert "passage 1 (Clarinet)" in said.note
@@ -108,7 +120,9 @@ def test_a_claim_gets_one_of_the_two_words(llm: ExtractiveReader) -> None:
 
 
 def test_what_it_can_not_do_gets_one_plain_sentence(llm: ExtractiveReader) -> None:
-    said = reply(llm, Generate("r", (Message("user", f"Summarize the following text.\n\n{TITLED}"),)))
+    said = reply(
+        llm, Generate("r", (Message("user", f"Summarize the following text.\n\n{TITLED}"),))
+    )
     assert said.text.startswith("This extractive reader only copies spans")
     assert said.confidence == 0
 
@@ -128,7 +142,9 @@ def test_the_same_requests_get_the_same_replies_in_any_batch(llm: ExtractiveRead
 
 def test_sampling_settings_change_nothing(llm: ExtractiveReader) -> None:
     request = ask("Who developed the clarinet?")
-    assert reply(llm, ask("Who developed the clarinet?", temperature=1.5, seed=7)) == reply(llm, request)
+    assert reply(llm, ask("Who developed the clarinet?", temperature=1.5, seed=7)) == reply(
+        llm, request
+    )
 
 
 def test_max_tokens_cuts_at_a_word_and_says_so(llm: ExtractiveReader) -> None:
@@ -142,13 +158,17 @@ def test_max_tokens_cuts_at_a_word_and_says_so(llm: ExtractiveReader) -> None:
     assert 0 < cut.completion_tokens <= 4
     assert whole.text.startswith(cut.text)
     assert (
-        reply(llm, Generate("r", (Message("user", prompt),), max_tokens=whole.completion_tokens)).text
+        reply(
+            llm, Generate("r", (Message("user", prompt),), max_tokens=whole.completion_tokens)
+        ).text
         == whole.text
     )
 
 
 def test_the_answer_ends_before_a_stop_sequence(llm: ExtractiveReader) -> None:
-    assert reply(llm, ask("Who developed the clarinet?", stop=("Denner",))).text == "Johann Christoph "
+    assert (
+        reply(llm, ask("Who developed the clarinet?", stop=("Denner",))).text == "Johann Christoph "
+    )
 
 
 def test_a_stream_is_the_answer_then_the_reply(llm: ExtractiveReader) -> None:
@@ -162,7 +182,10 @@ def test_odd_bytes_do_not_stop_it(llm: ExtractiveReader) -> None:
     for text in ("\ud800", "\x00" * 10, "🙂", "\u202eabc", "\ufffd\ufffe", "é" * 5000):
         request = Generate(
             "r",
-            (Message("system", text), Message("user", f"Context: {text}\nQuestion: Who {text}?\nAnswer:")),
+            (
+                Message("system", text),
+                Message("user", f"Context: {text}\nQuestion: Who {text}?\nAnswer:"),
+            ),
         )
         assert reply(llm, request).finish_reason == "stop"
 
@@ -172,19 +195,38 @@ def test_a_setting_that_it_does_not_have_is_refused() -> None:
         LLMS["extractive-reader"]("my-reader", temprature=1)
     with pytest.raises(UsageError, match=r"my-reader.*one of auto, float32, bfloat16"):
         LLMS["extractive-reader"]("my-reader", dtype="int8")
-    for wrong, said in ((1.5, r"1\.5"), (-0.1, r"-0\.1"), (float("nan"), "nan"), ("abc", "'abc'"), (True, "True")):
-        with pytest.raises(UsageError, match=rf"my-reader.*decline_below is {said}; it must be a number from 0 to 1"):
+    for wrong, said in (
+        (1.5, r"1\.5"),
+        (-0.1, r"-0\.1"),
+        (float("nan"), "nan"),
+        ("abc", "'abc'"),
+        (True, "True"),
+    ):
+        with pytest.raises(
+            UsageError,
+            match=rf"my-reader.*decline_below is {said}; it must be a number from 0 to 1",
+        ):
             LLMS["extractive-reader"]("my-reader", decline_below=wrong)
 
 
-def test_the_confidence_below_which_it_declines_can_be_set_and_is_part_of_its_fingerprint(llm: ExtractiveReader) -> None:
-    questions = [ask("Who developed the clarinet?"), ask("Who wrote the national anthem of Bolivia?")]
+def test_the_confidence_below_which_it_declines_can_be_set_and_is_part_of_its_fingerprint(
+    llm: ExtractiveReader,
+) -> None:
+    questions = [
+        ask("Who developed the clarinet?"),
+        ask("Who wrote the national anthem of Bolivia?"),
+    ]
     said = {}
     for border in (0, 0.5, 1):
         other = LLMS["extractive-reader"]("my-reader", dtype="float32", decline_below=border)
-        assert isinstance(other, ExtractiveReader) and other.fingerprint not in (llm.fingerprint, *said)
+        assert isinstance(other, ExtractiveReader) and other.fingerprint not in (
+            llm.fingerprint,
+            *said,
+        )
         answers = replies(other, questions)
-        assert [one.confidence for one in answers] == [one.confidence for one in replies(llm, questions)]
+        assert [one.confidence for one in answers] == [
+            one.confidence for one in replies(llm, questions)
+        ]
         said[other.fingerprint] = [one.text != REFUSAL for one in answers]
     assert list(said.values()) == [[True, True], [True, False], [False, False]]
 
@@ -198,8 +240,12 @@ def test_in_bfloat16_it_answers_alike_and_says_so_in_its_fingerprint(llm: Extrac
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", ["The town lies on a river. ", "The town lies on a river.\n", "x", "river "])
-def test_a_prompt_of_200000_characters_is_answered_in_time(llm: ExtractiveReader, line: str) -> None:
+@pytest.mark.parametrize(
+    "line", ["The town lies on a river. ", "The town lies on a river.\n", "x", "river "]
+)
+def test_a_prompt_of_200000_characters_is_answered_in_time(
+    llm: ExtractiveReader, line: str
+) -> None:
     body = (line * (200_000 // len(line)))[:200_000] + f"\n\n{PASSAGES[0].text}"
     prompt = f"Context: {body}\n\nQuestion: Who developed the clarinet?\nAnswer:"
     start = time.process_time()

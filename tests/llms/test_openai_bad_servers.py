@@ -5,19 +5,11 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rallebench.errors import BackendError, UsageError
-from rallebench.llms import LLMS
-from rallebench.types import Generate, Message
-
-sys.path.insert(0, str(Path(__file__).parent))
 from loopback import (
     Behaviour,
     Handler,
@@ -30,6 +22,10 @@ from loopback import (
     send_text,
     stream,
 )
+
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.types import Generate, Message
+from rallebench.llms import LLMS
 
 KEY = "sk-verysecret0123456789"
 WHO = Generate("gpt", (Message("user", "Who?"),))
@@ -78,29 +74,46 @@ def packed(handler: Handler) -> None:
 BROKEN: dict[str, tuple[Behaviour, str]] = {
     "headers that never end": (dripping(HEADERS, b"x"), "gave no answer within 0.3 s"),
     "a body that never ends": (
-        dripping(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b" "), "gave no answer within 0.3 s",
+        dripping(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b" "),
+        "gave no answer within 0.3 s",
     ),
     "no HTTP": (raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), "something that is not HTTP"),
-    "headers without limit": (raw(b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 2**18), "not HTTP (Receive buffer too long)"),
+    "headers without limit": (
+        raw(b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 2**18),
+        "not HTTP (Receive buffer too long)",
+    ),
     "an empty body": (send_text("", 200, "application/json"), "not JSON (nothing)"),
-    "half of the JSON": (send_text(json.dumps(completion())[:60], 200, "application/json"), "not JSON"),
+    "half of the JSON": (
+        send_text(json.dumps(completion())[:60], 200, "application/json"),
+        "not JSON",
+    ),
     "half of the body": (drop_halfway, "dropped the connection"),
-    "a web page": (send_text("<html><title>Log in</title></html>", 200, "text/html"), "a web page titled 'Log in'"),
-    "an error with 200": (send_json({"error": {"message": "overloaded"}}), "reported an error: overloaded"),
+    "a web page": (
+        send_text("<html><title>Log in</title></html>", 200, "text/html"),
+        "a web page titled 'Log in'",
+    ),
+    "an error with 200": (
+        send_json({"error": {"message": "overloaded"}}),
+        "reported an error: overloaded",
+    ),
     "a refusal without end": (flood_of_words, "refused the request (400: no no"),
     "a packed body": (packed, "packed its answer unasked (gzip)"),
     "nothing at all": (raw(b""), "dropped the connection"),
     "no content": (raw(b"HTTP/1.1 204 No Content\r\n\r\n"), "not JSON (nothing)"),
-}  # fmt: skip
+}
 BROKEN_STREAMS: dict[str, tuple[Behaviour, str]] = {
     "half a word": (raw(EVENTS + b'data: {"choices": [{"delta": {"content": "Ad'), "not JSON"),
-    "half a character": (raw(EVENTS + b'data: {"choices": [{"delta": {"content": "\xc3"}}]}\n\n'), "not JSON"),
+    "half a character": (
+        raw(EVENTS + b'data: {"choices": [{"delta": {"content": "\xc3"}}]}\n\n'),
+        "not JSON",
+    ),
     "signs of life alone": (dripping(EVENTS, b": still here\n\n"), "gave no answer within 0.3 s"),
     "empty pieces": (
-        dripping(EVENTS, b'data: {"choices": [{"delta": {"content": ""}}]}\n\n'), "gave no answer within 0.3 s",
+        dripping(EVENTS, b'data: {"choices": [{"delta": {"content": ""}}]}\n\n'),
+        "gave no answer within 0.3 s",
     ),
     "nothing but the end": (raw(EVENTS), "broke off its answer after 0 characters"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -109,7 +122,13 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     loaded: list[Any] = []
 
     def start(server: Loopback, **settings: Any) -> Any:
-        own = {"base_url": server.url, "model": "m", "backoff": 0.01, "timeout": 0.3, "max_retries": 0}
+        own = {
+            "base_url": server.url,
+            "model": "m",
+            "backoff": 0.01,
+            "timeout": 0.3,
+            "max_retries": 0,
+        }
         loaded.append(LLMS["openai_compatible"]("gpt", **{**own, **settings}))
         return loaded[-1]
 
@@ -122,7 +141,9 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     ("name", "streaming"),
     [*itertools.product(BROKEN, (False, True)), *((name, True) for name in BROKEN_STREAMS)],
 )
-def test_what_is_broken_is_said_in_one_sentence_in_time(load: Any, name: str, streaming: bool) -> None:
+def test_what_is_broken_is_said_in_one_sentence_in_time(
+    load: Any, name: str, streaming: bool
+) -> None:
     behaviour, said = {**BROKEN, **BROKEN_STREAMS}[name]
     with Loopback(behaviour) as server:
         llm = load(server)
@@ -186,6 +207,8 @@ def test_a_proxy_that_is_no_address_is_named_without_what_it_holds(
     for variable in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("http_proxy", proxy)
-    with pytest.raises(UsageError, match=r"names for models\.example is not an address; correct http_proxy") as caught:
+    with pytest.raises(
+        UsageError, match=r"names for models\.example is not an address; correct http_proxy"
+    ) as caught:
         LLMS["openai_compatible"]("gpt", model="m", base_url="http://models.example/v1")
     assert "secret" not in str(caught.value)

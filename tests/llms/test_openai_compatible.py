@@ -33,9 +33,9 @@ from loopback import (
     stream,
 )
 
-from rallebench.errors import BackendError, MissingPackageError, RalleError, UsageError
+from rallebench.core.errors import BackendError, MissingPackageError, RalleError, UsageError
+from rallebench.core.types import Generate, Message, Reply, ToolCall, ToolSpec
 from rallebench.llms import LLMS, StreamingLLM
-from rallebench.types import Generate, Message, Reply, ToolCall, ToolSpec
 
 KEY = "sk-verysecret0123456789"
 
@@ -52,7 +52,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server = Loopback(*behaviours).__enter__()
         opened.append(server)
         llm = LLMS["openai_compatible"](
-            "gpt", **{"base_url": server.url, "model": "m", "backoff": 0.01, "timeout": 5, **settings}
+            "gpt",
+            **{"base_url": server.url, "model": "m", "backoff": 0.01, "timeout": 5, **settings},
         )
         opened.append(llm)
         return server, llm
@@ -111,9 +112,17 @@ def test_an_unset_request_is_sent_with_the_defaults_and_without_top_p(serve: Ser
 
 def test_the_request_wins_over_options_over_extra_body_over_the_defaults(serve: Serve) -> None:
     server, llm = serve(
-        max_tokens=9, top_p=0.5, temperature=0.1, extra_body={"top_k": 1, "min_p": 0.2, "temperature": 0.4}
+        max_tokens=9,
+        top_p=0.5,
+        temperature=0.1,
+        extra_body={"top_k": 1, "min_p": 0.2, "temperature": 0.4},
     )
-    one(llm, ask(options={"top_k": 2, "top_p": None}, temperature=0.9, seed=3, stop=("\n",), max_tokens=5))
+    one(
+        llm,
+        ask(
+            options={"top_k": 2, "top_p": None}, temperature=0.9, seed=3, stop=("\n",), max_tokens=5
+        ),
+    )
     body = server.bodies[0]
     assert (body["top_k"], body["min_p"], body["temperature"], body["seed"]) == (2, 0.2, 0.9, 3)
     assert (body["stop"], body["max_tokens"]) == (["\n"], 5)
@@ -138,7 +147,11 @@ def test_the_system_setting_is_sent_only_where_the_request_has_none(serve: Serve
 
 def test_tools_are_offered_and_tool_calls_come_back(serve: Serve) -> None:
     calls = [
-        {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ada"}'}},
+        {
+            "id": "c1",
+            "type": "function",
+            "function": {"name": "search", "arguments": '{"q": "Ada"}'},
+        },
         {"function": {"name": "look", "arguments": {"at": 1}}},
     ]
     server, llm = serve(answer(None, tool_calls=calls, finish_reason="tool_calls"))
@@ -146,7 +159,11 @@ def test_tools_are_offered_and_tool_calls_come_back(serve: Serve) -> None:
     assert server.bodies[0]["tools"] == [
         {
             "type": "function",
-            "function": {"name": "search", "description": "finds", "parameters": {"type": "object"}},
+            "function": {
+                "name": "search",
+                "description": "finds",
+                "parameters": {"type": "object"},
+            },
         }
     ]
     assert reply.tool_calls == (
@@ -183,7 +200,9 @@ def test_content_in_parts_is_joined(serve: Serve) -> None:
 
 def test_a_usage_of_wrong_types_counts_as_none_and_does_not_cost_the_answer(serve: Serve) -> None:
     _, llm = serve(
-        send_json({**completion("Ada"), "usage": {"prompt_tokens": "many", "completion_tokens": -1}})
+        send_json(
+            {**completion("Ada"), "usage": {"prompt_tokens": "many", "completion_tokens": -1}}
+        )
     )
     assert one(llm) == Reply("Ada", note="The server reported no token counts.")
 
@@ -263,8 +282,12 @@ def test_an_empty_batch_asks_nothing(serve: Serve) -> None:
 # ── what is tried again ──────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("header", [{"retry_after": "0.3"}, {"retry_after_ms": "300", "retry_after": "60"}])
-def test_too_many_requests_waits_as_long_as_the_server_asks(serve: Serve, header: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "header", [{"retry_after": "0.3"}, {"retry_after_ms": "300", "retry_after": "60"}]
+)
+def test_too_many_requests_waits_as_long_as_the_server_asks(
+    serve: Serve, header: dict[str, str]
+) -> None:
     server, llm = serve(fail(429, "slow down", headers=header), answer("fine"))
     start = time.monotonic()
     assert one(llm).text == "fine"
@@ -332,7 +355,9 @@ def test_a_connection_that_always_drops_is_named(serve: Serve, drop: Behaviour) 
 def test_a_time_out_names_its_seconds(serve: Serve, slow: Behaviour) -> None:
     _, llm = serve(slow, timeout=0.2, max_retries=0)
     start = time.monotonic()
-    assert "gave no answer within 0.2 s. Check that the server is well, raise timeout" in failure(llm)
+    assert "gave no answer within 0.2 s. Check that the server is well, raise timeout" in failure(
+        llm
+    )
     assert time.monotonic() - start < 1.5
 
 
@@ -378,7 +403,9 @@ def test_a_server_that_is_not_running_is_reported_at_once() -> None:
     assert time.monotonic() - start < 2
 
 
-def test_a_refused_key_names_the_variable_to_set(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_key_names_the_variable_to_set(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, llm = serve(fail(401, "bad key"), api_key_env="MY_KEY")
     assert "Set the environment variable MY_KEY to a valid key; it is not set now." in failure(llm)
     monkeypatch.setenv("MY_KEY", KEY)
@@ -414,7 +441,9 @@ def test_a_long_server_message_is_cut_to_300_characters(serve: Serve) -> None:
         ({}, "(400: {})"),
     ],
 )
-def test_a_server_message_is_found_in_any_of_the_usual_places(serve: Serve, body: Any, shown: str) -> None:
+def test_a_server_message_is_found_in_any_of_the_usual_places(
+    serve: Serve, body: Any, shown: str
+) -> None:
     _, llm = serve(send_json(body, 400))
     assert shown in failure(llm)
 
@@ -466,7 +495,10 @@ def test_rubbish_instead_of_json_is_named_and_not_asked_again(
             {"choices": [{"message": {"content": None, "tool_calls": [{"function": {}}]}}]},
             "malformed tool call",
         ),
-        ({"choices": [{"message": {"content": None, "tool_calls": 3}}]}, "tool calls that are not a list"),
+        (
+            {"choices": [{"message": {"content": None, "tool_calls": 3}}]},
+            "tool calls that are not a list",
+        ),
         ({"error": {"message": "out of credits"}}, "reported an error: out of credits"),
     ],
 )
@@ -580,12 +612,17 @@ def test_tool_calls_and_logprobs_of_a_stream_are_put_together(serve: Serve) -> N
     pieces[0]["choices"][0]["logprobs"] = {"content": [{"logprob": -0.25}]}
     _, llm = serve(stream([*pieces, chunk(finish_reason="tool_calls"), DONE]))
     (reply,) = llm.stream(ask())
-    assert reply.tool_calls == (ToolCall("c1", "search", '{"q": "Ada"}'), ToolCall("c2", "look", "{}"))
+    assert reply.tool_calls == (
+        ToolCall("c1", "search", '{"q": "Ada"}'),
+        ToolCall("c2", "look", "{}"),
+    )
     assert (reply.text, reply.finish_reason, reply.logprobs) == ("", "tool_calls", (-0.25,))
 
 
 @pytest.mark.parametrize("promise", [False, True], ids=["clean end", "dropped"])
-def test_a_stream_that_breaks_off_is_an_error_and_never_an_answer(serve: Serve, promise: bool) -> None:
+def test_a_stream_that_breaks_off_is_an_error_and_never_an_answer(
+    serve: Serve, promise: bool
+) -> None:
     server, llm = serve(stream([chunk("Ada"), chunk(" was")], promise=promise))
     got, message = stream_failure(llm)
     assert got == ["Ada", " was"]
@@ -594,7 +631,9 @@ def test_a_stream_that_breaks_off_is_an_error_and_never_an_answer(serve: Serve, 
 
 
 @pytest.mark.parametrize("promise", [False, True], ids=["clean end", "dropped"])
-def test_a_stream_that_breaks_off_before_its_first_word_is_tried_again(serve: Serve, promise: bool) -> None:
+def test_a_stream_that_breaks_off_before_its_first_word_is_tried_again(
+    serve: Serve, promise: bool
+) -> None:
     server, llm = serve(stream([chunk("", role="assistant")], promise=promise), good_stream("Ada"))
     *_, reply = llm.stream(ask())
     assert reply.text == "Ada"
@@ -701,7 +740,9 @@ def test_a_key_of_any_form_is_blotted_out(serve: Serve, monkeypatch: pytest.Monk
 
 
 def test_another_key_that_the_server_repeats_is_blotted_out(serve: Serve) -> None:
-    _, llm = serve(fail(400, "Bearer abcdefghijklmnop and sk-proj-ab***yz and sk-learn-models are bad"))
+    _, llm = serve(
+        fail(400, "Bearer abcdefghijklmnop and sk-proj-ab***yz and sk-learn-models are bad")
+    )
     assert "(400: *** and *** and sk-learn-models are bad)" in failure(llm)
 
 
@@ -738,7 +779,9 @@ def test_a_key_with_a_line_end_inside_is_refused_and_not_shown(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-first\nsk-second")
-    with pytest.raises(UsageError, match="OPENAI_API_KEY holds characters that no key has") as caught:
+    with pytest.raises(
+        UsageError, match="OPENAI_API_KEY holds characters that no key has"
+    ) as caught:
         serve()
     assert "sk-first" not in str(caught.value)
 
@@ -758,7 +801,9 @@ def test_the_proxies_of_the_environment_do_not_stand_before_the_loopback(
 
 
 def make(**settings: Any) -> Any:
-    return LLMS["openai_compatible"]("gpt", **{"model": "m", "base_url": "http://localhost:1/v1", **settings})
+    return LLMS["openai_compatible"](
+        "gpt", **{"model": "m", "base_url": "http://localhost:1/v1", **settings}
+    )
 
 
 @pytest.mark.parametrize(
@@ -785,7 +830,10 @@ def make(**settings: Any) -> Any:
         ({"concurrency": 0}, "concurrency is 0; it must be a whole number from 1 to 256"),
         ({"concurrency": True}, "concurrency is True"),
         ({"max_retries": -1}, "max_retries is -1"),
-        ({"max_tokens": 1.5}, "max_tokens is 1.5; it must be a whole number from 1 to 1e+07 or null"),
+        (
+            {"max_tokens": 1.5},
+            "max_tokens is 1.5; it must be a whole number from 1 to 1e+07 or null",
+        ),
         ({"temperature": 9}, "temperature is 9"),
         ({"top_p": 2}, "top_p is 2"),
         ({"max_tokens_field": "limit"}, "max_tokens_field must be auto"),
@@ -844,7 +892,9 @@ def test_the_fingerprint_changes_with_what_changes_an_answer_and_only_with_that(
         assert make(**change).fingerprint == base, change
 
 
-def test_without_the_http_package_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_http_package_the_install_line_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "httpcore2", None)
     with pytest.raises(MissingPackageError, match="pip install httpcore2"):
         make()

@@ -6,19 +6,15 @@ any host, with all their headers.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rallebench.errors import BackendError
-from rallebench.llms import LLMS
-from rallebench.types import Generate, Message
-
-sys.path.insert(0, str(Path(__file__).parent))
 from loopback import Loopback, answer, fail
+
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Generate, Message
+from rallebench.llms import LLMS
 
 KEY = "sk-verysecret0123456789"
 STRANGERS = (
@@ -38,7 +34,9 @@ def make() -> Iterator[Make]:
     made: list[Any] = []
 
     def make(**settings: Any) -> Any:
-        made.append(LLMS["openai_compatible"]("gpt", **{"model": "m", "max_retries": 0, **settings}))
+        made.append(
+            LLMS["openai_compatible"]("gpt", **{"model": "m", "max_retries": 0, **settings})
+        )
         return made[-1]
 
     yield make
@@ -99,13 +97,18 @@ def test_openais_key_is_shown_to_this_machine(make: Make, monkeypatch: pytest.Mo
 
 
 def test_openais_key_is_meant_for_openai(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rallebench.endpoints.key import key_from_environment
+    from rallebench.http.keys import key_from_environment
     from rallebench.llms._openai.settings import Settings
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert key_from_environment("gpt", Settings("m")) == KEY
-    assert key_from_environment("gpt", Settings("m", base_url="https://API.openai.com:443/v1/")) == KEY
-    assert key_from_environment("gpt", Settings("m", base_url="https://api.openai.com.example/v1")) == ""
+    assert (
+        key_from_environment("gpt", Settings("m", base_url="https://API.openai.com:443/v1/")) == KEY
+    )
+    assert (
+        key_from_environment("gpt", Settings("m", base_url="https://api.openai.com.example/v1"))
+        == ""
+    )
 
 
 def test_a_server_that_wants_a_key_and_has_none_named_is_told_apart(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rallebench.llms import LLMS
-from rallebench.types import Generate, Message
-
-sys.path.insert(0, str(Path(__file__).parent))
 from loopback import Loopback
+
+from rallebench.core.types import Generate, Message
+from rallebench.llms import LLMS
 
 WHO = Generate("gpt", (Message("user", "Who?"),))
 

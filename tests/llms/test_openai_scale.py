@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rallebench.endpoints.rates import Rate, left
-from rallebench.endpoints.window import Window
-from rallebench.errors import UsageError
-from rallebench.llms import LLMS
-from rallebench.types import Generate, Message
-
-sys.path.insert(0, str(Path(__file__).parent))
 from loopback import (
     Behaviour,
     Handler,
@@ -30,6 +20,12 @@ from loopback import (
     hang,
     send_json,
 )
+
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Generate, Message
+from rallebench.http.rates import Rate, left
+from rallebench.http.window import Window
+from rallebench.llms import LLMS
 
 Load = Callable[..., Any]
 
@@ -77,7 +73,9 @@ def crowded_above(bearable: int) -> Behaviour:
     return behave
 
 
-def test_a_server_that_turns_requests_away_is_asked_with_fewer_at_once_and_all_are_answered(load: Load) -> None:
+def test_a_server_that_turns_requests_away_is_asked_with_fewer_at_once_and_all_are_answered(
+    load: Load,
+) -> None:
     with Loopback(crowded_above(4)) as server:
         llm = load(server, concurrency=16, max_retries=50)
         assert texts(llm.generate(many(80))) == [str(number) for number in range(80)]
@@ -124,7 +122,9 @@ def test_two_models_at_one_address_share_one_window(load: Load) -> None:
 def test_a_pause_before_another_try_takes_no_room(load: Load) -> None:
     def first_fails(handler: Handler) -> None:
         again = sum(body == handler.body for body in handler.owner.bodies) > 1
-        (fail(500) if handler.body["messages"][-1]["content"] == "0" and not again else echo)(handler)
+        (fail(500) if handler.body["messages"][-1]["content"] == "0" and not again else echo)(
+            handler
+        )
 
     with Loopback(first_fails) as server:
         llm = load(server, concurrency=8, backoff=0.8)
@@ -155,7 +155,9 @@ def test_closing_wakes_who_waits_for_room_and_who_waits_for_an_answer(load: Load
     with Loopback(hang()) as server:
         llm = load(server, concurrency=2, timeout=60)
         results: list[Any] = []
-        threads = [threading.Thread(target=lambda: results.extend(llm.generate([ask()]))) for _ in range(6)]
+        threads = [
+            threading.Thread(target=lambda: results.extend(llm.generate([ask()]))) for _ in range(6)
+        ]
         for thread in threads:
             thread.start()
         assert server.until(lambda: server.in_flight == 2)
@@ -164,14 +166,18 @@ def test_closing_wakes_who_waits_for_room_and_who_waits_for_an_answer(load: Load
         for thread in threads:
             thread.join(5)
         assert time.monotonic() - started < 2.0
-        assert [str(result) for result in results] == ["'gpt' was unloaded; load it again to ask it."] * 6
+        assert [str(result) for result in results] == [
+            "'gpt' was unloaded; load it again to ask it."
+        ] * 6
     assert threading.active_count() <= before
 
 
 def test_one_connection_serves_many_requests_also_after_errors_and_streams(load: Load) -> None:
     def in_turn(handler: Handler) -> None:
         if handler.body["stream"]:
-            handler.start(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
+            handler.start(
+                200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}
+            )
             event = b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
             handler.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(event), event))
         else:
@@ -242,7 +248,9 @@ def test_answers_that_take_much_longer_than_usual_shrink_the_window_until_that_i
     window = Window(16)
     now = play(window, lambda _: 1.0, 20)
     assert window.size == 16
-    sizes = [size for size, _ in played(window, lambda size: 0.5 * size, 80, now)]  # now it works at one by one
+    sizes = [
+        size for size, _ in played(window, lambda size: 0.5 * size, 80, now)
+    ]  # now it works at one by one
     assert min(sizes) in range(4, 9)
     assert window.slow > 0
     assert sizes[-1] > min(sizes)
@@ -262,12 +270,19 @@ def test_longer_answers_and_a_bigger_batch_are_no_crowd() -> None:
 
 
 def gaps(server: Loopback) -> list[float]:
-    return [later - earlier for earlier, later in zip(server.arrived, server.arrived[1:], strict=False)]
+    return [
+        later - earlier for earlier, later in zip(server.arrived, server.arrived[1:], strict=False)
+    ]
 
 
-def test_requests_per_minute_are_kept_by_all_threads_and_all_models_at_the_address(load: Load) -> None:
+def test_requests_per_minute_are_kept_by_all_threads_and_all_models_at_the_address(
+    load: Load,
+) -> None:
     with Loopback(echo) as server:
-        models = [load(server, concurrency=8, model=m, requests_per_minute=rate) for m, rate in (("a", 1200), ("b", None))]
+        models = [
+            load(server, concurrency=8, model=m, requests_per_minute=rate)
+            for m, rate in (("a", 1200), ("b", None))
+        ]
         started = time.monotonic()
         threads = [threading.Thread(target=llm.generate, args=(many(5),)) for llm in models]
         for thread in threads:
@@ -321,12 +336,24 @@ def test_a_wish_for_a_pause_is_kept_by_the_other_threads_too(load: Load) -> None
 @pytest.mark.parametrize(
     ("headers", "what", "found"),
     [
-        ({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m30s"}, "requests", (3, 90)),
+        (
+            {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m30s"},
+            "requests",
+            (3, 90),
+        ),
         ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "7"}, "requests", (0, 7)),
         ({"ratelimit-remaining": "0", "ratelimit-reset": "1h"}, "requests", (0, 3600)),
-        ({"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "86ms"}, "tokens", (9, 0.086)),
+        (
+            {"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "86ms"},
+            "tokens",
+            (9, 0.086),
+        ),
         ({"x-ratelimit-remaining-tokens": "9"}, "tokens", None),
-        ({"x-ratelimit-remaining-tokens": "some", "x-ratelimit-reset-tokens": "1s"}, "tokens", None),
+        (
+            {"x-ratelimit-remaining-tokens": "some", "x-ratelimit-reset-tokens": "1s"},
+            "tokens",
+            None,
+        ),
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "soon"}, "tokens", None),
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "nan"}, "tokens", None),
         ({}, "tokens", None),
@@ -351,6 +378,9 @@ def test_a_reset_may_be_a_moment() -> None:
 def test_prices_are_there_as_they_were_given_and_none_otherwise(load: Load) -> None:
     with Loopback() as server:
         assert load(server).prices is None
-        assert load(server, prices={"prompt": 0.15, "completion": 0.6}).prices == {"prompt": 0.15, "completion": 0.6}
+        assert load(server, prices={"prompt": 0.15, "completion": 0.6}).prices == {
+            "prompt": 0.15,
+            "completion": 0.6,
+        }
         with pytest.raises(UsageError, match="US dollars per million tokens"):
             load(server, prices={"prompt": 1, "answer": 2})

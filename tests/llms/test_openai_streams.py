@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rallebench.errors import BackendError
-from rallebench.llms import LLMS
-from rallebench.types import Generate, Message, Reply
-
-sys.path.insert(0, str(Path(__file__).parent))
 from loopback import DONE, Loopback, chunk, stream
+
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Generate, Message, Reply
+from rallebench.llms import LLMS
 
 WHO = Generate("gpt", (Message("user", "Who?"),))
 

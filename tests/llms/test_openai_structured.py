@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rallebench.errors import BackendError, UsageError
-from rallebench.llms import LLMS
-from rallebench.types import Generate, Message, Reply
-
-sys.path.insert(0, str(Path(__file__).parent))
 from loopback import Behaviour, Handler, Loopback, answer, fail, good_stream
+
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.types import Generate, Message, Reply
+from rallebench.llms import LLMS
 
 SCHEMA = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "when", "schema": SCHEMA}}
 WHEN = Generate("gpt", (Message("user", "When?"),), options={"response_format": FORMAT})
 GOOD = '{"year": 1815}'
-REFUSED = "The server takes no response_format (400: unknown field); the schema was put into the prompt."
+REFUSED = (
+    "The server takes no response_format (400: unknown field); the schema was put into the prompt."
+)
 
 Serve = Callable[..., tuple[Loopback, Any]]
 
@@ -33,7 +31,9 @@ def serve() -> Iterator[Serve]:
     def start(*behaviours: Behaviour, **settings: Any) -> tuple[Loopback, Any]:
         server = Loopback(*behaviours).__enter__()
         opened.append(server)
-        llm = LLMS["openai_compatible"]("gpt", base_url=server.url, model="m", backoff=0.01, timeout=5, **settings)
+        llm = LLMS["openai_compatible"](
+            "gpt", base_url=server.url, model="m", backoff=0.01, timeout=5, **settings
+        )
         opened.append(llm)
         return server, llm
 
@@ -51,13 +51,17 @@ def refuse_formats(handler: Handler) -> None:
     (fail(400, "unknown field") if "response_format" in handler.body else answer(GOOD))(handler)
 
 
-def test_the_form_is_asked_of_the_server_and_an_answer_in_it_comes_back_as_it_is(serve: Serve) -> None:
+def test_the_form_is_asked_of_the_server_and_an_answer_in_it_comes_back_as_it_is(
+    serve: Serve,
+) -> None:
     server, llm = serve(answer('{ "year":1815 }'))
     assert one(llm) == Reply('{ "year":1815 }', prompt_tokens=7, completion_tokens=3)
     assert server.bodies[0]["response_format"] == FORMAT
 
 
-def test_a_server_that_refuses_the_form_is_asked_in_the_prompt_at_once_and_from_then_on(serve: Serve) -> None:
+def test_a_server_that_refuses_the_form_is_asked_in_the_prompt_at_once_and_from_then_on(
+    serve: Serve,
+) -> None:
     server, llm = serve(refuse_formats, max_retries=0)
     first, second = one(llm), one(llm)
     assert (first.text, first.note) == (second.text, second.note) == (GOOD, REFUSED)
@@ -74,7 +78,9 @@ def test_a_form_that_is_refused_says_nothing_about_another_form(serve: Serve) ->
     assert ["response_format" in body for body in server.bodies] == [True, False, True, False]
 
 
-def test_a_request_that_is_refused_without_the_form_too_is_an_error_and_teaches_nothing(serve: Serve) -> None:
+def test_a_request_that_is_refused_without_the_form_too_is_an_error_and_teaches_nothing(
+    serve: Serve,
+) -> None:
     server, llm = serve(fail(400, "prompt too long"))
     assert "prompt too long" in str(one(llm))
     assert isinstance(one(llm), BackendError)
@@ -82,7 +88,12 @@ def test_a_request_that_is_refused_without_the_form_too_is_an_error_and_teaches_
 
 
 @pytest.mark.parametrize(
-    "said", [f"Sure!\n```json\n{GOOD}\n```\nAnything else?", f"It was {GOOD}.", f"<think>{{}}</think>{GOOD}"]
+    "said",
+    [
+        f"Sure!\n```json\n{GOOD}\n```\nAnything else?",
+        f"It was {GOOD}.",
+        f"<think>{{}}</think>{GOOD}",
+    ],
 )
 def test_of_a_server_that_ignores_the_form_the_json_alone_is_kept(serve: Serve, said: str) -> None:
     _, llm = serve(answer(said))
@@ -92,12 +103,17 @@ def test_of_a_server_that_ignores_the_form_the_json_alone_is_kept(serve: Serve, 
 @pytest.mark.parametrize(
     ("said", "fault"),
     [
-        ('{"year": "1815"}', "The answer does not fit the schema: at $.year: '1815' is not of type 'integer'."),
+        (
+            '{"year": "1815"}',
+            "The answer does not fit the schema: at $.year: '1815' is not of type 'integer'.",
+        ),
         ("In 1815.", "The answer does not fit the schema: the answer holds no JSON."),
         ('{"year": 18', "The answer does not fit the schema: the answer holds no JSON."),
     ],
 )
-def test_an_answer_that_does_not_fit_is_kept_and_its_note_says_why(serve: Serve, said: str, fault: str) -> None:
+def test_an_answer_that_does_not_fit_is_kept_and_its_note_says_why(
+    serve: Serve, said: str, fault: str
+) -> None:
     _, llm = serve(answer(said))
     assert (one(llm).text, one(llm).note) == (said, fault)
 
@@ -117,15 +133,27 @@ def test_a_stream_of_a_server_that_refuses_the_form_is_asked_again(serve: Serve)
 
 def test_plain_text_needs_no_check(serve: Serve) -> None:
     server, llm = serve(answer("In 1815."))
-    assert one(llm, Generate("gpt", WHEN.messages, options={"response_format": {"type": "text"}})).note == ""
+    assert (
+        one(llm, Generate("gpt", WHEN.messages, options={"response_format": {"type": "text"}})).note
+        == ""
+    )
     assert server.bodies[0]["response_format"] == {"type": "text"}
 
 
 @pytest.mark.parametrize(
-    "wrong", ["json", {"type": "yaml"}, {"type": "json_schema", "json_schema": {"name": "x"}},
-              {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "int"}}}],
-)  # fmt: skip
-def test_a_form_that_cannot_be_is_refused_before_anything_is_asked(serve: Serve, wrong: Any) -> None:
+    "wrong",
+    [
+        "json",
+        {"type": "yaml"},
+        {"type": "json_schema", "json_schema": {"name": "x"}},
+        {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "int"}}},
+    ],
+)
+def test_a_form_that_cannot_be_is_refused_before_anything_is_asked(
+    serve: Serve, wrong: Any
+) -> None:
     server, llm = serve()
-    assert isinstance(one(llm, Generate("gpt", WHEN.messages, options={"response_format": wrong})), UsageError)
+    assert isinstance(
+        one(llm, Generate("gpt", WHEN.messages, options={"response_format": wrong})), UsageError
+    )
     assert server.bodies == []

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-from rallebench.bench.memo import memo_key
-from rallebench.bench.perform import Backends
-from rallebench.bench.record import request_from_json, request_to_json
+from loopback import Behaviour, Loopback, answer, good_stream
+
+from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
+from rallebench.engine.perform import Backends
+from rallebench.engine.record import request_from_json, request_to_json
+from rallebench.engine.reply_cache import memo_key
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
-from rallebench.types import Generate, Message, ToolCall, ToolSpec
-
-sys.path.insert(0, str(Path(__file__).parent))
-from loopback import Behaviour, Loopback, answer, good_stream
 
 SEARCH = ToolSpec("search", "finds", {"type": "object", "properties": {"q": {"type": "string"}}})
 CALL = ToolCall("c1", "search", '{"q": "Ada"}')
@@ -31,12 +28,16 @@ SECOND = Generate(
 WRITTEN = 'Let me see. <tool_call>{"name": "search", "arguments": {"q": "Ada"}}</tool_call>'
 
 
-def asked(behaviour: Behaviour, request: Generate, stream: bool = False) -> tuple[dict[str, Any], list[Any]]:
+def asked(
+    behaviour: Behaviour, request: Generate, stream: bool = False
+) -> tuple[dict[str, Any], list[Any]]:
     """What the server was sent, and what came back."""
     with Loopback(behaviour) as server:
         llm: Any = LLMS["openai_compatible"]("gpt", model="m", base_url=server.url)
         with closing(llm):
-            return (found := list(llm.stream(request) if stream else llm.generate([request]))) and server.bodies[0], found
+            return (
+                found := list(llm.stream(request) if stream else llm.generate([request]))
+            ) and server.bodies[0], found
 
 
 def test_a_tools_answer_is_tied_to_the_call_it_answers() -> None:
@@ -46,7 +47,13 @@ def test_a_tools_answer_is_tied_to_the_call_it_answers() -> None:
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ada"}'}}],
+            "tool_calls": [
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "search", "arguments": '{"q": "Ada"}'},
+                }
+            ],
         },
         {"role": "tool", "content": "Ada Byron", "tool_call_id": "c1"},
     ]
@@ -55,7 +62,10 @@ def test_a_tools_answer_is_tied_to_the_call_it_answers() -> None:
 
 def test_calls_that_a_server_leaves_in_the_text_are_read_from_there() -> None:
     _, (reply,) = asked(answer(WRITTEN), SECOND)
-    assert (reply.text, reply.tool_calls) == ("Let me see.", (ToolCall("call_0", "search", '{"q": "Ada"}'),))
+    assert (reply.text, reply.tool_calls) == (
+        "Let me see.",
+        (ToolCall("call_0", "search", '{"q": "Ada"}'),),
+    )
 
 
 def test_a_stream_keeps_the_text_it_has_handed_out() -> None:
@@ -79,4 +89,8 @@ def test_calls_of_a_message_are_kept_in_a_run_and_tell_requests_apart_in_the_mem
 
 def test_a_message_without_calls_is_kept_as_it_always_was() -> None:
     written = request_to_json(Generate("gpt", (Message("user", "Who?"),)))
-    assert written == {"ask": "generate", "llm": "gpt", "messages": [{"role": "user", "content": "Who?"}]}
+    assert written == {
+        "ask": "generate",
+        "llm": "gpt",
+        "messages": [{"role": "user", "content": "Who?"}],
+    }

@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.errors import BadFileError, NotFoundError
+from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._openai import settings as served
 from rallebench.llms._transformers import settings as local
-from rallebench.llms.presets import GROUPS, entry_of, known_model, preset, presets, read_presets, weight_bytes
-from rallebench.workspace import Workspace
+from rallebench.llms.presets import (
+    GROUPS,
+    entry_of,
+    known_model,
+    preset,
+    presets,
+    read_presets,
+    weight_bytes,
+)
+from rallebench.workspace.paths import Workspace
 
 
 @pytest.mark.parametrize("name", presets())
@@ -21,7 +29,9 @@ def test_the_backend_of_every_preset_takes_its_settings(name: str) -> None:
     if given.backend == "transformers":
         local.check(name, settings_from(local.Settings, name, given.settings))
         assert given.model.count("/") == 1 and given.parameters > 0
-        assert not given.settings.get("trust_remote_code"), "no preset runs Python code of the model's"
+        assert not given.settings.get("trust_remote_code"), (
+            "no preset runs Python code of the model's"
+        )
     else:
         assert given.group == "servers" and not given.model, "a server names its models itself"
         served.check(name, settings_from(served.Settings, name, {"model": "any", **given.settings}))
@@ -41,7 +51,9 @@ def test_the_facts_of_every_preset_fit_together(name: str) -> None:
 def test_presets_of_a_group_stand_together_in_the_order_of_the_page() -> None:
     groups = [given.group for given in presets().values()]
     assert groups == sorted(groups, key=list(GROUPS).index)
-    assert len({given.model for given in presets().values() if given.model}) == sum(g != "servers" for g in groups)
+    assert len({given.model for given in presets().values() if given.model}) == sum(
+        g != "servers" for g in groups
+    )
 
 
 def test_weights_take_what_dtype_and_quantization_say() -> None:
@@ -56,21 +68,35 @@ def test_weights_take_what_dtype_and_quantization_say() -> None:
 
 def test_the_users_settings_stand_over_the_presets_and_null_takes_one_away() -> None:
     entry = entry_of("qwen3-0.6b", {"quantization": "4bit", "chat_template_kwargs": None})
-    assert entry.settings == {"model": "Qwen/Qwen3-0.6B", "chat_template": "on", "quantization": "4bit"}
+    assert entry.settings == {
+        "model": "Qwen/Qwen3-0.6B",
+        "chat_template": "on",
+        "quantization": "4bit",
+    }
 
 
 def test_a_preset_stands_wherever_a_model_is_named(tmp_path: Path) -> None:
     entry = Workspace(tmp_path).llm("ollama?model=llama3.2&temperature=0.5")
     assert entry.backend == "openai_compatible"
-    assert entry.settings == {"base_url": "http://127.0.0.1:11434/v1", "model": "llama3.2", "temperature": 0.5}
-    (tmp_path / "llms.json").write_text(json.dumps({"ollama": {"backend": "scripted", "settings": {"echo": True}}}))
-    assert Workspace(tmp_path).llm("ollama").backend == "scripted", "an entry of the workspace goes first"
+    assert entry.settings == {
+        "base_url": "http://127.0.0.1:11434/v1",
+        "model": "llama3.2",
+        "temperature": 0.5,
+    }
+    (tmp_path / "llms.json").write_text(
+        json.dumps({"ollama": {"backend": "scripted", "settings": {"echo": True}}})
+    )
+    assert Workspace(tmp_path).llm("ollama").backend == "scripted", (
+        "an entry of the workspace goes first"
+    )
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:
     with pytest.raises(NotFoundError, match="Did you mean 'ollama'"):
         preset("olama")
-    assert known_model("google/flan-t5-small") is preset("flan-t5-small") and known_model("") is None
+    assert (
+        known_model("google/flan-t5-small") is preset("flan-t5-small") and known_model("") is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,8 +104,14 @@ def test_an_unknown_preset_names_the_nearest() -> None:
     [
         ("[]", "a JSON object of presets"),
         ("{", "not valid JSON"),
-        ('{"x": {"title": "X", "group": "huge", "backend": "scripted", "settings": {}, "about": "a"}}', "'group' is wrong"),
-        ('{"x": {"title": "X", "group": "small", "backend": "b", "settings": {}, "about": "a", "size": 3}}', "'size' is"),
+        (
+            '{"x": {"title": "X", "group": "huge", "backend": "scripted", "settings": {}, "about": "a"}}',
+            "'group' is wrong",
+        ),
+        (
+            '{"x": {"title": "X", "group": "small", "backend": "b", "settings": {}, "about": "a", "size": 3}}',
+            "'size' is",
+        ),
     ],
 )
 def test_a_damaged_file_of_presets_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:

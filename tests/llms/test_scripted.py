@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rallebench.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.types import Generate, Message, Reply, ToolCall
 from rallebench.llms import LLMS, StreamingLLM
 from rallebench.llms.scripted import Scripted
-from rallebench.types import Generate, Message, Reply, ToolCall
 
 
 def ask(text: str = "Who wrote it?", **fields: Any) -> Generate:
@@ -44,7 +44,11 @@ def test_a_list_that_is_used_up_is_an_error_in_place_unless_there_is_a_default()
 
 def test_the_first_pattern_that_matches_the_prompt_answers() -> None:
     llm = Scripted({"wr[io]te": "Ada", "Who": "nobody"}, default="?")
-    assert [text(llm, ask(prompt)) for prompt in ("Who wrote it?", "Who?", "When?")] == ["Ada", "nobody", "?"]
+    assert [text(llm, ask(prompt)) for prompt in ("Who wrote it?", "Who?", "When?")] == [
+        "Ada",
+        "nobody",
+        "?",
+    ]
 
 
 def test_a_prompt_that_no_pattern_matches_is_an_error() -> None:
@@ -94,7 +98,11 @@ def test_an_answer_ends_before_the_first_stop_sequence() -> None:
 def test_an_answer_is_cut_at_max_tokens_words_and_says_so() -> None:
     (reply,) = Scripted(["one two  three four"]).generate([ask(max_tokens=3)])
     assert isinstance(reply, Reply)
-    assert (reply.text, reply.finish_reason, reply.completion_tokens) == ("one two  three", "length", 3)
+    assert (reply.text, reply.finish_reason, reply.completion_tokens) == (
+        "one two  three",
+        "length",
+        3,
+    )
     assert text(Scripted(["one two"]), ask(max_tokens=2)) == "one two"
 
 
@@ -137,7 +145,9 @@ def test_the_delay_is_per_batch_and_spread_over_a_stream() -> None:
 def test_threads_share_a_list_without_saying_a_line_twice() -> None:
     llm = Scripted([str(n) for n in range(200)], concurrency=8)
     said: list[str] = []
-    threads = [threading.Thread(target=lambda: said.extend(text(llm) for _ in range(25))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: said.extend(text(llm) for _ in range(25))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -180,7 +190,9 @@ def test_a_function_with_an_inner_function_has_the_same_fingerprint_in_another_p
         "print(Scripted(f).fingerprint)"
     )
     runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+        )
         for _ in range(2)
     ]
     assert runs[0].stdout == runs[1].stdout != ""

@@ -19,8 +19,8 @@ from loopback import (
     send_text,
 )
 
-from rallebench.endpoints.served import LONGEST, served_models
-from rallebench.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.http.model_list import LONGEST, served_models
 
 KEY = "sk-a1b2c3d4e5f6"
 
@@ -50,9 +50,20 @@ def test_a_server_without_a_model_has_none(listed: Any) -> None:
         assert served_models(server.url) == ()
 
 
-def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    rows = [{"id": 3}, "x", {}, {"id": " "}, {"id": "a\nb"}, {"id": "y" * (LONGEST + 1)}, {"id": KEY}, {"id": "good"}]
+    rows = [
+        {"id": 3},
+        "x",
+        {},
+        {"id": " "},
+        {"id": "a\nb"},
+        {"id": "y" * (LONGEST + 1)},
+        {"id": KEY},
+        {"id": "good"},
+    ]
     with Loopback(send_json({"data": rows})) as server:
         assert served_models(server.url) == ("good",)
 
@@ -62,10 +73,16 @@ def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(monkeypatch: pyte
     [
         (send_json([1]), "is no list of models"),
         (send_json({"data": {"id": "a"}}), "is no list of models"),
-        (send_text("<html><title>Hi</title></html>", kind="text/html"), "not JSON .a web page titled 'Hi'"),
+        (
+            send_text("<html><title>Hi</title></html>", kind="text/html"),
+            "not JSON .a web page titled 'Hi'",
+        ),
         (send_text("", 404), "has no list of models. Check that base_url is right"),
         (fail(405, "GET is not for you"), "has no list of models .GET is not for you"),
-        (fail(401, f"bad key {KEY}"), "refused the key .401: bad key \\*\\*\\*.. Set the environment variable OPENAI"),
+        (
+            fail(401, f"bad key {KEY}"),
+            "refused the key .401: bad key \\*\\*\\*.. Set the environment variable OPENAI",
+        ),
         (fail(500, "oops"), "failed by itself .500: oops"),
         (fail(307, "there"), "redirects elsewhere"),
         (drop_at_once, "dropped the connection"),
@@ -73,16 +90,23 @@ def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(monkeypatch: pyte
         (flood, "more than 32 MB"),
     ],
 )
-def test_a_server_that_misbehaves_is_one_sentence_with_its_address(behaviour: Any, words: str) -> None:
+def test_a_server_that_misbehaves_is_one_sentence_with_its_address(
+    behaviour: Any, words: str
+) -> None:
     with Loopback(behaviour) as server, pytest.raises(BackendError, match=words) as caught:
         served_models(server.url)
-    assert str(caught.value).startswith(f"The server at {server.url} ") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"The server at {server.url} ") and "\n" not in str(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize("behaviour", [hang(), drip])
 def test_nobody_waits_longer_than_the_time_out(behaviour: Any) -> None:
     started = time.monotonic()
-    with Loopback(behaviour) as server, pytest.raises(BackendError, match=r"gave no answer within 0\.3 s\. Check that"):
+    with (
+        Loopback(behaviour) as server,
+        pytest.raises(BackendError, match=r"gave no answer within 0\.3 s\. Check that"),
+    ):
         served_models(server.url, timeout=0.3)
     assert time.monotonic() - started < 3
 

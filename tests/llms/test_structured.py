@@ -6,8 +6,15 @@ import time
 
 import pytest
 
-from rallebench.errors import BackendError, UsageError
-from rallebench.llms._structured import before_calls, calls_of, check_schema, fault_of, json_of, schema_of
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.llms._structured import (
+    before_calls,
+    calls_of,
+    check_schema,
+    fault_of,
+    json_of,
+    schema_of,
+)
 
 PERSON = {
     "type": "object",
@@ -56,7 +63,9 @@ def test_a_schema_says_where_a_value_does_not_fit(value: object, words: str) -> 
     assert words in said and bool(words) == bool(said)
 
 
-def test_a_schema_that_points_elsewhere_or_at_itself_is_never_fetched_nor_followed_for_ever() -> None:
+def test_a_schema_that_points_elsewhere_or_at_itself_is_never_fetched_nor_followed_for_ever() -> (
+    None
+):
     assert "cannot be followed" in check_schema({}, {"$ref": "http://127.0.0.1:9/nowhere.json"})
     assert "cannot be followed" in check_schema({}, {"$ref": "#"})
 
@@ -64,7 +73,9 @@ def test_a_schema_that_points_elsewhere_or_at_itself_is_never_fetched_nor_follow
 def test_an_answer_is_judged_by_the_first_json_that_fits() -> None:
     assert fault_of('As [1] says: {"name": "Ada"}', PERSON) == ""
     assert "holds no JSON" in fault_of("Ada", PERSON)
-    assert fault_of('{"name": 3}', PERSON).startswith("The answer does not fit the schema: at $.name")
+    assert fault_of('{"name": 3}', PERSON).startswith(
+        "The answer does not fit the schema: at $.name"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +93,13 @@ def test_a_response_format_of_openais_shape_names_a_schema(given: object, schema
 
 @pytest.mark.parametrize(
     "given",
-    ["json", {}, {"type": "xml"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": PERSON}],
+    [
+        "json",
+        {},
+        {"type": "xml"},
+        {"type": "json_schema"},
+        {"type": "json_schema", "json_schema": PERSON},
+    ],
 )
 def test_another_response_format_is_refused(given: object) -> None:
     with pytest.raises(UsageError, match="response_format must be"):
@@ -106,7 +123,11 @@ def test_a_schema_that_is_none_is_refused() -> None:
         (f"```json\n{CALL}\n```", "", ["search"]),
         (f"[{CALL}, {CALL}]", "", ["search", "search"]),
         ('{"type": "function", "function": {"name": "f", "parameters": {}}}', "", ["f"]),
-        (f"<tool_call>{{oops</tool_call> <tool_call>{CALL}</tool_call>", "<tool_call>{oops</tool_call>", ["search"]),
+        (
+            f"<tool_call>{{oops</tool_call> <tool_call>{CALL}</tool_call>",
+            "<tool_call>{oops</tool_call>",
+            ["search"],
+        ),
         ("<tool_call>search(Ada)</tool_call>", "<tool_call>search(Ada)</tool_call>", []),
         ('{"name": "Ada", "age": 3}', '{"name": "Ada", "age": 3}', []),
         (f"[{CALL}, 3]", f"[{CALL}, 3]", []),
@@ -114,10 +135,14 @@ def test_a_schema_that_is_none_is_refused() -> None:
         ('{"name": "f", "arguments": "x"}', '{"name": "f", "arguments": "x"}', []),
         ("[]", "[]", []),
     ],
-)  # fmt: skip
-def test_tool_calls_leave_the_text_and_what_is_none_stays(text: str, rest: str, names: list[str]) -> None:
+)
+def test_tool_calls_leave_the_text_and_what_is_none_stays(
+    text: str, rest: str, names: list[str]
+) -> None:
     said, calls = calls_of(text)
     assert (said, [call.name for call in calls]) == (rest, names)
     assert [call.id for call in calls] == [f"call_{number}" for number in range(len(calls))]
     for end in range(len(text) + 1):
-        assert said.startswith(before_calls(text[:end])), "a stream had shown what is no text in the end"
+        assert said.startswith(before_calls(text[:end])), (
+            "a stream had shown what is no text in the end"
+        )

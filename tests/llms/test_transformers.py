@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_models
+from project import PROJECT
 
-from rallebench.errors import (
+from rallebench.core.errors import (
     BackendError,
     BackendMemoryError,
     BadFileError,
@@ -27,12 +29,9 @@ from rallebench.errors import (
     RalleError,
     UsageError,
 )
+from rallebench.core.memory import Memory
+from rallebench.core.types import Generate, Message, Reply, ToolSpec
 from rallebench.llms import LLMS
-from rallebench.memory import Memory
-from rallebench.types import Generate, Message, Reply, ToolSpec
-
-sys.path.insert(0, str(Path(__file__).parent))
-import tiny_models
 
 QUESTIONS = (
     "who won ?",
@@ -99,7 +98,9 @@ def load(folders: dict[str, Path]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("which", ["llama", "chat", "no pad", "ends", "gpt2", "t5"])
-def test_a_batch_gives_what_each_request_gives_alone_in_the_asked_order(load: Any, which: str) -> None:
+def test_a_batch_gives_what_each_request_gives_alone_in_the_asked_order(
+    load: Any, which: str
+) -> None:
     llm = load(which)
     requests = [ask(text) for text in QUESTIONS]
     alone = [one(llm, request).text for request in requests]
@@ -108,7 +109,9 @@ def test_a_batch_gives_what_each_request_gives_alone_in_the_asked_order(load: An
     assert len(set(alone)) == len(alone)
 
 
-def test_greedy_text_equals_what_the_bare_library_gives(load: Any, folders: dict[str, Path]) -> None:
+def test_greedy_text_equals_what_the_bare_library_gives(
+    load: Any, folders: dict[str, Path]
+) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folders["llama"])
@@ -133,7 +136,9 @@ def test_an_encoder_decoder_model_answers_without_its_start_token(load: Any) -> 
 
 
 def test_an_end_of_text_token_ends_a_reply_and_is_not_shown(load: Any) -> None:
-    replies = load("ends").generate([ask(f"{word} ?", max_tokens=60) for word in tiny_models.WORDS[:20]])
+    replies = load("ends").generate(
+        [ask(f"{word} ?", max_tokens=60) for word in tiny_models.WORDS[:20]]
+    )
     ended = [reply for reply in replies if reply.finish_reason == "stop"]
     assert ended, "no text of this model ends by itself; take another seed"
     assert all(reply.completion_tokens < 60 and "</s>" not in reply.text for reply in ended)
@@ -157,7 +162,9 @@ def test_requests_of_different_settings_share_a_call_and_keep_their_places(load:
 
 
 def test_a_repetition_penalty_changes_the_text(load: Any) -> None:
-    plain, penalised = texts(load("gpt2"), [ask("who ?"), ask("who ?", options={"repetition_penalty": 5.0})])
+    plain, penalised = texts(
+        load("gpt2"), [ask("who ?"), ask("who ?", options={"repetition_penalty": 5.0})]
+    )
     assert plain != penalised
 
 
@@ -177,7 +184,9 @@ def test_an_empty_batch_gives_an_empty_list(load: Any) -> None:
 def test_text_is_cut_before_a_stop_string_and_no_more_is_written(load: Any, which: str) -> None:
     llm = load(which)
     words = one(llm, ask(QUESTIONS[1])).text.split()
-    stop = next(word for place, word in enumerate(words) if place >= 3 and word not in words[:place])
+    stop = next(
+        word for place, word in enumerate(words) if place >= 3 and word not in words[:place]
+    )
     reply = one(llm, ask(QUESTIONS[1], stop=(stop,)))
     place = words.index(stop)
     assert reply.text.split() == words[:place]
@@ -217,7 +226,9 @@ def test_stop_strings_of_the_settings_apply_where_a_request_has_none(load: Any) 
 
 def test_a_seed_gives_the_same_text_again_and_another_seed_another_text(load: Any) -> None:
     llm = load()
-    first, again, other = (one(llm, ask("who ?", temperature=1.0, seed=seed)).text for seed in (3, 3, 4))
+    first, again, other = (
+        one(llm, ask("who ?", temperature=1.0, seed=seed)).text for seed in (3, 3, 4)
+    )
     assert first == again != other
 
 
@@ -247,7 +258,9 @@ def test_tokens_are_drawn_as_often_as_the_softmax_says() -> None:
     from rallebench.llms._transformers.decoding import DrawRows
 
     scores = torch.tensor([[2.0, 1.0, -torch.inf, 0.0]]).repeat(4000, 1)
-    drawn = DrawRows(range(4000), temperature=1.0, top_k=None, top_p=None)(None, scores).argmax(dim=-1)
+    drawn = DrawRows(range(4000), temperature=1.0, top_k=None, top_p=None)(None, scores).argmax(
+        dim=-1
+    )
     shares = torch.bincount(drawn, minlength=4) / 4000
     assert torch.allclose(shares, torch.softmax(scores[0], dim=0), atol=0.03)
     assert shares[2] == 0
@@ -259,7 +272,9 @@ def test_top_p_leaves_out_the_improbable_tail() -> None:
     from rallebench.llms._transformers.decoding import DrawRows
 
     scores = torch.log(torch.tensor([[0.6, 0.3, 0.1]])).repeat(500, 1)
-    drawn = DrawRows(range(500), temperature=1.0, top_k=None, top_p=0.8)(None, scores).argmax(dim=-1)
+    drawn = DrawRows(range(500), temperature=1.0, top_k=None, top_p=0.8)(None, scores).argmax(
+        dim=-1
+    )
     assert set(drawn.tolist()) == {0, 1}
 
 
@@ -267,15 +282,22 @@ def test_top_p_leaves_out_the_improbable_tail() -> None:
 
 
 @pytest.mark.parametrize("which", ["llama", "chat", "t5", "ends"])
-@pytest.mark.parametrize("settings", [{}, {"temperature": 1.0, "seed": 9}], ids=["greedy", "seeded"])
-def test_a_streams_pieces_join_to_the_text_of_generate(load: Any, which: str, settings: Any) -> None:
+@pytest.mark.parametrize(
+    "settings", [{}, {"temperature": 1.0, "seed": 9}], ids=["greedy", "seeded"]
+)
+def test_a_streams_pieces_join_to_the_text_of_generate(
+    load: Any, which: str, settings: Any
+) -> None:
     llm = load(which)
     request = ask(QUESTIONS[1], **settings)
     *pieces, last = llm.stream(request)
     whole = one(llm, request)
     assert "".join(pieces) == last.text == whole.text
     assert len(pieces) > 3
-    assert (last.prompt_tokens, last.completion_tokens) == (whole.prompt_tokens, whole.completion_tokens)
+    assert (last.prompt_tokens, last.completion_tokens) == (
+        whole.prompt_tokens,
+        whole.completion_tokens,
+    )
     assert last.finish_reason == whole.finish_reason
     assert last.first_token_seconds > 0
 
@@ -296,7 +318,9 @@ def test_closing_a_stream_stops_the_model_at_once(load: Any) -> None:
     assert not llm._lock.locked()
 
 
-def test_a_closed_stream_wrote_only_what_was_asked_for(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_stream_wrote_only_what_was_asked_for(
+    load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     llm = load()
     steps = []
     forward = type(llm._model).forward
@@ -350,7 +374,9 @@ def test_torn_characters_are_streamed_whole() -> None:
 # ── prompts ──────────────────────────────────────────────────────────────────
 
 
-def test_a_prompt_longer_than_the_window_is_refused_in_its_place_with_both_numbers(load: Any) -> None:
+def test_a_prompt_longer_than_the_window_is_refused_in_its_place_with_both_numbers(
+    load: Any,
+) -> None:
     short, long, other = load().generate([ask("who ?"), ask("the river " * 100), ask("when ?")])
     assert isinstance(short, Reply) and isinstance(other, Reply)
     assert isinstance(long, BackendError)
@@ -375,7 +401,9 @@ def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(load: Any) -> Non
 def test_an_encoder_takes_a_prompt_that_fills_its_window(load: Any) -> None:
     fits, long = load("t5").generate([ask("the " * 63), ask("the " * 64)])
     assert isinstance(fits, Reply) and fits.completion_tokens == 12
-    assert isinstance(long, BackendError) and "has 65 tokens" in str(long) and "holds 64" in str(long)
+    assert (
+        isinstance(long, BackendError) and "has 65 tokens" in str(long) and "holds 64" in str(long)
+    )
 
 
 def test_a_relative_position_model_may_be_given_a_larger_window(load: Any) -> None:
@@ -423,7 +451,9 @@ def test_asking_for_a_template_that_is_not_there_is_refused(load: Any) -> None:
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_an_empty_prompt_is_refused_in_its_place(load: Any, which: str, text: str) -> None:
     refused, answered = load(which).generate([ask(text), ask("who ?")])
-    assert isinstance(refused, BackendError) and "is empty; give it at least one word" in str(refused)
+    assert isinstance(refused, BackendError) and "is empty; give it at least one word" in str(
+        refused
+    )
     assert isinstance(answered, Reply)
 
 
@@ -438,17 +468,30 @@ def test_an_empty_prompt_is_refused_in_its_place(load: Any, which: str, text: st
         (ask("who ?", options={"min_p": -1}), "min_p is -1"),
         (ask("who ?", options={"logprobs": 1}), "logprobs is 1"),
         (ask("who ?", options={"chat_template_kwargs": {"a": 1}}), "needs a chat template"),
-        (ask("who ?", options={"chat_template_kwargs": {"tokenize": True}}), "may not set tokenize"),
+        (
+            ask("who ?", options={"chat_template_kwargs": {"tokenize": True}}),
+            "may not set tokenize",
+        ),
         (ask("who ?", options={"chat_template_kwargs": [1]}), "must be an object"),
         (ask("who ?", options={"response_format": "json"}), "response_format must be"),
         (
-            ask("who ?", options={"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": 3}}}}),
+            ask(
+                "who ?",
+                options={
+                    "response_format": {
+                        "type": "json_schema",
+                        "json_schema": {"schema": {"type": 3}},
+                    }
+                },
+            ),
             "is no JSON schema",
         ),
         (ask("who \ud83d ?"), "half of a surrogate pair"),
     ],
 )
-def test_what_the_model_cannot_do_is_refused_in_its_place(load: Any, request_: Generate, words: str) -> None:
+def test_what_the_model_cannot_do_is_refused_in_its_place(
+    load: Any, request_: Generate, words: str
+) -> None:
     refused, answered = load().generate([request_, ask("who ?")])
     assert isinstance(refused, RalleError) and words in str(refused)
     assert isinstance(answered, Reply)
@@ -488,7 +531,9 @@ def test_an_unknown_setting_names_the_known_ones() -> None:
         ({"system": 3}, "system must be a text"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused_before_loading(settings: dict[str, Any], words: str) -> None:
+def test_a_setting_that_cannot_be_is_refused_before_loading(
+    settings: dict[str, Any], words: str
+) -> None:
     with pytest.raises(UsageError, match=words):
         LLMS["transformers"]("tiny", **{"model": "/nowhere", **settings})
 
@@ -501,7 +546,9 @@ def test_the_fingerprint_stays_when_a_folder_moves(
     assert llm.fingerprint == load().fingerprint
 
 
-def test_the_fingerprint_changes_with_all_that_changes_an_answer(load: Any, folders: dict[str, Path]) -> None:
+def test_the_fingerprint_changes_with_all_that_changes_an_answer(
+    load: Any, folders: dict[str, Path]
+) -> None:
     variants = [
         load(),
         load("no pad"),
@@ -521,7 +568,7 @@ def test_the_fingerprint_changes_with_all_that_changes_an_answer(load: Any, fold
 def test_one_changed_weight_changes_the_fingerprint_of_a_small_model(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:
-    from rallebench.checkpoints.folders import content_hash
+    from rallebench.llms._memory.folders import content_hash
 
     copy = shutil.copytree(folders["llama"], tmp_path / "copy")
     before = content_hash(copy)
@@ -613,7 +660,9 @@ def test_a_folder_that_holds_no_whole_model_is_one_sentence(
         ("not a name", NotFoundError, "neither a folder here nor a model"),
     ],
 )
-def test_a_model_that_is_nowhere_is_one_sentence(model: str, kind: type[RalleError], words: str) -> None:
+def test_a_model_that_is_nowhere_is_one_sentence(
+    model: str, kind: type[RalleError], words: str
+) -> None:
     with pytest.raises(kind, match=words):
         LLMS["transformers"]("tiny", model=model, device_map="cpu")
 
@@ -629,14 +678,18 @@ def test_a_missing_package_is_named_with_its_install_line(
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rallebench.checkpoints import need
+    from rallebench.llms._memory import need
 
     monkeypatch.setattr(need, "free_ram_bytes", lambda: 1000)
-    with pytest.raises(BackendMemoryError, match=r"0.3 MB RAM as float32, but only 0.0 MB are free"):
+    with pytest.raises(
+        BackendMemoryError, match=r"0.3 MB RAM as float32, but only 0.0 MB are free"
+    ):
         LLMS["transformers"]("tiny", model=str(folders["llama"]), device_map="cpu")
 
 
-def test_running_out_of_memory_asks_for_a_smaller_batch(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_out_of_memory_asks_for_a_smaller_batch(
+    load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import torch
 
     llm = load("gpt2", batch_size=7)
@@ -692,8 +745,8 @@ def test_unloading_ends_a_stream_that_is_being_written(folders: dict[str, Path])
 IN_A_FRESH_PROCESS = """
 import json, sys
 from rallebench.llms import LLMS
-from rallebench.memory import Memory
-from rallebench.types import Generate, Message
+from rallebench.core.memory import Memory
+from rallebench.core.types import Generate, Message
 LLMS["transformers"]("small", model=sys.argv[1], device_map="cpu").close()
 before = Memory.now()
 llm = LLMS["transformers"]("wide", model=sys.argv[2], device_map="cpu")
@@ -714,8 +767,11 @@ def test_closing_a_model_gives_its_memory_back_and_says_how_much(tmp_path: Path)
     assert weights > 150_000_000
     said = subprocess.run(
         [sys.executable, "-c", IN_A_FRESH_PROCESS, str(small), str(wide)],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=PROJECT,
+    )
     held, told, freed, left = json.loads(said.stdout.strip().split("\n")[-1])
     assert held > 0.9 * weights
     assert told == pytest.approx(weights, rel=0.2)
@@ -738,12 +794,18 @@ def square(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_quantised_model_answers_on_the_cpu_in_less_memory(
     square: Path, quantization: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from rallebench.checkpoints.folders import bits_of, tensors, weight_files
+    from rallebench.llms._memory.folders import bits_of, tensors, weight_files
 
     def weights(kind: str) -> float:
-        return sum(n * bits_of(name, stored, dims, "float32", kind) / 8 for file in weight_files(square) for name, n, stored, dims in tensors(file))
+        return sum(
+            n * bits_of(name, stored, dims, "float32", kind) / 8
+            for file in weight_files(square)
+            for name, n, stored, dims in tensors(file)
+        )
 
-    llm = LLMS["transformers"]("small", model=str(square), quantization=quantization, device_map="cpu")
+    llm = LLMS["transformers"](
+        "small", model=str(square), quantization=quantization, device_map="cpu"
+    )
     with caplog.at_level(logging.WARNING):
         batch = texts(llm, [ask(text, max_tokens=6) for text in QUESTIONS[:2]])
     assert batch == [one(llm, ask(text, max_tokens=6)).text for text in QUESTIONS[:2]]
@@ -772,7 +834,9 @@ def needs_gpu() -> None:
 @pytest.mark.parametrize(
     "settings", [{"dtype": "float16"}, {"quantization": "8bit"}, {"quantization": "4bit"}]
 )
-def test_a_gpu_answers_and_gets_its_memory_back(needs_gpu: None, tmp_path: Path, settings: Any) -> None:
+def test_a_gpu_answers_and_gets_its_memory_back(
+    needs_gpu: None, tmp_path: Path, settings: Any
+) -> None:
     folder = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=5)
     for _ in range(2):  # the first time CUDA keeps work space of its own
         before = Memory.now()
@@ -793,5 +857,7 @@ def test_a_prompt_past_learned_positions_never_reaches_the_gpu(
 ) -> None:
     llm = LLMS["transformers"]("tiny", model=str(folders["gpt2"]), device_map="cuda")
     refused, near, short = llm.generate([ask("the " * 60), ask("the " * 46), ask("who ?")])
-    assert isinstance(refused, BackendError) and isinstance(near, Reply) and isinstance(short, Reply)
+    assert (
+        isinstance(refused, BackendError) and isinstance(near, Reply) and isinstance(short, Reply)
+    )
     llm.close()

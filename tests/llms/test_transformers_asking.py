@@ -5,23 +5,33 @@ from __future__ import annotations
 import gc
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rallebench.errors import BackendError, BackendMemoryError, BadFileError, RalleError, UsageError
-from rallebench.llms import LLMS
-from rallebench.types import Evidence, Generate, Message, Passage, Reply, ToolCall, ToolSpec
-
-sys.path.insert(0, str(Path(__file__).parent))
 import tiny_models
 
-SEARCH = ToolSpec("search", "the river", {"type": "object", "properties": {"query": {"type": "string"}}})
+from rallebench.core.errors import (
+    BackendError,
+    BackendMemoryError,
+    BadFileError,
+    RalleError,
+    UsageError,
+)
+from rallebench.core.types import Evidence, Generate, Message, Passage, Reply, ToolCall, ToolSpec
+from rallebench.llms import LLMS
+
+SEARCH = ToolSpec(
+    "search", "the river", {"type": "object", "properties": {"query": {"type": "string"}}}
+)
 CALL = '{"name": "search", "arguments": {"query": "Ada"}}'
-QUESTIONS = ("who won ?", "when was Ada Byron lost in Paris ?", "the river of the old city was blue", "a")
+QUESTIONS = (
+    "who won ?",
+    "when was Ada Byron lost in Paris ?",
+    "the river of the old city was blue",
+    "a",
+)
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 AS_PERSON = {"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON}}
 
@@ -30,14 +40,18 @@ MODELS: dict[str, Callable[[Path], Path]] = {
     "no pad": lambda folder: tiny_models.save_llama(folder, pad=False, ends=True, seed=11),
     "t5": lambda folder: tiny_models.save_t5(folder),
     "bloom": lambda folder: tiny_models.save_bloom(folder),
-    "tools": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.TOOL_TEMPLATE, positions=256),
+    "tools": lambda folder: tiny_models.save_llama(
+        folder, chat=tiny_models.TOOL_TEMPLATE, positions=256
+    ),
     "no system": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.NO_SYSTEM_TEMPLATE),
     "deaf": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.DEAF_TEMPLATE),
     "calls": lambda folder: tiny_models.save_parrot(
         folder, ["Let", "me", "see.", "<tool_call>", CALL, "</tool_call>"]
     ),
     "plain call": lambda folder: tiny_models.save_parrot(folder, [CALL]),
-    "no call": lambda folder: tiny_models.save_parrot(folder, ["<tool_call>", "search(Ada)", "</tool_call>"]),
+    "no call": lambda folder: tiny_models.save_parrot(
+        folder, ["<tool_call>", "search(Ada)", "</tool_call>"]
+    ),
     "person": lambda folder: tiny_models.save_parrot(folder, ["Sure:", '{"name":', '"Ada"', "}"]),
     "nobody": lambda folder: tiny_models.save_parrot(folder, ['{"name":', "3", "}"]),
 }
@@ -90,7 +104,9 @@ def load(folder: Callable[[str], Path]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("which", ["llama", "t5", "no pad"])
-@pytest.mark.parametrize("settings", [{}, {"temperature": 1.0, "seed": 3}], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"temperature": 1.0, "seed": 3}], ids=["greedy", "sampled"]
+)
 def test_logprobs_are_the_same_alone_in_a_batch_and_in_a_stream(
     load: Any, which: str, settings: Any
 ) -> None:
@@ -114,7 +130,9 @@ def test_logprobs_are_those_of_the_bare_model_whatever_the_temperature(load: Any
         prompt, written = (llm._tokenizer(text)["input_ids"] for text in (QUESTIONS[0], reply.text))
         ids = torch.tensor([prompt + written[1:]])  # without a second <s>
         with torch.no_grad():
-            scores = torch.log_softmax(llm._model(ids).logits[0, len(prompt) - 1 : -1].float(), dim=-1)
+            scores = torch.log_softmax(
+                llm._model(ids).logits[0, len(prompt) - 1 : -1].float(), dim=-1
+            )
         bare = scores.gather(1, ids[0, len(prompt) :, None])[:, 0].tolist()
         assert reply.logprobs == pytest.approx(bare, abs=1e-4)
 
@@ -123,7 +141,9 @@ def test_logprobs_are_given_only_to_who_asks(load: Any) -> None:
     asked, other = load().generate([ask("who ?", options={"logprobs": True}), ask("who ?")])
     assert asked.logprobs and not other.logprobs
     assert asked.text == other.text
-    assert one(load(logprobs=True), ask("who ?")).logprobs == pytest.approx(asked.logprobs, abs=1e-4)
+    assert one(load(logprobs=True), ask("who ?")).logprobs == pytest.approx(
+        asked.logprobs, abs=1e-4
+    )
 
 
 # ── how words are chosen ─────────────────────────────────────────────────────
@@ -187,14 +207,20 @@ def test_tools_stand_in_the_prompt_and_a_tools_answer_keeps_its_role(load: Any) 
     assert "tool : Ada ;" in prompter._in_template(answered.messages, (SEARCH,), {})
     assert "user : Ada ;" in prompter._in_template(answered.messages, (), {})
     call = ToolCall("call_0", "search", '{"query": "king"}')
-    turns = (Message("user", "who ?"), Message("assistant", "", (call,)), Message("tool", "Ada", (), "call_0"))
+    turns = (
+        Message("user", "who ?"),
+        Message("assistant", "", (call,)),
+        Message("tool", "Ada", (), "call_0"),
+    )
     assert "assistant :  search king ; tool : Ada ;" in prompter._in_template(turns, (), {})
 
 
 @pytest.mark.parametrize("which", ["llama", "deaf", "t5"])
 def test_tools_that_the_template_would_not_show_are_refused(load: Any, which: str) -> None:
     refused, answered = load(which).generate([ask("who ?", tools=(SEARCH,)), ask("who ?")])
-    assert isinstance(refused, UsageError) and "no chat template with a place for them" in str(refused)
+    assert isinstance(refused, UsageError) and "no chat template with a place for them" in str(
+        refused
+    )
     assert isinstance(answered, Reply)
 
 
@@ -230,7 +256,9 @@ def test_a_text_that_is_no_json_is_said_not_hidden(load: Any) -> None:
 def test_a_system_text_goes_before_the_question_where_the_template_has_no_place_for_it(
     load: Any, which: str
 ) -> None:
-    asked = Generate("tiny", (Message("system", "stop lost"), Message("user", "who ?")), max_tokens=12)
+    asked = Generate(
+        "tiny", (Message("system", "stop lost"), Message("user", "who ?")), max_tokens=12
+    )
     as_one = one(load(which), ask("stop lost\n\nwho ?"))
     for llm, request in ((load(which), asked), (load(which, system="stop lost"), ask("who ?"))):
         reply = one(llm, request)
@@ -249,11 +277,16 @@ def test_arguments_for_the_template_change_the_prompt_of_one_request_or_of_all(l
 # ── longer than the window ───────────────────────────────────────────────────
 
 WORDS = "the old city of the blue river was founded by a king"
-PASSAGES = tuple(Passage(f"p{n}", f"{word} {WORDS}", "City") for n, word in enumerate(("one", "two", "six", "ten")))
+PASSAGES = tuple(
+    Passage(f"p{n}", f"{word} {WORDS}", "City")
+    for n, word in enumerate(("one", "two", "six", "ten"))
+)
 LONG = "passage : " + " ; ".join(p.text for p in PASSAGES) + " . question : who won ?"
 
 
-def with_evidence(text: str = LONG, passages: tuple[Passage, ...] = PASSAGES, **more: Any) -> Generate:
+def with_evidence(
+    text: str = LONG, passages: tuple[Passage, ...] = PASSAGES, **more: Any
+) -> Generate:
     return ask(text, evidence=Evidence("who won ?", passages), **more)
 
 
@@ -262,12 +295,17 @@ def test_by_default_a_long_prompt_is_refused(load: Any) -> None:
     assert isinstance(refused, BackendError) and "nothing was cut" in str(refused)
 
 
-def test_with_the_rule_cut_the_last_passages_are_left_out_and_the_note_names_them(load: Any) -> None:
+def test_with_the_rule_cut_the_last_passages_are_left_out_and_the_note_names_them(
+    load: Any,
+) -> None:
     llm = load(context_window=64, context_rule="cut")
     cut, short = llm.generate([with_evidence(), ask("who ?")])
     assert cut.note == "1 of 4 passages was left out of the prompt: p3 (City)."
     shown = LONG.replace(f" ; {PASSAGES[3].text}", "")
-    assert (cut.text, cut.prompt_tokens) == ((same := one(llm, ask(shown))).text, same.prompt_tokens)
+    assert (cut.text, cut.prompt_tokens) == (
+        (same := one(llm, ask(shown))).text,
+        same.prompt_tokens,
+    )
     assert cut.prompt_tokens <= 64 - 12 and cut.completion_tokens == 12
     assert short.note == ""
     *_, last = llm.stream(with_evidence())
@@ -276,22 +314,31 @@ def test_with_the_rule_cut_the_last_passages_are_left_out_and_the_note_names_the
 
 def test_a_lone_passage_is_cut_at_its_end(load: Any) -> None:
     reply = one(load(context_window=20, context_rule="cut"), with_evidence(max_tokens=4))
-    assert "3 of 4 passages were left out" in reply.note and "of p0 (City) only the first" in reply.note
+    assert (
+        "3 of 4 passages were left out" in reply.note
+        and "of p0 (City) only the first" in reply.note
+    )
     assert reply.completion_tokens == 4
 
 
 @pytest.mark.parametrize("passages", [(), PASSAGES])
-def test_what_cannot_be_cut_is_refused_by_that_rule_too(load: Any, passages: tuple[Passage, ...]) -> None:
+def test_what_cannot_be_cut_is_refused_by_that_rule_too(
+    load: Any, passages: tuple[Passage, ...]
+) -> None:
     llm = load(context_window=20, context_rule="cut")
     text = "the river " * 40 + (PASSAGES[0].text if passages else "")
     refused, answered = llm.generate([with_evidence(text, passages), ask("who ?")])
-    assert isinstance(refused, BackendError) and "no more of its passages can be left out" in str(refused)
+    assert isinstance(refused, BackendError) and "no more of its passages can be left out" in str(
+        refused
+    )
     assert isinstance(answered, Reply)
 
 
 def test_prompts_near_the_window_share_batches(load: Any) -> None:
     llm = load()
-    requests = [ask("the " * length, max_tokens=100) for length in range(63, 93)]  # leave 64 to 35 of 128
+    requests = [
+        ask("the " * length, max_tokens=100) for length in range(63, 93)
+    ]  # leave 64 to 35 of 128
     rooms = [llm._prepare(request).decoding.max_tokens for request in requests]
     assert rooms == [64] + [48] * 16 + [32] * 13
     replies = llm.generate([requests[1], requests[16]])
@@ -333,11 +380,15 @@ def test_a_tokenizer_with_more_words_than_the_model_is_refused_before_the_weight
 ) -> None:
     wrong = shutil.copytree(folder("llama"), tmp_path / "wrong")
     tiny_models.save_tokenizer(wrong, more=["many", "more"])
-    with pytest.raises(BadFileError, match=r"tokenizer in .* has \d+ tokens, but the model knows only \d+"):
+    with pytest.raises(
+        BadFileError, match=r"tokenizer in .* has \d+ tokens, but the model knows only \d+"
+    ):
         LLMS["transformers"]("tiny", model=str(wrong), device_map="cpu")
 
 
-def test_a_padding_token_that_the_model_does_not_know_does_no_harm(folder: Any, load: Any, tmp_path: Path) -> None:
+def test_a_padding_token_that_the_model_does_not_know_does_no_harm(
+    folder: Any, load: Any, tmp_path: Path
+) -> None:
     odd = shutil.copytree(folder("llama"), tmp_path / "odd")
     config = json.loads((odd / "tokenizer_config.json").read_text())
     (odd / "tokenizer_config.json").write_text(json.dumps(config | {"pad_token": "[EXTRA]"}))
@@ -354,8 +405,16 @@ def test_a_padding_token_that_the_model_does_not_know_does_no_harm(folder: Any, 
     [
         ({"device_map": "cuda:99"}, UsageError, "device_map names 'cuda:99', but"),
         ({"device_map": {"": 99}}, UsageError, "device_map names 99, but"),
-        ({"attn_implementation": "flash_attention_2"}, UsageError, "needs a CUDA device; set it to auto"),
-        ({"model": "bloom", "attn_implementation": "sdpa"}, UsageError, "set it to auto .BloomForCausalLM does not"),
+        (
+            {"attn_implementation": "flash_attention_2"},
+            UsageError,
+            "needs a CUDA device; set it to auto",
+        ),
+        (
+            {"model": "bloom", "attn_implementation": "sdpa"},
+            UsageError,
+            "set it to auto .BloomForCausalLM does not",
+        ),
         pytest.param(
             {"quantization": "4bit", "device_map": "auto", "max_memory": {"cpu": 1000}},
             BackendMemoryError,
@@ -382,7 +441,9 @@ def test_what_this_machine_or_model_cannot_do_is_one_sentence(
         {"device_map": "auto", "max_memory": {"cpu": 1000}},
     ],
 )
-def test_attention_and_device_map_change_no_greedy_text_here(load: Any, settings: dict[str, Any]) -> None:
+def test_attention_and_device_map_change_no_greedy_text_here(
+    load: Any, settings: dict[str, Any]
+) -> None:
     requests = [ask(text) for text in QUESTIONS]
     llm = load(**settings)
     assert [r.text for r in llm.generate(requests)] == [r.text for r in load().generate(requests)]
@@ -401,7 +462,9 @@ def test_a_batch_size_asks_for_several_batches_at_once(load: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_form_of_4_bit_is_what_was_asked_for_and_stands_in_the_fingerprint(tmp_path: Path) -> None:
+def test_the_form_of_4_bit_is_what_was_asked_for_and_stands_in_the_fingerprint(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("bitsandbytes")
     folder = tiny_models.save_llama(tmp_path / "square", hidden=256, layers=1)
     asked = {
@@ -409,7 +472,9 @@ def test_the_form_of_4_bit_is_what_was_asked_for_and_stands_in_the_fingerprint(t
         "bnb_4bit_use_double_quant": False,
         "bnb_4bit_compute_dtype": "bfloat16",
     }
-    llm = LLMS["transformers"]("tiny", model=str(folder), device_map="cpu", quantization="4bit", **asked)
+    llm = LLMS["transformers"](
+        "tiny", model=str(folder), device_map="cpu", quantization="4bit", **asked
+    )
     form = llm._model.config.quantization_config
     assert {name: str(getattr(form, name)).removeprefix("torch.") for name in asked} == {
         name: str(value) for name, value in asked.items()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rallebench.core.types import Evidence, Message, Passage
 from rallebench.llms._transformers.cutting import Cut, shortened
-from rallebench.types import Evidence, Message, Passage
 
 QUESTION = "who won ?"
 PASSAGES = tuple(
@@ -39,7 +39,10 @@ def test_whole_passages_leave_from_the_end_with_their_titles_and_separators() ->
 
 
 def test_as_many_passages_stay_as_fit() -> None:
-    kept = [sum(p.text in shown(cut(limit)) for p in PASSAGES) for limit in (53, 54, 65, 66 - 12, 30, 29)]
+    kept = [
+        sum(p.text in shown(cut(limit)) for p in PASSAGES)
+        for limit in (53, 54, 65, 66 - 12, 30, 29)
+    ]
     assert kept == [3, 4, 4, 4, 2, 1]
 
 
@@ -71,7 +74,10 @@ def test_without_passages_in_the_prompt_nothing_is_cut() -> None:
 
 
 def test_numbers_and_marks_between_passages_leave_with_them() -> None:
-    text = "\n".join(f"<doc id={n}>{p.text}</doc>" for n, p in enumerate(PASSAGES, 1)) + f"\n{QUESTION}"
+    text = (
+        "\n".join(f"<doc id={n}>{p.text}</doc>" for n, p in enumerate(PASSAGES, 1))
+        + f"\n{QUESTION}"
+    )
     assert shown(cut(25, text)) == (
         f"<doc id=1>{PASSAGES[0].text}</doc>\n<doc id=2>{PASSAGES[1].text}</doc>\n{QUESTION}"
     )
@@ -93,6 +99,8 @@ def test_a_passage_that_stands_twice_leaves_twice_and_one_inside_another_counts_
 def test_text_without_spaces_is_cut_between_characters() -> None:
     passage = Passage("zh", "布加勒斯特是罗马尼亚的首都" * 5)
     messages = (Message("user", f"{passage.text}\n谁?"),)
-    found = shortened(messages, Evidence("谁?", (passage,)), lambda some: len(some[0].content) <= 20)
+    found = shortened(
+        messages, Evidence("谁?", (passage,)), lambda some: len(some[0].content) <= 20
+    )
     assert found is not None
     assert found.messages[0].content == f"{passage.text[:17]}\n谁?"

@@ -14,10 +14,26 @@ from rallebench.metrics.text import dpr_tokens, find_answers, normalize_answer, 
 
 LAW = settings(deadline=None, database=None, max_examples=300)
 WORDS = st.sampled_from(
-    ["art", "the", "A", "an", "Party", "U.S.", "well-known", "İzmir", "ΟΔΟΣ", "東京", "10,000", "3.5", "é"]
+    [
+        "art",
+        "the",
+        "A",
+        "an",
+        "Party",
+        "U.S.",
+        "well-known",
+        "İzmir",
+        "ΟΔΟΣ",
+        "東京",
+        "10,000",
+        "3.5",
+        "é",
+    ]
 )
 GLUE = st.sampled_from([" ", "", ", ", "—", "\n", "-", "'", "“", "。"])
-TEXTS = st.lists(st.tuples(WORDS, GLUE), max_size=12).map(lambda pairs: "".join(a + b for a, b in pairs))
+TEXTS = st.lists(st.tuples(WORDS, GLUE), max_size=12).map(
+    lambda pairs: "".join(a + b for a, b in pairs)
+)
 ALIASES = st.lists(st.one_of(WORDS, TEXTS), max_size=4)
 
 
@@ -78,7 +94,9 @@ def test_the_normal_form_has_single_spaces_and_no_ascii_punctuation(text: str) -
         ("", ["x"], []),
     ],
 )
-def test_answers_are_found_at_the_edges_of_words(text: str, aliases: list[str], found: list[str]) -> None:
+def test_answers_are_found_at_the_edges_of_words(
+    text: str, aliases: list[str], found: list[str]
+) -> None:
     assert texts_of(text, aliases) == found
 
 
@@ -94,7 +112,9 @@ def test_an_alias_named_twice_keeps_its_first_number() -> None:
 
 @LAW
 @given(TEXTS, ALIASES)
-def test_a_found_range_reads_as_its_alias_and_ranges_never_overlap(text: str, aliases: list[str]) -> None:
+def test_a_found_range_reads_as_its_alias_and_ranges_never_overlap(
+    text: str, aliases: list[str]
+) -> None:
     end = 0
     for start, stop, index in find_answers(text, aliases):
         assert end <= start < stop <= len(text)

@@ -38,14 +38,18 @@ def test_every_docstring_has_the_form_of_a_card(name: str) -> None:
     if inspect.getmodule(function).__name__ == COST:  # type: ignore[union-attr]
         pytest.skip("what an answer costs compares no texts; its card stands in the traits")
     doc = inspect.cleandoc(function.__doc__ or "")
-    heads = [line.partition(":")[0] for line in doc.splitlines() if line.partition(":")[0] in SECTIONS]
+    heads = [
+        line.partition(":")[0] for line in doc.splitlines() if line.partition(":")[0] in SECTIONS
+    ]
     order = list(SECTIONS)
     assert heads == sorted(heads, key=order.index) and len(heads) == len(set(heads))
     assert set(heads) >= {"Normalisation", "Not scored", "Source", "Traps"}
     found = parse(doc)
     assert all(found[SECTIONS[head]].endswith(".") for head in heads)
     traits = metric(name).traits
-    assert bool(found["option"]) == ("check" in traits) and bool(found["over_all"]) == ("over_all" in traits)
+    assert bool(found["option"]) == ("check" in traits) and bool(found["over_all"]) == (
+        "over_all" in traits
+    )
     assert not {"source", "traps", "normalisation"} & set(traits), "the docstring says it"
 
 
@@ -67,11 +71,16 @@ def test_known_traps_are_told(name: str, trap: str) -> None:
 
 def test_a_card_reads_as_facts_in_lines_of_a_terminals_width() -> None:
     text = read_card("has_answer").text()
-    assert text.startswith("has_answer — has_answer\n  Definition:    1 if the normalised answer contains")
+    assert text.startswith(
+        "has_answer — has_answer\n  Definition:    1 if the normalised answer contains"
+    )
     assert "  Direction:     higher is better\n  Range:         0 to 1 (fraction)\n" in text
     assert "Option:" not in text and "Beware:        Characters, not words" in text
     assert all(len(line) <= 100 for line in text.splitlines())
-    assert "  Direction:     neither direction is better\n  Range:         0 or more" in read_card("length").text()
+    assert (
+        "  Direction:     neither direction is better\n  Range:         0 or more"
+        in read_card("length").text()
+    )
 
 
 def test_the_card_of_an_option_is_that_of_its_metric_under_its_own_name() -> None:

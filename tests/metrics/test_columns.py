@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from rallebench.errors import NotFoundError
+from rallebench.core.errors import NotFoundError
+from rallebench.core.registry import Entry
+from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.metrics.columns import Column, _column, columns
-from rallebench.registry import Entry
-from rallebench.types import Episode, Gold, Outcome
 
 RIGHT = (Episode("a", "chain", (), Outcome("Titan")), Gold(("Titan",)))
 EMPTY = (Episode("b", "chain", (), Outcome("")), Gold(("Io",)))
@@ -39,12 +39,16 @@ def test_a_question_without_gold_passages_says_so() -> None:
 def test_a_value_that_is_no_number_is_not_scored_and_says_so(value: float) -> None:
     entry: Entry[Callable[..., float]] = Entry("em", lambda episode, gold: value)
     found = _column(entry, [RIGHT], [value])
-    assert found.values == (None,) and found.notes == (f"not scored: the value is no number ({value})",)
+    assert found.values == (None,) and found.notes == (
+        f"not scored: the value is no number ({value})",
+    )
 
 
 def test_the_figure_over_all_answers_leaves_out_what_is_not_scored() -> None:
     with_gold = [pair for pair in PAIRS if pair[1].answers and not pair[0].error]
-    assert columns(["bleu"], PAIRS)["bleu"].over_all == columns(["bleu"], with_gold)["bleu"].over_all
+    assert (
+        columns(["bleu"], PAIRS)["bleu"].over_all == columns(["bleu"], with_gold)["bleu"].over_all
+    )
     assert columns(["bleu"], [NO_GOLD, FAILED])["bleu"] == Column(
         (None, None), ("no gold answers", "far is down"), None
     )

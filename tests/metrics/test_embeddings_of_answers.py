@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.encoders import Encoder
-from rallebench.errors import NotFoundError, UsageError
 from rallebench.metrics import metric, read_card
 from rallebench.metrics.columns import columns
-from rallebench.types import Episode, Gold, Outcome
 
 ANSWERS = ["Titan is the largest moon of Saturn.", "red", "The year was 1998, in May."]
 GOLDS = [("Saturn's largest moon is Titan.", "Io"), ("blue",), ("It happened in May 1998.",)]
@@ -33,11 +33,15 @@ class Counting:
 
     def encode(self, texts: Sequence[str], *, role: Literal["query", "passage"]) -> Any:
         self.calls.append(list(texts))
-        rows = np.array([[text.count("a"), text.count("b"), 1.0] for text in texts], dtype=np.float32)
+        rows = np.array(
+            [[text.count("a"), text.count("b"), 1.0] for text in texts], dtype=np.float32
+        )
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_all_answers_of_a_run_are_encoded_at_once_each_text_once_by_the_encoder_that_is_there() -> None:
+def test_all_answers_of_a_run_are_encoded_at_once_each_text_once_by_the_encoder_that_is_there() -> (
+    None
+):
     encoder, opened = Counting(), []
 
     def encoders(name: str) -> Encoder:
@@ -63,7 +67,9 @@ def test_similarity_by_a_named_encoder_is_its_cosine_with_the_nearest_answer() -
     encoder = open_encoder("hashing")
     rows = encoder.encode([ANSWERS[0], *GOLDS[0]], role="passage")
     expected = max(float(rows[0] @ rows[1]), float(rows[0] @ rows[2]))
-    assert metric("similarity:hashing").value(said(ANSWERS[0]), Gold(GOLDS[0])) == pytest.approx(expected, abs=1e-6)
+    assert metric("similarity:hashing").value(said(ANSWERS[0]), Gold(GOLDS[0])) == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 def test_an_encoder_or_model_folder_that_is_not_there_is_refused_before_a_run() -> None:
@@ -78,7 +84,9 @@ def test_an_encoder_or_model_folder_that_is_not_there_is_refused_before_a_run() 
 
 @pytest.mark.slow
 def test_similarity_by_the_embedded_encoder_prefers_what_means_the_same() -> None:
-    found = columns(["similarity"], [(said(a), Gold(g)) for a, g in zip(ANSWERS, GOLDS)])["similarity"]
+    found = columns(["similarity"], [(said(a), Gold(g)) for a, g in zip(ANSWERS, GOLDS)])[
+        "similarity"
+    ]
     near, far, _ = found.values
     assert near is not None and far is not None and near > 0.9 > far
 
@@ -92,7 +100,9 @@ def test_bertscore_is_that_of_the_package(layer: int) -> None:
     from rallebench.encoders.minilm import model_folder
 
     folder = str(model_folder())
-    _, _, f = package.score(ANSWERS, [list(g) for g in GOLDS], model_type=folder, num_layers=layer, device="cpu")
+    _, _, f = package.score(
+        ANSWERS, [list(g) for g in GOLDS], model_type=folder, num_layers=layer, device="cpu"
+    )
     name = f"bertscore:{folder}?layer={layer}"
     found = columns([name], [(said(a), Gold(g)) for a, g in zip(ANSWERS, GOLDS)])[name]
     assert found.values == pytest.approx(tuple(f.tolist()), abs=1e-5)

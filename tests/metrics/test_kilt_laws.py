@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rallebench.metrics import metric
-from rallebench.metrics.rank_list import rank_list
-from rallebench.types import (
+from rallebench.core.types import (
     Episode,
     Generate,
     Gold,
@@ -24,6 +22,8 @@ from rallebench.types import (
     Step,
     UseTool,
 )
+from rallebench.metrics import metric
+from rallebench.metrics.rank_list import rank_list
 
 LAW = settings(deadline=None, database=None, max_examples=200)
 ANSWERS = ["accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all"]
@@ -65,7 +65,9 @@ def value(name: str, said: Episode, gold: Gold) -> float:
 
 @LAW
 @given(TEXTS, ALIASES)
-def test_answer_metrics_are_ordered_and_within_zero_and_one(answer: str, aliases: tuple[str, ...]) -> None:
+def test_answer_metrics_are_ordered_and_within_zero_and_one(
+    answer: str, aliases: tuple[str, ...]
+) -> None:
     values = {name: value(name, episode(answer), Gold(aliases)) for name in ANSWERS}
     assert all(0 <= v <= 1 for v in values.values())
     assert values["accuracy"] <= values["em"] <= values["has_answer"] == values["has_answer_all"]
@@ -73,7 +75,9 @@ def test_answer_metrics_are_ordered_and_within_zero_and_one(answer: str, aliases
 
 @LAW
 @given(ALIASES, st.data())
-def test_saying_an_accepted_answer_scores_full_marks(aliases: tuple[str, ...], data: st.DataObject) -> None:
+def test_saying_an_accepted_answer_scores_full_marks(
+    aliases: tuple[str, ...], data: st.DataObject
+) -> None:
     said = episode(f" {data.draw(st.sampled_from(aliases))}\n")
     assert value("accuracy", said, Gold(aliases)) == value("em", said, Gold(aliases)) == 1
     assert value("rougel", said, Gold(aliases)) == pytest.approx(1, abs=1e-8)
@@ -102,7 +106,9 @@ def test_an_empty_answer_scores_zero_and_has_answer_does_not_count_it() -> None:
     said, gold = episode("  ", ["1"]), Gold(("Rome",), provenance=(frozenset({"1"}),))
     for name in ANSWERS:
         expected = None if name == "has_answer" else 0
-        assert metric(name).value(said, gold) == metric(f"KILT-{name}").value(said, gold) == expected
+        assert (
+            metric(name).value(said, gold) == metric(f"KILT-{name}").value(said, gold) == expected
+        )
 
 
 @LAW
@@ -135,7 +141,9 @@ def test_retrieval_metrics_stay_within_bounds_and_agree_with_each_other(
 
 @LAW
 @given(RANKS, SETS)
-def test_recall_and_success_never_fall_as_k_grows(pages: list[str], sets: tuple[frozenset[str], ...]) -> None:
+def test_recall_and_success_never_fall_as_k_grows(
+    pages: list[str], sets: tuple[frozenset[str], ...]
+) -> None:
     said, gold = episode("", pages), Gold(provenance=sets)
     for name in ("recall", "success_rate"):
         values = [value(f"{name}@{k}", said, gold) for k in range(1, 14)]
@@ -187,7 +195,9 @@ def test_the_pages_of_several_retrievals_are_joined_in_order(
 ) -> None:
     gold = Gold(provenance=sets)
     for name in ("Rprec", "recall@3"):
-        assert value(name, episode("", first, second), gold) == value(name, episode("", first + second), gold)
+        assert value(name, episode("", first, second), gold) == value(
+            name, episode("", first + second), gold
+        )
 
 
 @LAW
@@ -227,7 +237,10 @@ def test_answers_in_passages_are_counted_by_passage_not_by_page() -> None:
 
 def test_the_gold_title_must_stand_in_the_passage_of_the_answer() -> None:
     gold = Gold(("1781",), provenance=(frozenset({"1"}),), titles={"1": "Uranus", "2": ""})
-    apart, together = passages("Uranus is far", "found in 1781"), passages("x", "The Uranus of 1781")
+    apart, together = (
+        passages("Uranus is far", "found in 1781"),
+        passages("x", "The Uranus of 1781"),
+    )
     assert value("entity_in_context@1", apart, gold) == 1
     assert value("answer_and_ent_in_context@5", apart, gold) == 0
     assert [value(f"answer_and_ent_in_context@{k}", together, gold) for k in (1, 2)] == [0, 1]
@@ -250,7 +263,9 @@ def test_cost_is_the_sum_over_the_steps() -> None:
         ),
     )
     said = Episode("q", "chain", steps, Outcome("b"))
-    assert [value(name, said, Gold()) for name in ("seconds", "prompt_tokens", "completion_tokens")] == [
+    assert [
+        value(name, said, Gold()) for name in ("seconds", "prompt_tokens", "completion_tokens")
+    ] == [
         2,
         12,
         3,

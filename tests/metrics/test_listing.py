@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.cli import main
+from rallebench.cli.main import main
 from rallebench.metrics import METRICS, card, read_card
 
 
-def test_the_metrics_are_listed_with_their_definitions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_metrics_are_listed_with_their_definitions(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert main(["list", "metrics", "--workspace", str(tmp_path)]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) == len(METRICS.names()) + 1
@@ -24,7 +26,10 @@ def test_the_cards_of_named_metrics_are_printed_for_people_and_as_json(
     asked = ["list", "metrics", "recall_at_7", "bleu:zh", "--workspace", str(tmp_path)]
     assert main(asked) == 0
     printed = capfd.readouterr().out
-    assert read_card("recall@7").text() in printed and "Option:        13a, zh, char or jieba" in printed
+    assert (
+        read_card("recall@7").text() in printed
+        and "Option:        13a, zh, char or jieba" in printed
+    )
     assert main([*asked, "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == {"metrics": [card("recall@7"), card("bleu:zh")]}
 

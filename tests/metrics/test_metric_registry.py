@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rallebench.errors import NotFoundError, UsageError
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.metrics import METRICS, STANDARD_KS, card, metric
-from rallebench.types import Episode, Gold, Outcome
 
 KILT = ["accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all"]
 AT_K = ["precision", "recall", "success_rate", "answer_in_context", "answer_in_passage"]
@@ -58,7 +58,8 @@ def test_the_card_of_a_cut_off_names_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*KILT, *(f"KILT-{name}" for name in KILT), "answer_in_context@5", "answer_in_passage@5"]
+    "name",
+    [*KILT, *(f"KILT-{name}" for name in KILT), "answer_in_context@5", "answer_in_passage@5"],
 )
 def test_without_a_gold_answer_nothing_is_scored(name: str) -> None:
     gold = Gold(provenance=(frozenset({"1"}),))

@@ -12,20 +12,27 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from project import PROJECT
 
-from rallebench.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.metrics import metric
 from rallebench.metrics.crud_bleu import bleu_average, ngram_precision
 from rallebench.metrics.rouge import lcs_length
 from rallebench.metrics.words import answer_words, jieba_words, rule_for, words
-from rallebench.types import Episode, Gold, Outcome
 
 LAW = settings(deadline=None, database=None, max_examples=40)
 LATIN = st.lists(
-    st.sampled_from(["the", "Cat", "cat", "sat.", "on", "mat", "café", "3.5", "10,000", "!"]), min_size=1, max_size=12
+    st.sampled_from(["the", "Cat", "cat", "sat.", "on", "mat", "café", "3.5", "10,000", "!"]),
+    min_size=1,
+    max_size=12,
 ).map(" ".join)
 CHINESE = st.lists(
-    st.sampled_from(["北京市", "清华大学", "来到", "，", "2023年", "获得金牌", "。", "win", " ", "的"]), min_size=1, max_size=12
+    st.sampled_from(
+        ["北京市", "清华大学", "来到", "，", "2023年", "获得金牌", "。", "win", " ", "的"]
+    ),
+    min_size=1,
+    max_size=12,
 ).map("".join)
 TEXTS = st.one_of(LATIN, CHINESE).filter(str.strip)
 
@@ -54,7 +61,9 @@ def rouge_package(answer: str, gold: str, tokens: Any) -> dict[str, float]:
         def tokenize(self, text: str) -> list[str]:
             return list(tokens(text))
 
-    measure = scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], tokenizer=Given() if tokens else None)
+    measure = scorer.RougeScorer(
+        ["rouge1", "rouge2", "rougeL"], tokenizer=Given() if tokens else None
+    )
     return {name: score.fmeasure for name, score in measure.score(gold, answer).items()}
 
 
@@ -73,25 +82,35 @@ def test_rouge_of_latin_text_is_googles(answer: str, gold: str) -> None:
 def test_rouge_of_chinese_text_is_googles_on_jiebas_words(answer: str, gold: str) -> None:
     jieba = pytest.importorskip("jieba")
     answer, gold = answer.strip(), gold.strip()
-    expected = rouge_package(answer, gold, jieba.dt.cut if rule_for("", answer, gold) == "jieba" else None)
+    expected = rouge_package(
+        answer, gold, jieba.dt.cut if rule_for("", answer, gold) == "jieba" else None
+    )
     if words(gold, rule_for("", answer, gold)):
         assert value("rouge-L", answer, gold) == pytest.approx(expected["rougeL"], abs=1e-12)
         assert value("rouge-2", answer, gold) == pytest.approx(expected["rouge2"], abs=1e-12)
 
 
 @LAW
-@given(st.lists(st.sampled_from("abcd"), max_size=40), st.lists(st.sampled_from("abcd"), max_size=40))
-def test_the_longest_common_subsequence_is_that_of_the_table(one: list[str], other: list[str]) -> None:
+@given(
+    st.lists(st.sampled_from("abcd"), max_size=40), st.lists(st.sampled_from("abcd"), max_size=40)
+)
+def test_the_longest_common_subsequence_is_that_of_the_table(
+    one: list[str], other: list[str]
+) -> None:
     table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i, a in enumerate(one, 1):
         for j, b in enumerate(other, 1):
-            table[i][j] = table[i - 1][j - 1] + 1 if a == b else max(table[i - 1][j], table[i][j - 1])
+            table[i][j] = (
+                table[i - 1][j - 1] + 1 if a == b else max(table[i - 1][j], table[i][j - 1])
+            )
     assert lcs_length(one, other) == table[-1][-1]
 
 
 def test_other_scripts_are_compared_in_words_of_their_own_letters() -> None:
     assert value("rouge-1", "столица Рим", "Рим") == pytest.approx(2 / 3)
-    assert metric("rouge-1:google").value(said("столица Рим"), Gold(("Рим",))) is None, "it has no word there"
+    assert metric("rouge-1:google").value(said("столица Рим"), Gold(("Рим",))) is None, (
+        "it has no word there"
+    )
 
 
 # ── CRUD-RAG's BLEU ──────────────────────────────────────────────────────────
@@ -99,7 +118,9 @@ def test_other_scripts_are_compared_in_words_of_their_own_letters() -> None:
 
 @LAW
 @given(TEXTS, TEXTS)
-def test_crud_bleu_is_the_mean_of_nltks_clipped_precisions_without_penalty(answer: str, gold: str) -> None:
+def test_crud_bleu_is_the_mean_of_nltks_clipped_precisions_without_penalty(
+    answer: str, gold: str
+) -> None:
     bleu = pytest.importorskip("nltk.translate.bleu_score")
     one, other = list(jieba_words(answer)), list(jieba_words(gold))
     found = [float(bleu.modified_precision([other], one, n)) for n in range(1, 5)]
@@ -119,23 +140,36 @@ def test_crud_bleu_does_not_punish_a_short_answer_and_needs_four_words_in_a_row(
 @pytest.mark.parametrize(
     ("tokenizer", "answers", "golds"),
     [
-        ("13a", ["The cat sat on a mat, twice.", "No."], [["The cat sat on the mat.", "A cat sat."], ["No, never."]]),
+        (
+            "13a",
+            ["The cat sat on a mat, twice.", "No."],
+            [["The cat sat on the mat.", "A cat sat."], ["No, never."]],
+        ),
         ("zh", [TOLD, "巩立姣"], [[NEWS], ["女子铅球冠军是巩立姣"]]),
     ],
 )
-def test_bleu_is_sacrebleus_of_each_answer_and_of_all(tokenizer: str, answers: list[str], golds: list[list[str]]) -> None:
+def test_bleu_is_sacrebleus_of_each_answer_and_of_all(
+    tokenizer: str, answers: list[str], golds: list[list[str]]
+) -> None:
     sacrebleu = pytest.importorskip("sacrebleu")
     from rallebench.metrics.columns import columns
 
     pairs = [(said(a), Gold(tuple(g))) for a, g in zip(answers, golds)]
     found = columns(["bleu", "chrf"], pairs)
-    one = [sacrebleu.sentence_bleu(a, g, tokenize=tokenizer).score / 100 for a, g in zip(answers, golds)]
+    one = [
+        sacrebleu.sentence_bleu(a, g, tokenize=tokenizer).score / 100
+        for a, g in zip(answers, golds)
+    ]
     width = max(map(len, golds))
     streams = [[g[i] if i < len(g) else None for g in golds] for i in range(width)]
     # effective_order leaves alone what has four words; corpus_bleu would warn of nothing here.
     assert found["bleu"].values == pytest.approx(one)
-    assert found["bleu"].over_all == pytest.approx(sacrebleu.corpus_bleu(answers, streams, tokenize=tokenizer).score / 100)
-    assert found["chrf"].over_all == pytest.approx(sacrebleu.corpus_chrf(answers, streams).score / 100)
+    assert found["bleu"].over_all == pytest.approx(
+        sacrebleu.corpus_bleu(answers, streams, tokenize=tokenizer).score / 100
+    )
+    assert found["chrf"].over_all == pytest.approx(
+        sacrebleu.corpus_chrf(answers, streams).score / 100
+    )
 
 
 def chrf_by_hand(answer: str, gold: str) -> float:
@@ -143,7 +177,9 @@ def chrf_by_hand(answer: str, gold: str) -> float:
     one, other = "".join(answer.split()), "".join(gold.split())
     shares = []
     for n in range(1, 7):
-        left, right = (Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in (one, other))
+        left, right = (
+            Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in (one, other)
+        )
         if left and right:
             common = sum((left & right).values())
             shares.append((common / sum(left.values()), common / sum(right.values())))
@@ -198,7 +234,9 @@ def test_f1_with_the_yes_no_rule_never_exceeds_plain_f1(answer: str, gold: str) 
 
 
 def test_position_match_counts_tokens_that_stand_in_the_same_place() -> None:
-    assert value("position_match", "in the year 1998", "in the year 1999 .") == pytest.approx(2 * 3 / 9)
+    assert value("position_match", "in the year 1998", "in the year 1999 .") == pytest.approx(
+        2 * 3 / 9
+    )
     assert value("position_match", "so in the year", "in the year") == 0
     assert value("position_match", "in 北京 大学", "in 北京 大学") == 1
 
@@ -222,14 +260,17 @@ def test_position_match_takes_a_tokenizer_from_a_folder() -> None:
 
 def test_jieba_parts_as_the_package_does_and_leaves_nothing_behind(tmp_path: Path) -> None:
     program = (
-        "from rallebench.metrics.words import jieba_words\n"
-        f"print('/'.join(jieba_words({NEWS!r})))"
+        f"from rallebench.metrics.words import jieba_words\nprint('/'.join(jieba_words({NEWS!r})))"
     )
-    environment = {"TMPDIR": str(tmp_path), "PATH": "", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {"TMPDIR": str(tmp_path), "PATH": "", "PYTHONPATH": str(PROJECT)}
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=tmp_path,
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
         env={**environment, "PYTHONIOENCODING": "utf-8"},
-    )  # fmt: skip
+    )
     jieba = pytest.importorskip("jieba")
     assert done.stdout.strip() == "/".join(jieba.dt.cut(NEWS))
     assert done.stderr == "" and list(tmp_path.iterdir()) == []
@@ -250,7 +291,9 @@ def test_length_in_characters_and_in_words(text: str, characters: int, pieces: i
 
 
 def test_a_folder_without_a_tokenizer_is_refused_before_a_run(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"holds no tokenizer; give one that holds its tokenizer\.json"):
+    with pytest.raises(
+        NotFoundError, match=r"holds no tokenizer; give one that holds its tokenizer\.json"
+    ):
         metric(f"position_match:{tmp_path}")
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(BadFileError, match="holds no tokenizer that can be loaded"):
@@ -271,7 +314,18 @@ def test_a_rule_or_tokenizer_that_nobody_knows_is_refused() -> None:
         metric("rouge-LL")
 
 
-OVERLAP = ["rouge-1", "rouge-2", "rouge-L", "bleu-avg", "bleu-1", "bleu", "chrf", "f1_words", "f1_yes_no", "position_match"]
+OVERLAP = [
+    "rouge-1",
+    "rouge-2",
+    "rouge-L",
+    "bleu-avg",
+    "bleu-1",
+    "bleu",
+    "chrf",
+    "f1_words",
+    "f1_yes_no",
+    "position_match",
+]
 
 
 @pytest.mark.parametrize("name", OVERLAP)

@@ -10,12 +10,23 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from project import PROJECT
 
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Gold,
+    Hit,
+    Outcome,
+    Passage,
+    Reply,
+    Retrieve,
+    Step,
+)
 from rallebench.datasets.kilt import read_gold, read_questions
 from rallebench.metrics import metric
-from rallebench.types import Episode, Example, Gold, Hit, Outcome, Passage, Reply, Retrieve, Step
 
-STARTER = Path(__file__).resolve().parents[2] / "rallebench" / "starter"
+STARTER = PROJECT / "rallebench" / "starter"
 LAW = settings(deadline=None, database=None, max_examples=40)
 IDS = st.sampled_from(["1", "2", "3", "4", "5", "6", "7"])
 
@@ -41,7 +52,9 @@ def for_passages(name: str) -> str:
 
 
 def episode(hits: Sequence[Hit], answer: str = "") -> Episode:
-    return Episode("q", "chain", (Step(Retrieve("r", "q", 20), Reply("", tuple(hits))),), Outcome(answer))
+    return Episode(
+        "q", "chain", (Step(Retrieve("r", "q", 20), Reply("", tuple(hits))),), Outcome(answer)
+    )
 
 
 def listed(*ids: str) -> Episode:
@@ -49,10 +62,16 @@ def listed(*ids: str) -> Episode:
     return episode([Hit(Passage(i, "", page_id=i), -n) for n, i in enumerate(ids)])
 
 
-def reference(rankings: Sequence[Sequence[str]], relevant: Sequence[frozenset[str]]) -> dict[str, list[float]]:
+def reference(
+    rankings: Sequence[Sequence[str]], relevant: Sequence[frozenset[str]]
+) -> dict[str, list[float]]:
     """ir_measures' name → its value for each question, from a run of distinct ids, best first."""
     ir = pytest.importorskip("ir_measures")
-    run = [ir.ScoredDoc(str(q), i, -float(n)) for q, ids in enumerate(rankings) for n, i in enumerate(ids)]
+    run = [
+        ir.ScoredDoc(str(q), i, -float(n))
+        for q, ids in enumerate(rankings)
+        for n, i in enumerate(ids)
+    ]
     qrels = [ir.Qrel(str(q), i, 1) for q, ids in enumerate(relevant) for i in ids]
     measures = {str(measure): measure for measure in map(ir.parse_measure, REFERENCE.values())}
     found: dict[str, dict[str, float]] = {name: {} for name in measures}
@@ -61,7 +80,9 @@ def reference(rankings: Sequence[Sequence[str]], relevant: Sequence[frozenset[st
     return {name: [rows[str(q)] for q in range(len(relevant))] for name, rows in found.items()}
 
 
-def compare(rankings: Any, relevant: Any, said: Sequence[Episode], golds: Sequence[Gold], passages: bool) -> None:
+def compare(
+    rankings: Any, relevant: Any, said: Sequence[Episode], golds: Sequence[Gold], passages: bool
+) -> None:
     expected = reference(rankings, relevant)
     for ours, theirs in REFERENCE.items():
         name = for_passages(ours) if passages else ours
@@ -80,18 +101,27 @@ def test_any_ranking_scores_as_in_ir_measures(ids: list[str], relevant: frozense
     compare([ids], [relevant], [listed(*ids)], [gold], passages=True)
 
 
-def bm25_run(rows: Sequence[tuple[str, str, str, str]], asked: Sequence[Example], k: int = 20) -> list[Episode]:
+def bm25_run(
+    rows: Sequence[tuple[str, str, str, str]], asked: Sequence[Example], k: int = 20
+) -> list[Episode]:
     """What bm25s itself finds among (id, text, title, page) for each question."""
     import bm25s
 
-    from rallebench.tokens import tokenize
+    from rallebench.core.text import tokenize
 
     index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
-    index.index([tokenize(f"{title} {text}") or [""] for _, text, title, _ in rows], show_progress=False)
+    index.index(
+        [tokenize(f"{title} {text}") or [""] for _, text, title, _ in rows], show_progress=False
+    )
     queries = [tokenize(example.question.text) or [""] for example in asked]
     found, scores = index.retrieve(queries, k=k, show_progress=False)
     return [
-        episode([Hit(Passage(rows[i][0], rows[i][1], rows[i][2], rows[i][3]), float(s)) for i, s in zip(*pair)])
+        episode(
+            [
+                Hit(Passage(rows[i][0], rows[i][1], rows[i][2], rows[i][3]), float(s))
+                for i, s in zip(*pair)
+            ]
+        )
         for pair in zip(found, scores)
     ]
 
@@ -110,21 +140,34 @@ def check_real_run(rows: list[tuple[str, str, str, str]], asked: Sequence[Exampl
     if with_passages:
         said, golds = [e for e, _ in with_passages], [g for _, g in with_passages]
         relevant = [frozenset().union(*gold.passages) for gold in golds]
-        compare([[hit.passage.doc_id for hit in e.hits] for e in said], relevant, said, golds, passages=True)
+        compare(
+            [[hit.passage.doc_id for hit in e.hits] for e in said],
+            relevant,
+            said,
+            golds,
+            passages=True,
+        )
 
 
 def test_bm25_over_the_starter_scores_as_in_ir_measures() -> None:
     import json
 
-    pages = {i: str(p) for i, p in json.loads((STARTER / "page_map.json").read_text(encoding="utf-8")).items()}
-    asked = [e for path in sorted((STARTER / "questions").glob("*.jsonl")) for e in read_questions(path)]
+    pages = {
+        i: str(p)
+        for i, p in json.loads((STARTER / "page_map.json").read_text(encoding="utf-8")).items()
+    }
+    asked = [
+        e for path in sorted((STARTER / "questions").glob("*.jsonl")) for e in read_questions(path)
+    ]
     with_pages = [e for e in asked if e.gold.pages]
     assert len(with_pages) > 400
     check_real_run(corpus(STARTER / "corpus.tsv", pages), with_pages)
 
 
 @pytest.mark.shared_data
-def test_bm25_over_real_pages_scores_as_in_ir_measures_by_page_and_by_passage(shared_data: Path) -> None:
+def test_bm25_over_real_pages_scores_as_in_ir_measures_by_page_and_by_passage(
+    shared_data: Path,
+) -> None:
     import json
 
     folder = shared_data / "kilt"
@@ -148,7 +191,9 @@ def test_a_page_of_any_evidence_set_is_relevant_where_kilt_asks_for_a_whole_set(
 
 def test_each_gold_page_has_its_own_reciprocal_rank_in_crud_rags_mrr() -> None:
     gold = Gold(provenance=(frozenset({"1", "2"}), frozenset({"3"})))
-    assert metric("mrr_each").value(listed("9", "1", "8", "2"), gold) == pytest.approx((1 / 2 + 1 / 4 + 0) / 3)
+    assert metric("mrr_each").value(listed("9", "1", "8", "2"), gold) == pytest.approx(
+        (1 / 2 + 1 / 4 + 0) / 3
+    )
     assert metric("mrr").value(listed("9", "1", "8", "2"), gold) == 0.5
 
 
@@ -166,7 +211,11 @@ def test_gold_passages_are_the_doc_ids_of_a_record_whatever_they_look_like() -> 
         {"wikipedia_id": "2", "doc_id": 1.5},
         {"wikipedia_id": "2", "doc_id": None},
     ]
-    record = {"id": "q", "input": "?", "output": [{"provenance": items}, {"provenance": [{"wikipedia_id": "3"}]}]}
+    record = {
+        "id": "q",
+        "input": "?",
+        "output": [{"provenance": items}, {"provenance": [{"wikipedia_id": "3"}]}],
+    }
     gold = read_gold(record, "here")
     assert gold.passages == (frozenset({"7", "8"}),)
     assert gold.provenance == (frozenset({"1", "2"}), frozenset({"3"}))

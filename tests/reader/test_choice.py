@@ -34,7 +34,9 @@ def scores(text: str = TEXT, none: float = 0.0, **spots: tuple[float, float]) ->
     return found
 
 
-def pick(*pairs: tuple[Window, np.ndarray], texts: tuple[str, ...] = (TEXT,), **more: object) -> Best:
+def pick(
+    *pairs: tuple[Window, np.ndarray], texts: tuple[str, ...] = (TEXT,), **more: object
+) -> Best:
     best = best_span([w for w, _ in pairs], [s for _, s in pairs], texts, PIECES, **more)  # type: ignore[arg-type]
     assert best is not None
     return best
@@ -44,7 +46,9 @@ def said(best: Best, texts: tuple[str, ...] = (TEXT,)) -> str:
     return texts[best.passage][best.start : best.end]
 
 
-def test_what_else_speaks_for_a_span_counts_like_its_margin_and_leaves_the_margin_as_it_is() -> None:
+def test_what_else_speaks_for_a_span_counts_like_its_margin_and_leaves_the_margin_as_it_is() -> (
+    None
+):
     two = (window(), scores(Ada=(4, 0), Lovelace=(0, 3), London=(3, 3)))
     liked = TEXT.index("London")
     for weight, wins in ((0.9, "Ada Lovelace"), (1.1, "London")):
@@ -73,11 +77,17 @@ def test_windows_are_compared_by_what_they_score_above_saying_nothing() -> None:
 
 
 def test_equal_windows_leave_it_to_the_earlier_passage() -> None:
-    best = pick((window(passage=0), scores(Ada=(2, 2))), (window(passage=1), scores(Ada=(2, 2))), texts=(TEXT, TEXT))
+    best = pick(
+        (window(passage=0), scores(Ada=(2, 2))),
+        (window(passage=1), scores(Ada=(2, 2))),
+        texts=(TEXT, TEXT),
+    )
     assert best.passage == 0
 
 
-def test_of_two_passages_the_one_that_speaks_of_what_is_asked_is_preferred_but_not_at_any_price() -> None:
+def test_of_two_passages_the_one_that_speaks_of_what_is_asked_is_preferred_but_not_at_any_price() -> (
+    None
+):
     other = "Bath lies on the Avon"
     texts = (TEXT, other)
     two = ((window(), scores(London=(3, 3))), (window(other, 1), scores(other, Bath=(4, 4))))
@@ -99,7 +109,9 @@ def test_no_span_begins_or_ends_within_a_word() -> None:
     pieces = PIECES.copy()
     pieces[51] = True
     split = window(text, pieces=("lace",))
-    found = best_span([split], [scores(text, lace=(9, 9), Love=(1, 8), left=(0, 0))], [text], pieces)
+    found = best_span(
+        [split], [scores(text, lace=(9, 9), Love=(1, 8), left=(0, 0))], [text], pieces
+    )
     assert found is not None
     assert text[found.start : found.end] == "Love lace"
 

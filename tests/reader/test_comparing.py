@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from rallebench.core.types import Passage
 from rallebench.encoders.hashing import hashing
 from rallebench.reader.similarity import Vectors, lead_name
 from rallebench.reader.verdict import is_yes_or_no
-from rallebench.types import Passage
 
 
 class Counting:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rallebench.errors import BadFileError, MismatchError
+from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.reader import delta
 
 BASE = "5" * 64
@@ -29,7 +29,9 @@ def written(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_matrix_comes_back_within_a_fifteenth_of_its_spread_and_the_rest_exactly(written: Path) -> None:
+def test_a_matrix_comes_back_within_a_fifteenth_of_its_spread_and_the_rest_exactly(
+    written: Path,
+) -> None:
     found, about = delta.read(written, BASE)
     given = change()
     assert about == {"seed": 3}

@@ -6,14 +6,20 @@ import time
 
 import pytest
 
+from rallebench.core.types import Evidence, Generate, Message, Passage, ToolSpec
 from rallebench.reader import FOREIGN, REFUSAL, UNABLE, Task
 from rallebench.reader.layout import parts, split_passages
 from rallebench.reader.prompt import read_prompt
-from rallebench.types import Evidence, Generate, Message, Passage, ToolSpec
 
 PASSAGES = (
-    Passage("1", "Oslo is the capital of Norway. It lies on a fjord; it was founded in 1040.", "Oslo"),
-    Passage("2", "Bergen is a city in Norway. Was it ever a capital? It was, in the 13th century.", "Bergen"),
+    Passage(
+        "1", "Oslo is the capital of Norway. It lies on a fjord; it was founded in 1040.", "Oslo"
+    ),
+    Passage(
+        "2",
+        "Bergen is a city in Norway. Was it ever a capital? It was, in the 13th century.",
+        "Bergen",
+    ),
     Passage("3", "Paris is a city in Texas. It is the seat of Lamar County.", "Paris, Texas"),
 )
 TEXTS = [p.text for p in PASSAGES]
@@ -159,14 +165,22 @@ def test_passages_come_from_a_system_message_or_the_user_message_before() -> Non
     assert texts(ask(QUESTION, system=told)) == TEXTS
     two = Generate(
         "llm",
-        (Message("system", "You are helpful."), Message("user", "\n".join(TEXTS)), Message("user", QUESTION)),
+        (
+            Message("system", "You are helpful."),
+            Message("user", "\n".join(TEXTS)),
+            Message("user", QUESTION),
+        ),
     )
     task = read_prompt(two)
     assert (texts(task), task.question) == (TEXTS, QUESTION)
 
 
 def test_earlier_turns_of_a_chat_are_not_passages() -> None:
-    turns = (Message("user", f"Context: {BARE}"), Message("assistant", "Noted."), Message("user", QUESTION))
+    turns = (
+        Message("user", f"Context: {BARE}"),
+        Message("assistant", "Noted."),
+        Message("user", QUESTION),
+    )
     assert read_prompt(Generate("llm", turns)) == Task("say", REFUSAL)
 
 
@@ -215,8 +229,14 @@ def test_a_title_that_the_prompt_does_not_show_is_not_known() -> None:
 def test_the_title_is_chosen_from_those_listed() -> None:
     listed = 'Choose the Wikipedia title that fits the mention "Oslo".\n\nTitles: Bergen / Oslo / Paris, Texas\n\nDescription: a capital\n\nWikipedia title: '
     task = ask(listed)
-    assert (task.kind, task.question, task.titles) == ("title", "Oslo", ("Bergen", "Oslo", "Paris, Texas"))
-    pages = "Pick the best title.\n\nTitles: Bergen, 12; Paris, Texas, 7\n\nMention: Paris\n\nTitle: "
+    assert (task.kind, task.question, task.titles) == (
+        "title",
+        "Oslo",
+        ("Bergen", "Oslo", "Paris, Texas"),
+    )
+    pages = (
+        "Pick the best title.\n\nTitles: Bergen, 12; Paris, Texas, 7\n\nMention: Paris\n\nTitle: "
+    )
     assert ask(pages).titles == ("Bergen", "Paris, Texas")
 
 
@@ -235,11 +255,17 @@ def test_the_title_is_chosen_from_visible_passages() -> None:
     [
         (f"Summarize the following text.\n\n{BARE}", "summarise"),
         (f"Translate the following document into French.\n\n{BARE}", "translate"),
-        (f"Rate the answer on a scale from 1 to 5.\n\nQuestion: {QUESTION}\nAnswer: Oslo\n\nDocument: {BARE}", "judge"),
+        (
+            f"Rate the answer on a scale from 1 to 5.\n\nQuestion: {QUESTION}\nAnswer: Oslo\n\nDocument: {BARE}",
+            "judge",
+        ),
         (f"Write a short poem about the following passage.\n\n{BARE}", "write texts"),
-        (f"Answer with steps. Question: {QUESTION}\nThought 1:", "act as an agent or write programs"),
+        (
+            f"Answer with steps. Question: {QUESTION}\nThought 1:",
+            "act as an agent or write programs",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_it_can_not_do_gets_one_plain_sentence(order: str, what: str) -> None:
     assert ask(order) == Task("say", UNABLE.format(what=what))
 
@@ -268,7 +294,10 @@ def test_a_slot_statement_is_read_as_a_question() -> None:
 
 def test_a_word_limit_is_kept_in_mind() -> None:
     assert ask(READING["open question"][0].format(docs=BARE)).max_words == 5
-    assert ask(f"Answer in one word.\n\nContext: {BARE}\n\nQuestion: {QUESTION}\nAnswer:").max_words == 1
+    assert (
+        ask(f"Answer in one word.\n\nContext: {BARE}\n\nQuestion: {QUESTION}\nAnswer:").max_words
+        == 1
+    )
 
 
 def test_a_third_verdict_is_known_where_the_prompt_offers_it() -> None:
@@ -318,9 +347,31 @@ def test_a_request_without_messages_is_declined() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["word " * 20_000, "x" * 100_000, "a, " * 33_000, '"' * 100_000, "A: " * 33_000, "; " * 50_000, "(" * 100_000, "\n" * 100_000, "1. " * 33_000, "Title: " * 14_000],
-    ids=["words", "one word", "commas", "quotes", "labels", "semicolons", "brackets", "lines", "numbers", "titles"],
-)  # fmt: skip
+    [
+        "word " * 20_000,
+        "x" * 100_000,
+        "a, " * 33_000,
+        '"' * 100_000,
+        "A: " * 33_000,
+        "; " * 50_000,
+        "(" * 100_000,
+        "\n" * 100_000,
+        "1. " * 33_000,
+        "Title: " * 14_000,
+    ],
+    ids=[
+        "words",
+        "one word",
+        "commas",
+        "quotes",
+        "labels",
+        "semicolons",
+        "brackets",
+        "lines",
+        "numbers",
+        "titles",
+    ],
+)
 def test_a_huge_prompt_is_read_quickly(body: str) -> None:
     start = time.perf_counter()
     ask(f"Context: {body}\n\nQuestion: {QUESTION}\nAnswer:")
@@ -359,16 +410,22 @@ def test_parts_keep_the_order_of_the_prompt() -> None:
         ("If there is no answer in the text, reply with none.", True),
     ],
 )
-def test_a_prompt_that_says_what_to_do_without_an_answer_may_be_declined_sooner(rule: str, may: bool) -> None:
+def test_a_prompt_that_says_what_to_do_without_an_answer_may_be_declined_sooner(
+    rule: str, may: bool
+) -> None:
     passage = "Titan does not have a ring, and what it does not contain is unknown. Christiaan Huygens discovered Titan in 1655."
     asked = f"{passage}\n\nWho discovered Titan?"
     for prompt in (f"{rule}\n\n{asked}", f"{asked}\n{rule}\nAnswer:"):
         assert ask(prompt.strip()).may_decline is may, prompt
-    spoken = Generate("llm", (Message("system", rule or "You are helpful."), Message("user", asked)))
+    spoken = Generate(
+        "llm", (Message("system", rule or "You are helpful."), Message("user", asked))
+    )
     assert read_prompt(spoken).may_decline is may
 
 
 def test_words_of_the_question_do_not_ask_to_decline() -> None:
     asked = "Where does the unknown soldier lie, who was not found?"
-    task = ask(f"The soldier lies in Paris under the arch since 1920.\n\nQuestion: {asked}\nAnswer:")
+    task = ask(
+        f"The soldier lies in Paris under the arch since 1920.\n\nQuestion: {asked}\nAnswer:"
+    )
     assert task.question == asked and not task.may_decline

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from project import PROJECT
 
+from rallebench.core.types import Passage
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
 from rallebench.encoders.minilm import MiniLM
 from rallebench.reader import Task
 from rallebench.reader.spans import WEIGHTS, SpanReader
-from rallebench.reader.training.prompts import Asked, rankings, score, task_of
-from rallebench.reader.training.sources import SOURCES, part_of
-from rallebench.types import Passage
+from tools.reader.prompts import Asked, rankings, score, task_of
+from tools.reader.sources import SOURCES, part_of
 
-STARTER = Path(__file__).resolve().parents[2] / "rallebench" / "starter"
+STARTER = PROJECT / "rallebench" / "starter"
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -35,7 +36,9 @@ def page_passages(record: dict[str, Any], corpus: list[Passage]) -> tuple[Passag
 
 def share_right(reader: SpanReader, tasks: list[Task], given: list[dict[str, Any]]) -> float:
     answers = [[o["answer"] for o in r["output"] if o.get("answer")] for r in given]
-    return sum(score(found, known)[0] for found, known in zip(reader.read(tasks), answers)) / len(given)
+    return sum(score(found, known)[0] for found, known in zip(reader.read(tasks), answers)) / len(
+        given
+    )
 
 
 def starter(name: str) -> tuple[list[dict[str, Any]], list[Passage]]:
@@ -47,7 +50,9 @@ def page_tasks(given: list[dict[str, Any]], corpus: list[Passage]) -> list[Task]
     return [Task("short", r["input"], page_passages(r, corpus), max_words=5) for r in given]
 
 
-def test_the_shipped_weights_are_at_most_eight_megabytes_and_say_what_they_are(reader: SpanReader) -> None:
+def test_the_shipped_weights_are_at_most_eight_megabytes_and_say_what_they_are(
+    reader: SpanReader,
+) -> None:
     assert WEIGHTS.stat().st_size <= 8e6
     assert {s["name"] for s in reader.about["sources"]} == {source.name for source in SOURCES}
     card = WEIGHTS.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
@@ -71,7 +76,9 @@ def test_all_starter_questions_read_from_the_right_page(reader: SpanReader) -> N
 @pytest.mark.slow
 def test_slots_of_the_starter_read_from_the_right_page(reader: SpanReader) -> None:
     given, corpus = starter("starter-slot")
-    asked = [dict(r, input="What is the {1} of {0}?".format(*r["input"].split(" [SEP] "))) for r in given]
+    asked = [
+        dict(r, input="What is the {1} of {0}?".format(*r["input"].split(" [SEP] "))) for r in given
+    ]
     value = share_right(reader, page_tasks(asked, corpus), given)
     assert value >= FLOORS["starter-slot"]
 
@@ -86,14 +93,18 @@ def test_claims_of_the_starter_are_judged_better_than_by_chance(reader: SpanRead
 
 
 @pytest.mark.slow
-def test_questions_without_an_answer_are_often_declined_where_the_prompt_asks_for_it(reader: SpanReader) -> None:
+def test_questions_without_an_answer_are_often_declined_where_the_prompt_asks_for_it(
+    reader: SpanReader,
+) -> None:
     given, corpus = starter("starter-unanswerable")
     asked = [Asked(r["input"], (), -1) for r in given]
     texts = [p.text for p in corpus]
-    found = reader.read([
-        replace(task_of(one, [int(n) for n in ranking[:5]], texts), may_decline=True)
-        for one, ranking in zip(asked, rankings(asked, texts, MiniLM()))
-    ])  # fmt: skip
+    found = reader.read(
+        [
+            replace(task_of(one, [int(n) for n in ranking[:5]], texts), may_decline=True)
+            for one, ranking in zip(asked, rankings(asked, texts, MiniLM()))
+        ]
+    )
     value = sum(not f.text for f in found) / len(given)
     assert value >= FLOORS["starter-unanswerable, declined"]
 
@@ -104,8 +115,14 @@ def test_every_fourth_question_of_test_articles_read_from_its_paragraph(
     reader: SpanReader, shared_data: Path, name: str, hashed: bool
 ) -> None:
     folder, trained = shared_data / "kilt", set(reader.about["trained_articles"])
-    corpus = {p.doc_id: Passage(p.doc_id, p.text) for p in read_corpus(folder / f"{name}_corpus.tsv")}
-    every = [r for r in records(folder / f"{name}_kilt.jsonl") if part_of(gold(r)["title"], hashed) == "test"]
+    corpus = {
+        p.doc_id: Passage(p.doc_id, p.text) for p in read_corpus(folder / f"{name}_corpus.tsv")
+    }
+    every = [
+        r
+        for r in records(folder / f"{name}_kilt.jsonl")
+        if part_of(gold(r)["title"], hashed) == "test"
+    ]
     given = [r for r in every if gold(r)["title"] not in trained]
     assert len(given) >= 300
     given = given[::4]

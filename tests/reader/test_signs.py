@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rallebench.reader.signs import CROSSES, CUT, NEAR, VERB, Signs
+from rallebench.reader.span_features import CROSSES, CUT, NEAR, VERB, Signs
 from rallebench.reader.text import stem
 
 TEXT = "Ada Lovelace was born in London. Her mother, Anne Isabella Milbanke, studied mathematics at home."
@@ -30,7 +30,9 @@ def weight(span: str, asked: dict[str, float] = ASKED) -> float:
         ("home.", NEAR * 0.75),
     ],
 )
-def test_a_span_is_weighed_by_its_sentence_its_ends_and_its_verbs(span: str, expected: float) -> None:
+def test_a_span_is_weighed_by_its_sentence_its_ends_and_its_verbs(
+    span: str, expected: float
+) -> None:
     assert weight(span) == pytest.approx(expected, abs=1e-9), span
 
 

@@ -6,18 +6,29 @@ import time
 
 import pytest
 
+from rallebench.core.types import Passage
 from rallebench.reader import Found, Task
 from rallebench.reader.spans import SpanReader
-from rallebench.types import Passage
 
 PASSAGES = (
-    Passage("1", "Ludwig van Beethoven was born in Bonn in December 1770. He moved to Vienna in 1792 and stayed there. His only opera, Fidelio, was revised three times."),
-    Passage("2", "The Rhine is a river in Europe. It rises in the Swiss Alps and flows into the North Sea. It is 1,230 kilometres long, and about 50 million people live in its basin."),
-    Passage("3", "The saxophone was invented by the Belgian maker Adolphe Sax in the early 1840s. Sax patented it on 28 June 1846. It is made of brass but counts as a woodwind because of its reed."),
-)  # fmt: skip
+    Passage(
+        "1",
+        "Ludwig van Beethoven was born in Bonn in December 1770. He moved to Vienna in 1792 and stayed there. His only opera, Fidelio, was revised three times.",
+    ),
+    Passage(
+        "2",
+        "The Rhine is a river in Europe. It rises in the Swiss Alps and flows into the North Sea. It is 1,230 kilometres long, and about 50 million people live in its basin.",
+    ),
+    Passage(
+        "3",
+        "The saxophone was invented by the Belgian maker Adolphe Sax in the early 1840s. Sax patented it on 28 June 1846. It is made of brass but counts as a woodwind because of its reed.",
+    ),
+)
 
 
-def ask(question: str, kind: str = "short", passages: tuple[Passage, ...] = PASSAGES, **more: object) -> Task:
+def ask(
+    question: str, kind: str = "short", passages: tuple[Passage, ...] = PASSAGES, **more: object
+) -> Task:
     return Task(kind, question, passages, **more)  # type: ignore[arg-type]
 
 
@@ -38,7 +49,9 @@ def answer(reader: SpanReader, task: Task) -> Found:
         ("What is the place of birth of Ludwig van Beethoven?", "Bonn"),
     ],
 )
-def test_a_plain_question_is_answered_with_a_span(reader: SpanReader, question: str, expected: str) -> None:
+def test_a_plain_question_is_answered_with_a_span(
+    reader: SpanReader, question: str, expected: str
+) -> None:
     said = answer(reader, ask(question)).text
     assert said.removesuffix(" long").endswith(expected) and len(said.split()) <= 5
 
@@ -69,7 +82,10 @@ def test_an_answer_is_withheld_sooner_where_the_prompt_asks_to_decline_or_no_wor
     reader: SpanReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, strange = "Who repaired the saxophone?", "Who wrote the hymn?"
-    sure = [answer(reader, ask(q, passages=PASSAGES[2:], decline_below=0.0)).confidence for q in (known, strange)]
+    sure = [
+        answer(reader, ask(q, passages=PASSAGES[2:], decline_below=0.0)).confidence
+        for q in (known, strange)
+    ]
     borders = {"short": max(sure) + 0.01, "plain": min(sure) - 0.01, "long": 0.0}
     monkeypatch.setitem(reader.about, "refuse_below", borders)
     answered = [
@@ -122,11 +138,15 @@ def test_a_claim_is_compared_by_numbers_names_and_negation(
     assert 0.5 <= found.confidence <= 1
 
 
-def test_a_claim_about_something_else_gets_no_verdict_or_the_third_label(reader: SpanReader) -> None:
+def test_a_claim_about_something_else_gets_no_verdict_or_the_third_label(
+    reader: SpanReader,
+) -> None:
     claim = "Photosynthesis needs chlorophyll."
     assert answer(reader, ask(claim, "verdict", labels=("SUPPORTS", "REFUTES"))).text == ""
     assert (
-        answer(reader, ask(claim, "verdict", labels=("SUPPORTS", "REFUTES", "NOT ENOUGH INFO"))).text
+        answer(
+            reader, ask(claim, "verdict", labels=("SUPPORTS", "REFUTES", "NOT ENOUGH INFO"))
+        ).text
         == "NOT ENOUGH INFO"
     )
 
@@ -138,9 +158,7 @@ def test_a_question_for_yes_or_no_gets_yes_or_no(reader: SpanReader) -> None:
 
 def test_a_title_is_one_of_those_listed(reader: SpanReader) -> None:
     titles = ("Paris, Texas", "Paris", "Paris Hilton")
-    context = (
-        "The fans waited at the stadium of [START_ENT] Paris [END_ENT], the seat of Lamar County in Texas."
-    )
+    context = "The fans waited at the stadium of [START_ENT] Paris [END_ENT], the seat of Lamar County in Texas."
     found = answer(reader, ask("Paris", "title", (), titles=titles, context=context))
     assert found.text == "Paris, Texas"
 
@@ -164,22 +182,39 @@ def test_the_same_task_gives_the_same_result_alone_in_a_batch_and_in_another_ord
 
 @pytest.mark.parametrize(
     "text",
-    ["", "...", "\x00", "\ud800 \udfff", "Ünïcödé überall", "北京是中国的首都。", "مرحبا بالعالم", "🙂" * 50, "a" * 5000, "1 2 3 4 5", "' \" ' \"", "Sax, , , Sax"],
-)  # fmt: skip
+    [
+        "",
+        "...",
+        "\x00",
+        "\ud800 \udfff",
+        "Ünïcödé überall",
+        "北京是中国的首都。",
+        "مرحبا بالعالم",
+        "🙂" * 50,
+        "a" * 5000,
+        "1 2 3 4 5",
+        "' \" ' \"",
+        "Sax, , , Sax",
+    ],
+)
 @pytest.mark.parametrize("kind", ["short", "long", "verdict"])
 def test_odd_passages_and_questions_never_fail(reader: SpanReader, kind: str, text: str) -> None:
     labels = ("SUPPORTS", "REFUTES") if kind == "verdict" else ()
-    found = reader.read([
-        ask("Who invented the saxophone?", kind, (Passage("1", text),), labels=labels),
-        ask(text, kind, labels=labels),
-        ask(text, kind, (Passage("1", text, text),), labels=labels),
-    ])  # fmt: skip
+    found = reader.read(
+        [
+            ask("Who invented the saxophone?", kind, (Passage("1", text),), labels=labels),
+            ask(text, kind, labels=labels),
+            ask(text, kind, (Passage("1", text, text),), labels=labels),
+        ]
+    )
     assert len(found) == 3 and all(0.0 <= one.confidence <= 1.0 for one in found)
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_characters_are_read_quickly(reader: SpanReader) -> None:
-    filler = " ".join(f"The town number {i} lies on the river and has {i * 7} people." for i in range(1600))
+    filler = " ".join(
+        f"The town number {i} lies on the river and has {i * 7} people." for i in range(1600)
+    )
     task = ask("Who invented the saxophone?", passages=(Passage("0", filler), *PASSAGES))
     assert len(filler) > 90_000
     start = time.process_time()

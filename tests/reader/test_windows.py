@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from rallebench.reader import windows
-from rallebench.reader.windows import MAX_QUESTION, MAX_TOKENS, OVERLAP, WINDOW, batches_of, windows_of
+from rallebench.reader.windows import (
+    MAX_QUESTION,
+    MAX_TOKENS,
+    OVERLAP,
+    WINDOW,
+    batches_of,
+    windows_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +50,9 @@ def test_neighbouring_windows_overlap_and_together_hold_every_token(tokenizer: A
     assert [w.passage for w in found] == [0] * len(first) + [1]
 
 
-@pytest.mark.parametrize("length", [1, OVERLAP, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW - OVERLAP])
+@pytest.mark.parametrize(
+    "length", [1, OVERLAP, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW - OVERLAP]
+)
 def test_no_window_repeats_what_another_holds_whole(tokenizer: Any, length: int) -> None:
     found = windows_of("which", [" ".join(["one"] * length)], tokenizer)
     ends = [w.first + len(w.offsets) for w in found]
@@ -62,12 +71,16 @@ def test_no_question_or_no_text_makes_no_window(tokenizer: Any) -> None:
     assert windows_of("who", [], tokenizer) == []
 
 
-def test_of_a_very_long_prompt_the_windows_that_speak_of_the_question_are_kept(tokenizer: Any) -> None:
+def test_of_a_very_long_prompt_the_windows_that_speak_of_the_question_are_kept(
+    tokenizer: Any,
+) -> None:
     texts = [numbers(90, lambda i: "the town lies on the river") for _ in range(20)]
     texts[13] = f"{texts[13]} The saxophone was patented by Sax. {texts[13]}"
     found = windows_of("Who patented the saxophone?", texts, tokenizer)
     assert MAX_TOKENS - WINDOW - MAX_QUESTION < sum(len(w.ids) for w in found) <= MAX_TOKENS
-    assert any("saxophone" in tokenizer.decode(w.ids[w.context :]) for w in found if w.passage == 13)
+    assert any(
+        "saxophone" in tokenizer.decode(w.ids[w.context :]) for w in found if w.passage == 13
+    )
     assert found == sorted(found, key=lambda w: (w.passage, w.first))
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rallebench.catalog import Manifest
-from rallebench.indexing import build_index
+from rallebench.core.text import tokenize
 from rallebench.retrievers.bm25 import K1, B, open_bm25
-from rallebench.tokens import tokenize
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.build import build_index
 
 
 def lucene_scores(texts: list[str], query: str, k1: float = K1, b: float = B) -> list[float]:
@@ -29,13 +29,19 @@ def lucene_scores(texts: list[str], query: str, k1: float = K1, b: float = B) ->
         for token in tokenize(query):
             if token in frequency:
                 idf = math.log(1 + (len(texts) - frequency[token] + 0.5) / (frequency[token] + 0.5))
-                score += idf * count[token] / (count[token] + k1 * (1 - b + b * len(document) / mean))
+                score += (
+                    idf * count[token] / (count[token] + k1 * (1 - b + b * len(document) / mean))
+                )
         scores.append(score)
     return scores
 
 
 WORDS = st.lists(
-    st.sampled_from(["moon", "saturn", "titan", "river", "city", "large", "small", "old", "new", "blue"]), min_size=1, max_size=12
+    st.sampled_from(
+        ["moon", "saturn", "titan", "river", "city", "large", "small", "old", "new", "blue"]
+    ),
+    min_size=1,
+    max_size=12,
 ).map(" ".join)
 
 
@@ -45,7 +51,9 @@ def test_scores_and_order_are_lucenes(
     texts: list[str], query: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("bm25")
-    (folder / "c.tsv").write_text("".join(f"{i}\t{text}\ttitle{i}\n" for i, text in enumerate(texts)))
+    (folder / "c.tsv").write_text(
+        "".join(f"{i}\t{text}\ttitle{i}\n" for i, text in enumerate(texts))
+    )
     *_, manifest = build_index(folder / "indexes", "x", folder / "c.tsv", "bm25")
     assert isinstance(manifest, Manifest)
     found = open_bm25("x", folder / "indexes" / "x", manifest).search([query], len(texts))[0]
@@ -81,9 +89,19 @@ def test_page_hits_on_real_questions_are_the_published_ones(
         page_map=data / f"{name}_doc_id_to_wikipedia_id.json",
     )
     assert isinstance(manifest, Manifest)
-    rows = [json.loads(line) for line in (data / f"{name}_kilt.jsonl").read_text("utf-8").split("\n") if line]
+    rows = [
+        json.loads(line)
+        for line in (data / f"{name}_kilt.jsonl").read_text("utf-8").split("\n")
+        if line
+    ]
     found = open_bm25(name, tmp_path / name, manifest).search([row["input"] for row in rows], 5)
-    gold = [{p["wikipedia_id"] for o in row["output"] for p in o.get("provenance", [])} for row in rows]
-    at1 = sum(bool(hits) and hits[0].passage.page_id in pages for hits, pages in zip(found, gold)) / len(rows)
-    at5 = sum(any(h.passage.page_id in pages for h in hits) for hits, pages in zip(found, gold)) / len(rows)
+    gold = [
+        {p["wikipedia_id"] for o in row["output"] for p in o.get("provenance", [])} for row in rows
+    ]
+    at1 = sum(
+        bool(hits) and hits[0].passage.page_id in pages for hits, pages in zip(found, gold)
+    ) / len(rows)
+    at5 = sum(
+        any(h.passage.page_id in pages for h in hits) for hits, pages in zip(found, gold)
+    ) / len(rows)
     assert (at1, at5) == pytest.approx(REFERENCE[name], abs=0.003)

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, chain, copy_workspace, generate, make_workspace, retrieve
 
-from rallebench import benchmark
-from rallebench.catalog import Combination, Manifest
+from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
 from rallebench.encoders.hashing import Hashing
-from rallebench.errors import BadFileError, NotFoundError, RalleError, UsageError
-from rallebench.indexing import build_index
 from rallebench.retrievers import embedding_tokens
-from rallebench.workbench import Workbench
-from rallebench.workspace import Workspace
+from rallebench.services import benchmark
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import Combination, Manifest
+from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.paths import Workspace
 
 NAMED = {
     "both": {"kind": "rrf", "of": ["tiny", "tiny-graph"], "about": "words and vectors"},
@@ -36,11 +36,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("combinations") / "made")
     corpus, pages = folder / "corpus.tsv", folder / "pages.json"
     *_, manifest = build_index(
-        folder / "indexes", "tiny-graph", corpus, "hnsw", encoder_name="hashing", encoder=Hashing(), page_map=pages
+        folder / "indexes",
+        "tiny-graph",
+        corpus,
+        "hnsw",
+        encoder_name="hashing",
+        encoder=Hashing(),
+        page_map=pages,
     )
     assert isinstance(manifest, Manifest)
     (folder / "retrievers.json").write_text(json.dumps(NAMED))
-    (folder / "chains" / "hybrid.json").write_text(json.dumps(chain("hybrid", retrieve(target="both"), generate())))
+    (folder / "chains" / "hybrid.json").write_text(
+        json.dumps(chain("hybrid", retrieve(target="both"), generate()))
+    )
     return folder
 
 
@@ -68,7 +76,9 @@ def loaded(workbench: Workbench) -> list[str]:
 # ── what a name means ────────────────────────────────────────────────────────
 
 
-def test_an_index_is_no_combination_and_a_combination_comes_with_all_its_settings(made: Path) -> None:
+def test_an_index_is_no_combination_and_a_combination_comes_with_all_its_settings(
+    made: Path,
+) -> None:
     workspace = Workspace(made)
     assert workspace.retriever("tiny") is None
     both = workspace.retriever("both")
@@ -79,10 +89,30 @@ def test_an_index_is_no_combination_and_a_combination_comes_with_all_its_setting
 @pytest.mark.parametrize(
     ("reference", "kind", "of", "settings"),
     [
-        ("rrf:tiny,tiny-graph?weights=0.7,0.3", "rrf", ["tiny", "tiny-graph"], {"weights": "0.7,0.3"}),
-        ("rrf: tiny , both ?depth=7&equal=text", "rrf", ["tiny", "both"], {"depth": 7, "equal": "text"}),
-        ("rerank:(rrf:tiny,both?depth=5)?model=/m", "rerank", ["rrf:tiny,both?depth=5"], {"model": "/m"}),
-        ("several:(tiny-graph?ef_search=9),tiny", "several", ["tiny-graph?ef_search=9", "tiny"], {"merge": "auto"}),
+        (
+            "rrf:tiny,tiny-graph?weights=0.7,0.3",
+            "rrf",
+            ["tiny", "tiny-graph"],
+            {"weights": "0.7,0.3"},
+        ),
+        (
+            "rrf: tiny , both ?depth=7&equal=text",
+            "rrf",
+            ["tiny", "both"],
+            {"depth": 7, "equal": "text"},
+        ),
+        (
+            "rerank:(rrf:tiny,both?depth=5)?model=/m",
+            "rerank",
+            ["rrf:tiny,both?depth=5"],
+            {"model": "/m"},
+        ),
+        (
+            "several:(tiny-graph?ef_search=9),tiny",
+            "several",
+            ["tiny-graph?ef_search=9", "tiny"],
+            {"merge": "auto"},
+        ),
         ("both?constant=1", "rrf", ["tiny", "tiny-graph"], {"constant": 1.0}),
         ("tiny-graph?ef_search=200", "index", ["tiny-graph"], {"ef_search": 200}),
         ("index:tiny-graph?ef_search=200", "index", ["tiny-graph"], {"ef_search": 200}),
@@ -99,20 +129,35 @@ def test_a_combination_can_be_written_out(
 
 WRONG = {
     "a name nobody knows": ("tny", "There is no index 'tny'. Did you mean 'tiny'"),
-    "a part nobody knows": ("orphan", "The retriever 'orphan' is made of 'nobody': There is no index 'nobody'."),
+    "a part nobody knows": (
+        "orphan",
+        "The retriever 'orphan' is made of 'nobody': There is no index 'nobody'.",
+    ),
     "a ring": ("ring", "The retriever 'ring' is made of itself (ring → chain-link → ring)"),
-    "a way nobody knows": ("odd", "The retriever 'odd': There is no way of combining retrievers 'magic'."),
+    "a way nobody knows": (
+        "odd",
+        "The retriever 'odd': There is no way of combining retrievers 'magic'.",
+    ),
     "a model nobody knows": ("voiceless", "There is no language model 'nobody'."),
-    "too few parts": ("rrf:tiny", "The retriever 'rrf:tiny' is made of 1 retriever; rrf takes 2 to 16."),
+    "too few parts": (
+        "rrf:tiny",
+        "The retriever 'rrf:tiny' is made of 1 retriever; rrf takes 2 to 16.",
+    ),
     "too many parts": ("rerank:tiny,both?model=x", "is made of 2 retrievers; rerank takes 1."),
     "no parts": ("rrf:", "'rrf:' lacks a retriever's name after 'rrf'; write rrf:name,name."),
     "a setting it has not": ("both?wieght=1", "has no setting 'wieght'"),
     "a setting of the wrong kind": ("both?depth=many", "depth=many: depth must be a whole number"),
     "a setting without a value": ("both?depth", "'depth' is not key=value"),
     "weights that do not fit": ("both?weights=1,2,3", "weights holds 3 numbers for 2 retrievers"),
-    "a knob that the kind has not": ("tiny-graph?nprobe=3", "The index 'tiny-graph' (hnsw) has no setting of its search"),
+    "a knob that the kind has not": (
+        "tiny-graph?nprobe=3",
+        "The index 'tiny-graph' (hnsw) has no setting of its search",
+    ),
     "a knob out of range": ("tiny-graph?ef_search=0", "ef_search must be a whole number from 1"),
-    "a knob of words": ("tiny?k1=2", "The index 'tiny' (bm25) has no setting of its search 'k1'; it has none."),
+    "a knob of words": (
+        "tiny?k1=2",
+        "The index 'tiny' (bm25) has no setting of its search 'k1'; it has none.",
+    ),
     "a re-ranker without a model": ("rerank:tiny", "'rerank:tiny' needs the setting model"),
 }
 
@@ -153,12 +198,16 @@ def test_a_damaged_retrievers_json_is_a_sentence(folder: Path, content: str, sen
 
 
 def test_a_combination_is_saved_under_a_name_and_read_back(folder: Path) -> None:
-    Workspace(folder).save_retriever("mine", Combination(kind="scores", of=["tiny", "both"], settings={"depth": 5}))
+    Workspace(folder).save_retriever(
+        "mine", Combination(kind="scores", of=["tiny", "both"], settings={"depth": 5})
+    )
     entry = Workspace(folder).retriever("mine")
     assert entry is not None and entry.settings["depth"] == 5
     assert json.loads((folder / "retrievers.json").read_text())["mine"] == {
-        "kind": "scores", "of": ["tiny", "both"], "settings": {"depth": 5}
-    }  # fmt: skip
+        "kind": "scores",
+        "of": ["tiny", "both"],
+        "settings": {"depth": 5},
+    }
 
 
 @pytest.mark.parametrize(
@@ -172,7 +221,9 @@ def test_a_combination_is_saved_under_a_name_and_read_back(folder: Path) -> None
         ("mine", {"kind": "rrf", "of": ["tiny", "both"], "settings": {"x": 1}}),
     ],
 )
-def test_a_combination_that_could_not_be_used_is_not_saved(folder: Path, name: str, entry: dict[str, Any]) -> None:
+def test_a_combination_that_could_not_be_used_is_not_saved(
+    folder: Path, name: str, entry: dict[str, Any]
+) -> None:
     before = (folder / "retrievers.json").read_bytes()
     with pytest.raises(UsageError):
         Workspace(folder).save_retriever(name, Combination(**entry))
@@ -182,13 +233,17 @@ def test_a_combination_that_could_not_be_used_is_not_saved(folder: Path, name: s
 # ── loading ──────────────────────────────────────────────────────────────────
 
 
-def test_loading_a_combination_loads_its_parts_which_stand_in_the_table(workbench: Workbench) -> None:
+def test_loading_a_combination_loads_its_parts_which_stand_in_the_table(
+    workbench: Workbench,
+) -> None:
     both = load(workbench, "both")
     assert loaded(workbench) == ["tiny", "tiny-graph", "both"]
     assert [hit.passage.doc_id for hit in both.search(["largest moon of Saturn"], 1)[0]] == ["1"]
 
 
-def test_a_part_that_is_loaded_already_is_shared_and_so_is_its_open_file(workbench: Workbench) -> None:
+def test_a_part_that_is_loaded_already_is_shared_and_so_is_its_open_file(
+    workbench: Workbench,
+) -> None:
     tiny = load(workbench, "tiny")
     assert load(workbench, "both").parts[0] is tiny
     graph = workbench.backends.retrievers["tiny-graph"]
@@ -201,15 +256,23 @@ def test_a_combination_of_combinations_loads_everything_once(workbench: Workbenc
 
 
 @pytest.mark.slow
-def test_the_tokens_that_encoders_read_of_a_query_are_those_of_all_parts(workbench: Workbench) -> None:
-    counted = {name: embedding_tokens(load(workbench, name), ["largest moon", " "]) for name in ("tiny", "tiny-graph", "both")}
+def test_the_tokens_that_encoders_read_of_a_query_are_those_of_all_parts(
+    workbench: Workbench,
+) -> None:
+    counted = {
+        name: embedding_tokens(load(workbench, name), ["largest moon", " "])
+        for name in ("tiny", "tiny-graph", "both")
+    }
     assert counted == {"tiny": [0, 0], "tiny-graph": [2, 0], "both": [2, 0]}
 
 
 def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbench) -> None:
     load(workbench, "judged")
     for part, user in (("tiny", "both"), ("both", "judged"), ("titan", "judged")):
-        with pytest.raises(UsageError, match=f"'{part}' is part of '{user}', which is loaded; unload '{user}' first"):
+        with pytest.raises(
+            UsageError,
+            match=f"'{part}' is part of '{user}', which is loaded; unload '{user}' first",
+        ):
             workbench.unload(part)
     for name in ("judged", "both", "tiny", "titan", "tiny-graph"):
         workbench.unload(name)
@@ -242,15 +305,31 @@ def test_knobs_reach_the_search_and_the_fingerprint(workbench: Workbench) -> Non
     plain_index, knobbed._index = knobbed._index, Index()
     assert knobbed.search(["moon"], 2) == plain.search(["moon"], 2)
     assert asked == [{"ef_search": 40}]
-    assert len({plain.fingerprint, knobbed.fingerprint, load(workbench, "tiny-graph?ef_search=41").fingerprint}) == 3
+    assert (
+        len(
+            {
+                plain.fingerprint,
+                knobbed.fingerprint,
+                load(workbench, "tiny-graph?ef_search=41").fingerprint,
+            }
+        )
+        == 3
+    )
 
 
-def test_the_page_does_not_load_a_heavy_model_by_the_way(workbench: Workbench, folder: Path) -> None:
+def test_the_page_does_not_load_a_heavy_model_by_the_way(
+    workbench: Workbench, folder: Path
+) -> None:
     entries = json.loads((folder / "llms.json").read_text())
     entries["heavy"] = {"backend": "transformers", "settings": {"model": "/no/such/model"}}
     (folder / "llms.json").write_text(json.dumps(entries))
-    hidden = workbench.workspace.chain("hybrid").replace_action(0, target="llm-rerank:both?llm=heavy")
-    with pytest.raises(NotFoundError, match=r"The language model 'heavy' is not loaded\. Load it in the Models tab\."):
+    hidden = workbench.workspace.chain("hybrid").replace_action(
+        0, target="llm-rerank:both?llm=heavy"
+    )
+    with pytest.raises(
+        NotFoundError,
+        match=r"The language model 'heavy' is not loaded\. Load it in the Models tab\.",
+    ):
         list(workbench.lease("the test").load_for(hidden, heavy=False))
 
 
@@ -261,8 +340,14 @@ def test_a_chain_is_checked_with_what_its_combination_names(made: Path) -> None:
     workspace = Workspace(made)
     good = workspace.chain("hybrid")
     benchmark.check_chain(workspace, good)
-    benchmark.check_chain(workspace, good.replace_action(0, target="rrf:tiny,(tiny-graph?ef_search=9)"))
-    for target, sentence in (("orphan", "'orphan' is made of 'nobody'"), ("rrf:tiny", "rrf takes 2 to 16"), ("x", "Known: ")):
+    benchmark.check_chain(
+        workspace, good.replace_action(0, target="rrf:tiny,(tiny-graph?ef_search=9)")
+    )
+    for target, sentence in (
+        ("orphan", "'orphan' is made of 'nobody'"),
+        ("rrf:tiny", "rrf takes 2 to 16"),
+        ("x", "Known: "),
+    ):
         with pytest.raises(UsageError, match=f"Action 1 of 'hybrid': .*{sentence}"):
             benchmark.check_chain(workspace, good.replace_action(0, target=target))
 
@@ -274,12 +359,27 @@ def test_a_damaged_part_is_found_before_the_run(folder: Path) -> None:
         benchmark.check_chain(workspace, workspace.chain("hybrid"))
 
 
-def test_a_run_records_the_combinations_fingerprint(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_records_the_combinations_fingerprint(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     rallebench = CommandLine(capfd, folder)
-    ran = rallebench.json("run", "--chain", "hybrid", "--dataset", "tiny-qa", "--no-mlflow", "--name", "one")
+    ran = rallebench.json(
+        "run", "--chain", "hybrid", "--dataset", "tiny-qa", "--no-mlflow", "--name", "one"
+    )
     assert ran["n"] == 8 and ran["n_errors"] == 0
     weighted = "rrf:tiny,tiny-graph?weights=0.9,0.1"
-    rallebench.json("run", "--chain", "hybrid", "--dataset", "tiny-qa", "--no-mlflow", "--name", "two", "--retriever", weighted)
+    rallebench.json(
+        "run",
+        "--chain",
+        "hybrid",
+        "--dataset",
+        "tiny-qa",
+        "--no-mlflow",
+        "--name",
+        "two",
+        "--retriever",
+        weighted,
+    )
     prints = []
     for name, target in (("one", "both"), ("two", weighted)):
         spec = json.loads((folder / "runs" / name / "run.json").read_text())
@@ -291,23 +391,57 @@ def test_answers_of_a_judge_that_could_not_be_read_are_told_after_the_run(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ran = CommandLine(capfd, folder)(
-        "run", "--chain", "hybrid", "--dataset", "tiny-qa", "--no-mlflow", "--retriever", "judged", "--limit", 3
+        "run",
+        "--chain",
+        "hybrid",
+        "--dataset",
+        "tiny-qa",
+        "--no-mlflow",
+        "--retriever",
+        "judged",
+        "--limit",
+        3,
     )
     assert ran.code == 0
-    assert "Warning: 3 of 3 judgements of 'judged' could not be read; the order stayed as it was." in ran.err
+    assert (
+        "Warning: 3 of 3 judgements of 'judged' could not be read; the order stayed as it was."
+        in ran.err
+    )
 
 
-def test_search_list_and_pick_take_combinations(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_search_list_and_pick_take_combinations(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     rallebench = CommandLine(capfd, folder)
     found = rallebench.json("search", "--index", "both", "-k", 2, "goes round Neptune backwards")
     assert found[0]["hits"][0]["page_id"] == "p2"
     assert "both" in [row["name"] for row in rallebench.json("list", "retrievers")["retrievers"]]
     names = [row["name"] for row in rallebench.json("list", "combinations")["combinations"]]
-    assert names == ["gold", "llm-rerank", "nothing", "random", "rerank", "rrf", "scores", "several", "union"]
+    assert names == [
+        "gold",
+        "llm-rerank",
+        "nothing",
+        "random",
+        "rerank",
+        "rrf",
+        "scores",
+        "several",
+        "union",
+    ]
     picked = rallebench.json(
-        "pick", "--dataset", "tiny-qa", "--index", "both", "--output", folder / "picked.jsonl", "--number", 5
+        "pick",
+        "--dataset",
+        "tiny-qa",
+        "--index",
+        "both",
+        "--output",
+        folder / "picked.jsonl",
+        "--number",
+        5,
     )
     assert picked["kept"] == 5
     wrong = rallebench("search", "--index", "rrf:tiny,nobody", "moon")
     assert (wrong.code, wrong.out) == (2, "")
-    assert wrong.last.startswith("The retriever 'rrf:tiny,nobody' is made of 'nobody': There is no index 'nobody'.")
+    assert wrong.last.startswith(
+        "The retriever 'rrf:tiny,nobody' is made of 'nobody': There is no index 'nobody'."
+    )

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from listed import Listed, combined, ids, passage, scores
 
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Passage
 from rallebench.retrievers.in_memory import InMemory
-from rallebench.types import Passage
 
 SPARSE = Listed(("a", 9.0), ("b", 5.0), ("c", 1.0), name="sparse")
 DENSE = Listed(("b", 0.9), ("d", 0.8), ("a", 0.1), name="dense")
@@ -18,7 +18,13 @@ KINDS = ("rrf", "scores", "union")
 MOONS = [
     Passage(str(n), f"{name} is a moon of {planet}", name, f"p{n}")
     for n, (name, planet) in enumerate(
-        [("Titan", "Saturn"), ("Rhea", "Saturn"), ("Triton", "Neptune"), ("Io", "Jupiter"), ("Europa", "Jupiter")]
+        [
+            ("Titan", "Saturn"),
+            ("Rhea", "Saturn"),
+            ("Triton", "Neptune"),
+            ("Io", "Jupiter"),
+            ("Europa", "Jupiter"),
+        ]
     )
 ]
 WORDS = InMemory(MOONS, "words")
@@ -28,7 +34,8 @@ BACKWARDS = InMemory(MOONS[::-1], "backwards")
 def test_rank_fusion_adds_the_weight_over_60_plus_the_rank() -> None:
     found = scores(combined("rrf", SPARSE, DENSE).search(["q"], 10)[0])
     assert found == pytest.approx(
-        {"a": 0.5 / 61 + 0.5 / 63, "b": 0.5 / 62 + 0.5 / 61, "c": 0.5 / 63, "d": 0.5 / 62}, abs=1e-12
+        {"a": 0.5 / 61 + 0.5 / 63, "b": 0.5 / 62 + 0.5 / 61, "c": 0.5 / 63, "d": 0.5 / 62},
+        abs=1e-12,
     )
 
 
@@ -38,7 +45,11 @@ def test_rank_fusion_puts_first_what_both_rank_high() -> None:
 
 def test_weights_decide_between_the_parts_and_may_be_a_list_or_a_text() -> None:
     for weights in ([1, 0], "1,0", "1, 0"):
-        assert ids(combined("rrf", SPARSE, DENSE, weights=weights).search(["q"], 3)[0]) == ["a", "b", "c"]
+        assert ids(combined("rrf", SPARSE, DENSE, weights=weights).search(["q"], 3)[0]) == [
+            "a",
+            "b",
+            "c",
+        ]
     assert ids(combined("rrf", SPARSE, DENSE, weights="0,1").search(["q"], 1)[0]) == ["b"]
 
 
@@ -61,7 +72,10 @@ def test_score_fusion_adds_scores_scaled_from_0_to_1_per_list() -> None:
 
 
 def test_score_fusion_by_z_gives_what_a_list_lacks_that_lists_lowest_value() -> None:
-    one, two = Listed(("a", 3.0), ("b", 1.0), name="one"), Listed(("a", 5.0), ("c", 1.0), name="two")
+    one, two = (
+        Listed(("a", 3.0), ("b", 1.0), name="one"),
+        Listed(("a", 5.0), ("c", 1.0), name="two"),
+    )
     found = scores(combined("scores", one, two, normalise="z").search(["q"], 10)[0])
     assert found == pytest.approx({"a": 1.0, "b": -1.0, "c": -1.0})
 
@@ -69,7 +83,10 @@ def test_score_fusion_by_z_gives_what_a_list_lacks_that_lists_lowest_value() -> 
 def test_a_list_of_equal_scores_and_an_empty_list_divide_by_nothing() -> None:
     flat, empty = Listed(("a", 2.0), ("b", 2.0), name="flat"), Listed(name="empty")
     assert scores(combined("scores", flat, empty).search(["q"], 9)[0]) == {"a": 0.5, "b": 0.5}
-    assert scores(combined("scores", flat, empty, normalise="z").search(["q"], 9)[0]) == {"a": 0.0, "b": 0.0}
+    assert scores(combined("scores", flat, empty, normalise="z").search(["q"], 9)[0]) == {
+        "a": 0.0,
+        "b": 0.0,
+    }
 
 
 def test_a_union_is_sampled_from_what_the_parts_return_for_k() -> None:
@@ -145,7 +162,9 @@ def test_more_than_the_parts_were_asked_for_comes_where_they_have_it(kind: str) 
         found = hybrid.search(["q"], k)[0]
         assert len(found) == len(set(ids(found))) == k
         assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
-    assert len(hybrid.search(["q"], 5000)[0]) == 701, "all that both have together, numbers 0 to 700"
+    assert len(hybrid.search(["q"], 5000)[0]) == 701, (
+        "all that both have together, numbers 0 to 700"
+    )
 
 
 @pytest.mark.parametrize("kind", ["rrf", "scores"])
@@ -163,21 +182,28 @@ def test_only_a_query_that_is_short_and_a_part_that_has_more_are_asked_again() -
 
 
 def test_equal_id_and_text_make_one_item_and_the_text_alone_where_it_is_asked_for() -> None:
-    here, there = Listed((passage("1", "same"), 1.0), name="x"), Listed((passage("2", "same"), 1.0), name="y")
+    here, there = (
+        Listed((passage("1", "same"), 1.0), name="x"),
+        Listed((passage("2", "same"), 1.0), name="y"),
+    )
     assert len(combined("rrf", here, there).search(["q"], 9)[0]) == 2
     assert ids(combined("rrf", here, there, equal="text").search(["q"], 9)[0]) == ["1"]
 
 
 def test_an_item_that_a_list_names_twice_counts_once_at_its_better_rank() -> None:
     twice = Listed((passage("1", "same"), 3.0), (passage("2", "same"), 2.0), name="twice")
-    found = combined("rrf", twice, Listed(name="empty"), equal="text", weights="1,1").search(["q"], 9)[0]
+    found = combined("rrf", twice, Listed(name="empty"), equal="text", weights="1,1").search(
+        ["q"], 9
+    )[0]
     assert [hit.score for hit in found] == [1 / 61]
 
 
 def test_what_a_part_fills_up_with_without_a_match_gets_no_rank() -> None:
     filled = Listed(("a", 2.0), ("b", 0.0), ("c", 0.0), name="filled", no_match=0.0)
     assert ids(combined("rrf", filled, DENSE).search(["q"], 9)[0]) == ["a", "b", "d"]
-    assert scores(combined("rrf", filled, DENSE).search(["q"], 9)[0])["b"] == pytest.approx(0.5 / 61)
+    assert scores(combined("rrf", filled, DENSE).search(["q"], 9)[0])["b"] == pytest.approx(
+        0.5 / 61
+    )
 
 
 def test_page_ids_and_titles_are_those_of_the_parts() -> None:

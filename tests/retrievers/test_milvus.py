@@ -16,17 +16,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rallebench.errors import BackendError, UsageError
-from rallebench.vector_index import VECTOR_INDEXES, built
-from rallebench.vector_index import _milvus as server
-from rallebench.vector_index.milvus import ABOUT, MilvusKind
-from rallebench.vector_index.numpy_flat import NumpyFlat
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.vector_indexes import VECTOR_INDEXES, built
+from rallebench.vector_indexes import _milvus as server
+from rallebench.vector_indexes.milvus import ABOUT, MilvusKind
+from rallebench.vector_indexes.numpy_flat import NumpyFlat
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pymilvus", reason="pymilvus is not installed")
 pytest.importorskip("milvus_lite", reason="the embedded engine of Milvus is not installed")
 
-DEFAULTS = {name: setting.default for name, setting in VECTOR_INDEXES.entry("milvus").traits["settings"].items()}
+DEFAULTS = {
+    name: setting.default
+    for name, setting in VECTOR_INDEXES.entry("milvus").traits["settings"].items()
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +53,9 @@ def index(folder: Path) -> Iterator[Any]:
     opened.close()
 
 
-def test_a_folder_that_was_moved_after_the_build_is_opened_where_it_is(folder: Path, index: Any) -> None:
+def test_a_folder_that_was_moved_after_the_build_is_opened_where_it_is(
+    folder: Path, index: Any
+) -> None:
     assert json.loads((folder / ABOUT).read_text())["uri"] == ""
     assert (folder / server.FILE).exists()
 
@@ -88,7 +93,9 @@ def test_opening_and_searching_changes_no_file(folder: Path, vectors: Any) -> No
     assert files() == before
 
 
-def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(folder: Path, vectors: Any) -> None:
+def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(
+    folder: Path, vectors: Any
+) -> None:
     one, two = MilvusKind().load(folder), MilvusKind().load(folder)
     one.close()
     assert two.search(vectors[:1], 1)[1][0][0] == 0
@@ -97,7 +104,9 @@ def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(folder: Path
 
 
 @pytest.mark.parametrize("index_type", ["HNSW", pytest.param("AUTOINDEX", marks=pytest.mark.slow)])
-def test_a_graph_of_the_engine_finds_nearly_all(index_type: str, vectors: Any, tmp_path: Path) -> None:
+def test_a_graph_of_the_engine_finds_nearly_all(
+    index_type: str, vectors: Any, tmp_path: Path
+) -> None:
     built(MilvusKind().build(tmp_path, vectors, index_type=index_type))
     opened = MilvusKind().load(tmp_path)
     try:
@@ -120,7 +129,9 @@ def a_collection(path: Path, name: str) -> None:
 def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_path: Path) -> None:
     shared = tmp_path / "shared.db"
     a_collection(shared, "theirs")
-    with pytest.raises(UsageError, match=r"'theirs' exists already .* choose another with --set collection=NAME"):
+    with pytest.raises(
+        UsageError, match=r"'theirs' exists already .* choose another with --set collection=NAME"
+    ):
         built(MilvusKind().build(tmp_path, vectors, uri=str(shared), collection="theirs"))
     with server.connected(server.place_of(str(shared), None)) as client:
         assert client.list_collections() == ["theirs"]
@@ -134,7 +145,9 @@ def test_a_collection_of_other_vectors_is_refused(vectors: Any, tmp_path: Path) 
         built(MilvusKind().build(tmp_path, vectors[:100], uri=shared, collection="ours"))
 
 
-def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(vectors: Any, tmp_path: Path) -> None:
+def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(
+    vectors: Any, tmp_path: Path
+) -> None:
     shared = str(tmp_path / "shared.db")
     names = []
     for number, some in enumerate((vectors, vectors[:50], vectors)):
@@ -192,10 +205,16 @@ def test_a_collection_that_lost_vectors_is_not_searched(vectors: Any, tmp_path: 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"index_type": "DISKANN"}, "embedded engine of Milvus offers FLAT, HNSW, AUTOINDEX; DISKANN needs a server"),
+        (
+            {"index_type": "DISKANN"},
+            "embedded engine of Milvus offers FLAT, HNSW, AUTOINDEX; DISKANN needs a server",
+        ),
         ({"uri": "milvus"}, "a Milvus address is http://host:19530, or a file"),
         ({"uri": "/no/such/folder/x.db"}, "a file in an existing folder whose name ends in .db"),
-        ({"uri": "http://root:secret@127.0.0.1:19530"}, "set the environment variable MILVUS_TOKEN"),
+        (
+            {"uri": "http://root:secret@127.0.0.1:19530"},
+            "set the environment variable MILVUS_TOKEN",
+        ),
         ({"collection": "my-index"}, "Milvus takes letters, digits and '_'"),
     ],
 )
@@ -205,13 +224,17 @@ def test_a_wrong_setting_is_a_sentence(settings: dict[str, str], sentence: str) 
     assert "secret" not in str(error.value)
 
 
-def test_a_server_that_is_not_there_is_a_sentence_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there_is_a_sentence_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(server, "PATIENCE", 2.0)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     started = time.monotonic()
-    with pytest.raises(BackendError, match=f"Milvus at http://127.0.0.1:{port} failed .* is it running"):
+    with pytest.raises(
+        BackendError, match=f"Milvus at http://127.0.0.1:{port} failed .* is it running"
+    ):
         server.check({**DEFAULTS, "uri": f"http://127.0.0.1:{port}", "index_type": "DISKANN"})
     assert time.monotonic() - started < 10
 
@@ -246,7 +269,7 @@ IDLE = """
 import sys, time
 from pathlib import Path
 import numpy
-from rallebench.vector_index.milvus import MilvusKind
+from rallebench.vector_indexes.milvus import MilvusKind
 index = MilvusKind().load(Path(sys.argv[1]))
 time.sleep(35)
 print(index.search(numpy.load(sys.argv[2])[:1], 1)[1][0, 0])
@@ -262,6 +285,11 @@ def test_an_index_that_nobody_asks_for_a_while_says_nothing_and_still_answers(
     ran = subprocess.run(
         [sys.executable, "-c", IDLE, str(folder), str(tmp_path / "v.npy")],
         env={**os.environ, "GRPC_VERBOSITY": "ERROR"},
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    assert (ran.stdout.strip(), ran.stderr) == ("0", ""), "three pings of an idle client end its connection, with noise"
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert (ran.stdout.strip(), ran.stderr) == ("0", ""), (
+        "three pings of an idle client end its connection, with noise"
+    )

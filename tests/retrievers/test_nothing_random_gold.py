@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from listed import Listed, ids
 
-from rallebench.catalog import Combination
-from rallebench.combining import check_settings
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Example, Gold, Passage, Question
 from rallebench.corpora.store import PassageStore, write_store
-from rallebench.errors import UsageError
-from rallebench.loading import open_combination
+from rallebench.retrievers.composites import check_settings
 from rallebench.retrievers.references import shuffled
-from rallebench.types import Example, Gold, Passage, Question
+from rallebench.workspace.entries import Combination
+from rallebench.workspace.opening import open_combination
 
 PASSAGES = (
     Passage("a1", "Titan was named later.", "Titan", "pa"),
@@ -29,11 +29,15 @@ PASSAGES = (
 )
 
 
-def asked(text: str, pages: Sequence[str] = (), answers: Sequence[str] = (), passages: Sequence[str] = ()) -> Example:
+def asked(
+    text: str, pages: Sequence[str] = (), answers: Sequence[str] = (), passages: Sequence[str] = ()
+) -> Example:
     gold = Gold(
-        tuple(answers), provenance=(frozenset(pages),) if pages else (), titles=dict.fromkeys(pages, ""),
+        tuple(answers),
+        provenance=(frozenset(pages),) if pages else (),
+        titles=dict.fromkeys(pages, ""),
         passages=(frozenset(passages),) if passages else (),
-    )  # fmt: skip
+    )
     return Example(Question(text, text), gold)
 
 
@@ -49,7 +53,9 @@ QUESTIONS = (
 @pytest.fixture
 def index(tmp_path: Path) -> Any:
     write_store(tmp_path, PASSAGES)
-    return SimpleNamespace(name="mine", titled=True, fingerprint="f", passages=PassageStore(tmp_path))
+    return SimpleNamespace(
+        name="mine", titled=True, fingerprint="f", passages=PassageStore(tmp_path)
+    )
 
 
 def opened(kind: str, *parts: Any, examples: Sequence[Example] = QUESTIONS, **settings: Any) -> Any:
@@ -69,7 +75,9 @@ def test_nothing_finds_nothing_and_still_hands_out_passages_as_its_index_does(in
     assert nothing.titled and nothing.prefix_stable
 
 
-def test_gold_gives_passages_with_an_answer_first_in_the_order_of_the_pages_and_of_the_corpus(index: Any) -> None:
+def test_gold_gives_passages_with_an_answer_first_in_the_order_of_the_pages_and_of_the_corpus(
+    index: Any,
+) -> None:
     gold = opened("gold", index)
     assert found(gold, "Who found Titan?") == ["b2", "a2", "b1", "a1"]
     hits = gold.search(["Who found Titan?"], 2)[0]
@@ -91,10 +99,14 @@ def test_questions_of_one_text_share_their_gold(index: Any) -> None:
     assert found(opened("gold", index, examples=twice), "Which?") == ["a1", "a2", "c1"]
 
 
-def test_a_query_that_is_no_question_of_the_set_is_one_sentence_and_a_blank_one_has_no_hits(index: Any) -> None:
+def test_a_query_that_is_no_question_of_the_set_is_one_sentence_and_a_blank_one_has_no_hits(
+    index: Any,
+) -> None:
     gold = opened("gold", index)
     assert gold.search(["", " \n"], 3) == [(), ()]
-    with pytest.raises(UsageError, match="'titan' is no question of 'my-qa', so its gold pages are not known"):
+    with pytest.raises(
+        UsageError, match="'titan' is no question of 'my-qa', so its gold pages are not known"
+    ):
         gold.search(["titan"], 3)
 
 
@@ -104,17 +116,25 @@ def test_a_question_set_without_provenance_is_refused(index: Any) -> None:
 
 
 def test_gold_remembers_by_what_the_questions_name(index: Any) -> None:
-    prints = [opened("gold", index, examples=examples).fingerprint for examples in (QUESTIONS, QUESTIONS, QUESTIONS[:1])]
+    prints = [
+        opened("gold", index, examples=examples).fingerprint
+        for examples in (QUESTIONS, QUESTIONS, QUESTIONS[:1])
+    ]
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_random_draws_the_same_for_the_same_query_and_seed_and_others_for_others(index: Any) -> None:
+def test_random_draws_the_same_for_the_same_query_and_seed_and_others_for_others(
+    index: Any,
+) -> None:
     drawn = opened("random", index)
     queries = [f"query {number}" for number in range(30)]
     assert drawn.search(queries, 2) == opened("random", index).search(queries, 2)
     assert len({tuple(ids(hits)) for hits in drawn.search(queries, 2)}) > 5
     other = opened("random", index, seed=1)
-    assert other.search(queries, 2) != drawn.search(queries, 2) and other.fingerprint != drawn.fingerprint
+    assert (
+        other.search(queries, 2) != drawn.search(queries, 2)
+        and other.fingerprint != drawn.fingerprint
+    )
 
 
 def test_random_draws_evenly_and_no_passage_twice(index: Any) -> None:
@@ -137,5 +157,7 @@ def test_a_passage_of_two_indexes_comes_once(index: Any) -> None:
 
 
 def test_an_index_whose_passages_cannot_be_read_is_refused() -> None:
-    with pytest.raises(UsageError, match="needs an index whose passages can be read; 'listed' has none"):
+    with pytest.raises(
+        UsageError, match="needs an index whose passages can be read; 'listed' has none"
+    ):
         opened("random", Listed())

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from listed import Listed, combined, ids, passage
 
-from rallebench.errors import BadFileError, RalleError, UsageError
+from rallebench.core.errors import BadFileError, RalleError, UsageError
+from rallebench.core.types import Passage
 from rallebench.retrievers import _cross_encoder
 from rallebench.retrievers.rerank import Reranked
-from rallebench.types import Passage
 
 CANDIDATES = Listed(
     (passage("a", "the old river"), 9.0),
@@ -50,7 +50,9 @@ def test_equal_scores_keep_the_retrievers_order() -> None:
         def score(self, query: str, texts: Sequence[str]) -> list[float]:
             return [0.0] * len(texts)
 
-    assert ids(Reranked("r", CANDIDATES, Indifferent(), depth=4, titles=True).search(["q"], 4)[0]) == [*"abcd"]
+    assert ids(
+        Reranked("r", CANDIDATES, Indifferent(), depth=4, titles=True).search(["q"], 4)[0]
+    ) == [*"abcd"]
 
 
 def test_depth_hits_are_judged_whatever_k_is_so_a_smaller_k_is_a_prefix() -> None:
@@ -63,7 +65,13 @@ def test_depth_hits_are_judged_whatever_k_is_so_a_smaller_k_is_a_prefix() -> Non
 
 def test_the_judge_reads_titles_unless_told_not_to() -> None:
     judge = LongestFirst()
-    Reranked("r", Listed((passage("a"), 1.0), (Passage("b", "no title"), 0.5)), judge, depth=2, titles=True).search(["q"], 1)
+    Reranked(
+        "r",
+        Listed((passage("a"), 1.0), (Passage("b", "no title"), 0.5)),
+        judge,
+        depth=2,
+        titles=True,
+    ).search(["q"], 1)
     Reranked("r", Listed((passage("a"), 1.0)), judge, depth=2, titles=False).search(["q"], 1)
     assert [texts for _, texts in judge.read] == [["title a, text a", "no title"], ["text a"]]
 
@@ -71,7 +79,9 @@ def test_the_judge_reads_titles_unless_told_not_to() -> None:
 def test_a_blank_query_asks_the_judge_for_nothing_and_has_no_hits() -> None:
     judge = LongestFirst()
     assert Reranked("r", CANDIDATES, judge, depth=3, titles=True).search([" ", "q"], 1)[0] == ()
-    assert [texts for _, texts in judge.read if texts] == [texts for query, texts in judge.read if query == "q"]
+    assert [texts for _, texts in judge.read if texts] == [
+        texts for query, texts in judge.read if query == "q"
+    ]
 
 
 # ── models ───────────────────────────────────────────────────────────────────
@@ -86,18 +96,28 @@ def save_bert(folder: Path, labels: int = 1, kind: str = "BertForSequenceClassif
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    words = Tokenizer(models.WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    words = Tokenizer(
+        models.WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     words.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names).save_pretrained(folder)
     torch.manual_seed(3)
     config = transformers.BertConfig(
-        vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64, num_labels=labels, initializer_range=0.5,
-    )  # fmt: skip
+        vocab_size=len(WORDS),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        num_labels=labels,
+        initializer_range=0.5,
+    )
     getattr(transformers, kind)(config).save_pretrained(folder)
     return folder
 
@@ -121,14 +141,19 @@ def test_a_cross_encoder_orders_by_its_own_logits(model: Path) -> None:
     for hit in CANDIDATES.hits:
         text = f"{hit.passage.title}, {hit.passage.text}"
         with torch.no_grad():
-            logits[hit.passage.doc_id] = float(bert(**tokenizer("who the king", text, return_tensors="pt")).logits)
+            logits[hit.passage.doc_id] = float(
+                bert(**tokenizer("who the king", text, return_tensors="pt")).logits
+            )
     hits = reranked(model).search(["who the king"], 4)[0]
     assert {hit.passage.doc_id: hit.score for hit in hits} == pytest.approx(logits, abs=1e-4)
     assert ids(hits) == sorted(logits, key=lambda doc_id: -logits[doc_id])
 
 
 def test_a_query_scores_the_same_alone_and_in_a_batch(model: Path) -> None:
-    retriever, queries = reranked(model, batch_size=3), ["who the king", "old river of the new city", "the"]
+    retriever, queries = (
+        reranked(model, batch_size=3),
+        ["who the king", "old river of the new city", "the"],
+    )
     assert retriever.search(queries, 4) == [retriever.search([query], 4)[0] for query in queries]
 
 
@@ -141,7 +166,9 @@ def test_a_model_is_loaded_once_and_shared_and_let_go_with_its_last_user(model: 
     assert not _cross_encoder._loaded
 
 
-def test_the_fingerprint_names_the_models_content_not_its_place(model: Path, tmp_path: Path) -> None:
+def test_the_fingerprint_names_the_models_content_not_its_place(
+    model: Path, tmp_path: Path
+) -> None:
     copied = shutil.copytree(model, tmp_path / "copied")
     assert reranked(model).fingerprint == reranked(copied).fingerprint
     prints = {
@@ -151,7 +178,9 @@ def test_the_fingerprint_names_the_models_content_not_its_place(model: Path, tmp
         reranked(model, dtype="bfloat16").fingerprint,
         reranked(model, max_length=16).fingerprint,
         reranked(model, over=Listed(name="other")).fingerprint,
-        reranked(save_bert(tmp_path / "other", kind="BertForSequenceClassification", labels=1)).fingerprint,
+        reranked(
+            save_bert(tmp_path / "other", kind="BertForSequenceClassification", labels=1)
+        ).fingerprint,
     }
     assert len(prints) == 6  # the model that was saved again is the same
 
@@ -176,7 +205,9 @@ def test_a_model_that_gives_not_one_number_per_pair_is_refused(
         reranked(save_bert(tmp_path / "m", labels, kind))
 
 
-def test_a_folder_without_a_model_a_damaged_one_and_no_model_at_all_are_sentences(model: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_a_damaged_one_and_no_model_at_all_are_sentences(
+    model: Path, tmp_path: Path
+) -> None:
     with pytest.raises(BadFileError, match=r"holds no model \(config.json is missing\)"):
         reranked(tmp_path)
     with pytest.raises(UsageError, match="needs the setting model"):

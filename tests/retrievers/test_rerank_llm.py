@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 from listed import Listed, ids, passage, scores
 
-from rallebench.catalog import Combination
-from rallebench.combining import check_settings
-from rallebench.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.types import Generate
 from rallebench.llms.scripted import Scripted, prompt_of
-from rallebench.loading import open_combination
-from rallebench.types import Generate
+from rallebench.retrievers.composites import check_settings
+from rallebench.workspace.entries import Combination
+from rallebench.workspace.opening import open_combination
 
-LETTERS = Listed(*((passage(letter, f"about {letter}"), 9.0 - n) for n, letter in enumerate("abcde")), name="letters")
+LETTERS = Listed(
+    *((passage(letter, f"about {letter}"), 9.0 - n) for n, letter in enumerate("abcde")),
+    name="letters",
+)
 
 
 def reranked(model: Any, over: Any = LETTERS, /, **settings: Any) -> Any:
@@ -58,8 +61,11 @@ def test_windows_move_from_the_end_so_that_the_last_can_become_the_first() -> No
     llm = Scripted(by_letter)
     assert ids(reranked(llm, window=2, step=1).search(["q"], 5)[0])[0] == "e"
     assert [re.findall(r"title (\w)", prompt_of(r)) for r in llm.requests] == [
-        ["d", "e"], ["c", "e"], ["b", "e"], ["a", "e"],
-    ]  # fmt: skip
+        ["d", "e"],
+        ["c", "e"],
+        ["b", "e"],
+        ["a", "e"],
+    ]
 
 
 def test_all_queries_of_a_batch_move_their_windows_together() -> None:
@@ -71,7 +77,13 @@ def test_all_queries_of_a_batch_move_their_windows_together() -> None:
 
 
 def test_pointwise_puts_yes_before_what_cannot_be_read_before_no() -> None:
-    answers = {"about a": "No.", "about b": "Yes", "about c": "Hmm", "about d": "yes, it does", "about e": "Not at all"}
+    answers = {
+        "about a": "No.",
+        "about b": "Yes",
+        "about c": "Hmm",
+        "about d": "yes, it does",
+        "about e": "Not at all",
+    }
     ranked = reranked(Scripted(answers), way="pointwise")
     hits = ranked.search(["q"], 5)[0]
     assert ids(hits) == [*"bdcae"]
@@ -90,7 +102,11 @@ def test_the_prompt_holds_question_and_passages_and_asks_greedily(way: str) -> N
     llm = Scripted(default="yes")
     reranked(llm, way=way, passage_words=3).search(["which {passages} river?"], 1)
     prompt = prompt_of(llm.requests[0])
-    assert "which {passages} river?" in prompt and "title a, about" in prompt and "about a" not in prompt
+    assert (
+        "which {passages} river?" in prompt
+        and "title a, about" in prompt
+        and "about a" not in prompt
+    )
     assert all(request.temperature == 0.0 for request in llm.requests)
 
 
@@ -132,7 +148,9 @@ def test_the_fingerprint_changes_with_model_way_and_prompt(tmp_path: Any) -> Non
     assert len(prints) == 5
 
 
-def test_a_prompt_that_shows_no_passages_and_one_that_is_not_there_are_sentences(tmp_path: Any) -> None:
+def test_a_prompt_that_shows_no_passages_and_one_that_is_not_there_are_sentences(
+    tmp_path: Any,
+) -> None:
     own = tmp_path / "own.txt"
     own.write_text("{question}")
     with pytest.raises(UsageError, match=r"lacks \{passages\}; a listwise prompt must hold it"):

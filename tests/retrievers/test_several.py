@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from listed import Listed, combined, ids, passage, scores
 
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
 
 ONE = Listed(("a", 0.9), ("b", 0.3), name="one", scale="inner product, minilm")
 TWO = Listed(("c", 0.7), ("d", 0.5), name="two", scale="inner product, minilm")
@@ -26,7 +26,9 @@ def test_others_are_merged_by_rank_the_first_of_each_then_the_second() -> None:
 
 def test_merging_by_rank_can_be_asked_for_and_by_score_is_refused_across_scales() -> None:
     assert ids(combined("several", ONE, TWO, merge="rank").search(["q"], 2)[0]) == ["a", "c"]
-    with pytest.raises(UsageError, match="do not score on one scale; use merge=rank, or merge=auto"):
+    with pytest.raises(
+        UsageError, match="do not score on one scale; use merge=rank, or merge=auto"
+    ):
         combined("several", ONE, WORDS, merge="score")
     with pytest.raises(UsageError, match="do not score on one scale"):
         combined("several", Listed(name="x"), Listed(name="y"), merge="score")
@@ -58,8 +60,12 @@ def test_passages_of_two_corpora_with_one_id_are_two() -> None:
 def test_a_smaller_k_is_a_prefix_where_it_is_for_the_parts(merge: str) -> None:
     merged = combined("several", ONE, TWO, merge=merge)
     assert merged.prefix_stable
-    assert [merged.search(["q"], k)[0] for k in (1, 2, 3)] == [merged.search(["q"], 4)[0][:k] for k in (1, 2, 3)]
-    assert not combined("several", ONE, Listed(name="graph", scale="x", prefix_stable=False)).prefix_stable
+    assert [merged.search(["q"], k)[0] for k in (1, 2, 3)] == [
+        merged.search(["q"], 4)[0][:k] for k in (1, 2, 3)
+    ]
+    assert not combined(
+        "several", ONE, Listed(name="graph", scale="x", prefix_stable=False)
+    ).prefix_stable
 
 
 def test_a_blank_query_has_no_hits_and_a_batch_keeps_its_order() -> None:
@@ -68,5 +74,8 @@ def test_a_blank_query_has_no_hits_and_a_batch_keeps_its_order() -> None:
 
 
 def test_how_lists_are_merged_is_part_of_the_fingerprint() -> None:
-    prints = [combined("several", ONE, TWO, merge=merge).fingerprint for merge in ("auto", "score", "rank")]
+    prints = [
+        combined("several", ONE, TWO, merge=merge).fingerprint
+        for merge in ("auto", "score", "rank")
+    ]
     assert prints[0] == prints[1] != prints[2]

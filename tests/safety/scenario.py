@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rallebench.cli import main
+from project import GOLDEN
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "workspace"
+from rallebench.cli.main import main
+
+GOLDEN = GOLDEN / "workspace"
 INPUTS, WORKSPACE, REPORTS = GOLDEN / "inputs", GOLDEN / "space", GOLDEN / "reports"
 
 PREPARE = (
@@ -54,8 +56,23 @@ def agent(
     place = ["--env", environment] if environment else []
     where = ["--retriever", "tiny"] if environment in ("wikipedia", "corpus-tools") else []
     name = f"{workflow} {environment}".strip()
-    return ["run", "--workflow", workflow, *place, *where, "--llm", llm, "--dataset", data, "--limit", "3",
-            "--name", name, "--no-mlflow", *more]  # fmt: skip
+    return [
+        "run",
+        "--workflow",
+        workflow,
+        *place,
+        *where,
+        "--llm",
+        llm,
+        "--dataset",
+        data,
+        "--limit",
+        "3",
+        "--name",
+        name,
+        "--no-mlflow",
+        *more,
+    ]
 
 
 def builder(name: str, llm: str, *more: str) -> list[str]:
@@ -79,14 +96,71 @@ GRID = (
 
 STEPS: dict[str, list[str]] = {
     "chain": ["run", "--chain", "read", "--dataset", "tiny-qa", "--name", "chain", "--no-mlflow"],
-    "chain metrics": ["run", "--chain", "title", "--dataset", "tiny-qa", "--name", "title", "--no-mlflow",
-                      "--metrics", "em,f1,accuracy,recall@5,Rprec,KILT-em"],
-    "closed": ["run", "--chain", "closed", "--dataset", "tiny-qa", "--name", "closed", "--no-mlflow", "--set", "max_tokens=5"],
-    "folder": ["run", "--chain", "chains", "--dataset", "tiny-qa", "--limit", "2", "--name", "batch", "--no-mlflow"],
+    "chain metrics": [
+        "run",
+        "--chain",
+        "title",
+        "--dataset",
+        "tiny-qa",
+        "--name",
+        "title",
+        "--no-mlflow",
+        "--metrics",
+        "em,f1,accuracy,recall@5,Rprec,KILT-em",
+    ],
+    "closed": [
+        "run",
+        "--chain",
+        "closed",
+        "--dataset",
+        "tiny-qa",
+        "--name",
+        "closed",
+        "--no-mlflow",
+        "--set",
+        "max_tokens=5",
+    ],
+    "folder": [
+        "run",
+        "--chain",
+        "chains",
+        "--dataset",
+        "tiny-qa",
+        "--limit",
+        "2",
+        "--name",
+        "batch",
+        "--no-mlflow",
+    ],
     "ask": ["ask", "--chain", "read", "--question", "Which moon of Saturn has a thick atmosphere?"],
-    "sweep": ["sweep", "--chain", "read", "--dataset", "tiny-qa", "--vary", "k=1,2", "--name", "ks", "--no-mlflow"],
-    "sweep llms": ["sweep", "--chain", "read", "--dataset", "tiny-qa", "--vary", "llm=titan,echo,picky", "--vary", "k=1,2",
-                   "--way", "grid", "--name", "models", "--no-mlflow"],
+    "sweep": [
+        "sweep",
+        "--chain",
+        "read",
+        "--dataset",
+        "tiny-qa",
+        "--vary",
+        "k=1,2",
+        "--name",
+        "ks",
+        "--no-mlflow",
+    ],
+    "sweep llms": [
+        "sweep",
+        "--chain",
+        "read",
+        "--dataset",
+        "tiny-qa",
+        "--vary",
+        "llm=titan,echo,picky",
+        "--vary",
+        "k=1,2",
+        "--way",
+        "grid",
+        "--name",
+        "models",
+        "--no-mlflow",
+    ],
     "rgb-noise": suite("rgb-noise", "rgb-reads", RGB, "set=en_fact", "noise=0,0.4", "passages=5"),
     "rgb-rejection": suite("rgb-rejection", "rgb-reads", RGB, "set=en_fact", "judge=rgb-judge"),
     "rgb-integration": suite("rgb-integration", "rgb-reads", RGB, "noise=0,0.2"),
@@ -94,29 +168,92 @@ STEPS: dict[str, list[str]] = {
     "rgb-testbed": suite("rgb-testbed", "", "data=tiny-qa", "index=tiny", "k=6"),
     "crud-qa1": suite("crud-qa1", "crud-reads", *CRUD, "quest=crud-judge"),
     "crud": suite("crud", "crud-reads", *CRUD, "tasks=summary,continuation,hallucination"),
-    "crud-grid": suite("crud-grid", "grid-knows", *GRID, "factors=topk,retriever", "retrievers=dense,bm25", "ks=1,2"),
-    "barag-modes": suite("barag-modes", "barag-agent", *BARAG, "judge=barag-judge", "judge_repeats=2", "judge_swap=true"),
-    "barag-curve": suite("barag-curve", "barag-agent", "data=barag/gold.jsonl", "index=tiny", "ask=true", "samples=2", "quality=f1"),
+    "crud-grid": suite(
+        "crud-grid",
+        "grid-knows",
+        *GRID,
+        "factors=topk,retriever",
+        "retrievers=dense,bm25",
+        "ks=1,2",
+    ),
+    "barag-modes": suite(
+        "barag-modes",
+        "barag-agent",
+        *BARAG,
+        "judge=barag-judge",
+        "judge_repeats=2",
+        "judge_swap=true",
+    ),
+    "barag-curve": suite(
+        "barag-curve",
+        "barag-agent",
+        "data=barag/gold.jsonl",
+        "index=tiny",
+        "ask=true",
+        "samples=2",
+        "quality=f1",
+    ),
     "barag-agreement": suite("barag-agreement", "barag-judge", "runs=scored", "articles=barag"),
     "barag-tables": suite("barag-tables", "", "runs=scored"),
     "kilt": suite("kilt", "checker", *KILT, "datasets=nq,fev,ay2,trex"),
-    "reval": [*suite("reval", "", "retriever=tiny", "tasks=hotpotqa", "workflows=react,chain-of-thought",
-                     "models=oracle-7b,guess-13b"), "--limit", "2"],
-    "reval-scholar": [*suite("reval-scholar", "", "tasks=soay_easy", "workflows=react", "models=oracle-7b"), "--limit", "2"],
+    "reval": [
+        *suite(
+            "reval",
+            "",
+            "retriever=tiny",
+            "tasks=hotpotqa",
+            "workflows=react,chain-of-thought",
+            "models=oracle-7b,guess-13b",
+        ),
+        "--limit",
+        "2",
+    ],
+    "reval-scholar": [
+        *suite("reval-scholar", "", "tasks=soay_easy", "workflows=react", "models=oracle-7b"),
+        "--limit",
+        "2",
+    ],
     "build barag": builder("barag", "writer", "--articles", "articles.jsonl"),
     "build crud": builder("crud", "crud-writer", "--articles", "articles", *sets("shortest=20")),
     "build rgb": builder("rgb", "", *sets("data=tiny-qa", "index=tiny", "k=6")),
-    "build templates": builder("templates", "", *sets("tables=books=tables/books.csv,authors=tables/authors.json",
-                                                      "templates=templates.json")),
-    "build templates proposed": builder("templates", "proposer", *sets("tables=books=tables/books.csv", "propose=3")),
-    **{f"agent {name}": agent(name) for name in ("react", "dfsdt", "function-calling", "plan-then-act", "planner-react",
-                                                 "zero-shot", "zero-shot-think")},
+    "build templates": builder(
+        "templates",
+        "",
+        *sets(
+            "tables=books=tables/books.csv,authors=tables/authors.json", "templates=templates.json"
+        ),
+    ),
+    "build templates proposed": builder(
+        "templates", "proposer", *sets("tables=books=tables/books.csv", "propose=3")
+    ),
+    **{
+        f"agent {name}": agent(name)
+        for name in (
+            "react",
+            "dfsdt",
+            "function-calling",
+            "plan-then-act",
+            "planner-react",
+            "zero-shot",
+            "zero-shot-think",
+        )
+    },
     "agent pal": agent("pal", "wikipedia", "guess-13b", "--allow-python"),
     "agent chain-of-thought": agent("chain-of-thought", ""),
     "agent react scholar": agent("react", "scholar"),
     "agent react corpus-tools": agent("react", "corpus-tools"),
-    "tradeoff": ["tradeoff", "--index", "tiny,news", "--dataset", "tiny-qa", "-k", "2", "--name", "both"],
-}  # fmt: skip
+    "tradeoff": [
+        "tradeoff",
+        "--index",
+        "tiny,news",
+        "--dataset",
+        "tiny-qa",
+        "-k",
+        "2",
+        "--name",
+        "both",
+    ],
+}
 """Label → arguments. Each label is run in a workspace that holds INPUTS and the indexes of PREPARE."""
 
 BASELINES = ["reference", "chain", "--no-mlflow"]

@@ -166,9 +166,15 @@ def test_runs_are_compared_with_each_other_and_with_imported_predictions(workspa
 
 
 EXPORTS = (
-    ("chain", "trec", 16), ("chain", "qrels", 8), ("chain", "kilt", 8), ("chain", "jsonl", 8), ("chain", "csv", 8),
-    ("react wikipedia", "r-eval", 3), ("imported", "kilt", 8), ("barag-modes naive", "jsonl", 3),
-)  # fmt: skip
+    ("chain", "trec", 16),
+    ("chain", "qrels", 8),
+    ("chain", "kilt", 8),
+    ("chain", "jsonl", 8),
+    ("chain", "csv", 8),
+    ("react wikipedia", "r-eval", 3),
+    ("imported", "kilt", 8),
+    ("barag-modes naive", "jsonl", 3),
+)
 
 
 def test_runs_are_exported(workspace: Path) -> None:

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from project import GOLDEN
 from scenario import STEPS, WORKSPACE, call, fresh, golden, inside, key_tree
 
-from rallebench.cli import main
+from rallebench.cli.main import main
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "inventory"
+GOLDEN = GOLDEN / "inventory"
 CALLS = {
     "list": ["list"],
     "search": ["search", "--index", "tiny", "-k", "2", "moon of Pluto"],
@@ -30,12 +31,24 @@ CALLS = {
     "index": ["index", "--corpus", "corpus.tsv", "--name", "again", "--kind", "bm25"],
     "import-corpus": ["import", "corpus.tsv", "--kind", "corpus", "--name", "mine"],
     "import-dataset": ["import", "kilt/nq-dev-kilt.jsonl", "--kind", "dataset", "--name", "nq"],
-    "import-predictions": ["import", "predictions.jsonl", "--kind", "predictions", "--name", "p", "--dataset", "tiny-qa"],
+    "import-predictions": [
+        "import",
+        "predictions.jsonl",
+        "--kind",
+        "predictions",
+        "--name",
+        "p",
+        "--dataset",
+        "tiny-qa",
+    ],
     "score": ["score", "--gold", "datasets/tiny-qa.jsonl", "--guess", "predictions.jsonl"],
     "compare": ["compare", "chain", "imported"],
     "compare-three": ["compare", "chain", "imported", "whole"],
     "analyse": ["analyse", "chain"],
-    **{f"analyse-{aspect}": ["analyse", "react wikipedia", "--aspect", aspect] for aspect in ("performance", "matching", "errors")},
+    **{
+        f"analyse-{aspect}": ["analyse", "react wikipedia", "--aspect", aspect]
+        for aspect in ("performance", "matching", "errors")
+    },
     "export": ["export", "chain", "--format", "trec"],
     "report": ["report", "chain", "--out", "report.html"],
     "baselines": ["reference", "chain", "--no-mlflow"],
@@ -43,7 +56,7 @@ CALLS = {
     "suite-plan": [*STEPS["rgb-noise"], "--plan", "--probe", "0"],
     "suite": STEPS["rgb-noise"],
     "build-dataset": STEPS["build barag"],
-}  # fmt: skip
+}
 TRACKED = re.compile(r"[0-9a-f]{32}")
 
 

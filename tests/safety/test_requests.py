@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from project import GOLDEN, PROJECT
 from scenario import BASELINES, INPUTS, MEASURED, STEPS, call, episodes, fresh, inside, normal
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "requests.json"
+GOLDEN = GOLDEN / "requests.json"
 DEFAULT = (
     "chain",
     "sweep",
@@ -104,9 +105,12 @@ def workspace(server: ThreadingHTTPServer, tmp_path: Path) -> Iterator[Path]:
     folder = fresh(tmp_path / "w")
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     entries = {
-        name: {"backend": "openai_compatible", "settings": {"model": name, "base_url": url, "concurrency": 1, "max_retries": 0}}
+        name: {
+            "backend": "openai_compatible",
+            "settings": {"model": name, "base_url": url, "concurrency": 1, "max_retries": 0},
+        }
         for name in server.scripts  # type: ignore[attr-defined]
-    }  # fmt: skip
+    }
     (folder / "llms.json").write_text(json.dumps(entries), encoding="utf-8")
     server.bodies.clear()  # type: ignore[attr-defined]
     with inside(folder):
@@ -215,7 +219,7 @@ def test_a_served_chain_sends_the_same_requests(workspace: Path, server: Any) ->
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     command = [sys.executable, "-m", "rallebench", "serve", "--chain", "read", "--port", str(port)]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -70,8 +70,16 @@ def test_calls_of_another_machine_and_of_x32_are_denied(machine: str) -> None:
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
-        ("openat", [(0, 0, 0), (0, 0, 0o2000000)], [(0, 0, 1), (0, 0, 2), (0, 0, 0o100), (0, 0, 0o1000), (0, 0, 0o20200002)]),
-        ("fcntl", [(3, 0), (3, 1), (3, 2), (3, 3), (3, 1030)], [(3, 4), (3, 6), (3, 8), (3, 10), (3, 15), (3, 1024), (3, 1031), (3, 1033)]),
+        (
+            "openat",
+            [(0, 0, 0), (0, 0, 0o2000000)],
+            [(0, 0, 1), (0, 0, 2), (0, 0, 0o100), (0, 0, 0o1000), (0, 0, 0o20200002)],
+        ),
+        (
+            "fcntl",
+            [(3, 0), (3, 1), (3, 2), (3, 3), (3, 1030)],
+            [(3, 4), (3, 6), (3, 8), (3, 10), (3, 15), (3, 1024), (3, 1031), (3, 1033)],
+        ),
         ("ioctl", [(3, 0x5401), (3, 0x5451)], [(3, 0x5412), (3, 0x5421), (3, 0x8901), (3, 0x8902)]),
         ("kill", [(PID, 6)], [(1, 9), (0, 9), (2**64 - 1, 9), (2**32 - PID, 9)]),
         ("tgkill", [(PID, PID, 6)], [(1, PID, 9)]),
@@ -80,7 +88,7 @@ def test_calls_of_another_machine_and_of_x32_are_denied(machine: str) -> None:
         ("read", [(0, 2**63, 2**63)], []),
         ("exit_group", [(0,)], []),
     ],
-)  # fmt: skip
+)
 def test_a_call_with_other_uses_is_allowed_with_harmless_arguments_only(
     machine: str, name: str, good: list[tuple[int, ...]], bad: list[tuple[int, ...]]
 ) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rallebench import sandbox
+from rallebench.core.types import Reply
 from rallebench.sandbox import Limits, PythonTool
-from rallebench.types import Reply
 
 pytestmark = pytest.mark.skipif(
     not sandbox.protection().processes or "seccomp" not in sandbox.protection().means,
@@ -52,19 +52,58 @@ def attempt(*calls: str) -> str:
 @pytest.mark.parametrize(
     "calls",
     [
-        pytest.param(("c.fcntl(0, 8, os.getppid())", "c.fcntl(0, 10, 28)", "c.fcntl(0, 4, 0o20000)"), id="signals by F_SETOWN, F_SETSIG and O_ASYNC"),
-        pytest.param(("c.kill(os.getppid(), 0)", "c.kill(-1, 0)", "c.kill(0, 0)"), id="signals by kill"),
+        pytest.param(
+            ("c.fcntl(0, 8, os.getppid())", "c.fcntl(0, 10, 28)", "c.fcntl(0, 4, 0o20000)"),
+            id="signals by F_SETOWN, F_SETSIG and O_ASYNC",
+        ),
+        pytest.param(
+            ("c.kill(os.getppid(), 0)", "c.kill(-1, 0)", "c.kill(0, 0)"), id="signals by kill"
+        ),
         pytest.param(("c.setpriority(0, os.getppid(), 19)",), id="priority of the parent"),
-        pytest.param(("c.sched_setaffinity(os.getppid(), 8, byref(c_ulong(1)))",), id="processors of the parent"),
-        pytest.param((f"c.syscall({IOPRIO_SET}, 1, os.getppid(), 3 << 13)",), id="disk priority of the parent"),
-        pytest.param(("c.prlimit(os.getppid(), 7, None, (c_uint64 * 2)())", "c.prlimit(0, 9, (c_uint64 * 2)(2**40, 2**40), None)"), id="limits"),
-        pytest.param(("c.shmget(0, 400 * 2**20, 0o1600)", "c.semget(0, 1, 0o1600)", "c.msgget(0, 0o1600)"), id="System V memory, semaphores, queues"),
+        pytest.param(
+            ("c.sched_setaffinity(os.getppid(), 8, byref(c_ulong(1)))",),
+            id="processors of the parent",
+        ),
+        pytest.param(
+            (f"c.syscall({IOPRIO_SET}, 1, os.getppid(), 3 << 13)",),
+            id="disk priority of the parent",
+        ),
+        pytest.param(
+            (
+                "c.prlimit(os.getppid(), 7, None, (c_uint64 * 2)())",
+                "c.prlimit(0, 9, (c_uint64 * 2)(2**40, 2**40), None)",
+            ),
+            id="limits",
+        ),
+        pytest.param(
+            ("c.shmget(0, 400 * 2**20, 0o1600)", "c.semget(0, 1, 0o1600)", "c.msgget(0, 0o1600)"),
+            id="System V memory, semaphores, queues",
+        ),
         pytest.param(("c.memfd_create(b'x', 0)",), id="memory in a file descriptor"),
-        pytest.param(("c.pipe((ctypes.c_int * 2)())", "c.eventfd(0, 0)", "c.epoll_create1(0)", "c.inotify_init()"), id="kernel memory"),
-        pytest.param(("c.madvise(None, 4096, 100)", "c.prctl(4, 1)", "c.ptrace(16, os.getppid(), None, None)", "c.chroot(b'/')"), id="kernel interfaces"),
-        pytest.param(("c.ioctl(0, 0x5412, b'x')", "c.flock(0, 2)", "c.chdir(b'/usr')"), id="terminals, locks, working folder"),
+        pytest.param(
+            (
+                "c.pipe((ctypes.c_int * 2)())",
+                "c.eventfd(0, 0)",
+                "c.epoll_create1(0)",
+                "c.inotify_init()",
+            ),
+            id="kernel memory",
+        ),
+        pytest.param(
+            (
+                "c.madvise(None, 4096, 100)",
+                "c.prctl(4, 1)",
+                "c.ptrace(16, os.getppid(), None, None)",
+                "c.chroot(b'/')",
+            ),
+            id="kernel interfaces",
+        ),
+        pytest.param(
+            ("c.ioctl(0, 0x5412, b'x')", "c.flock(0, 2)", "c.chdir(b'/usr')"),
+            id="terminals, locks, working folder",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_kernel_refuses_what_reaches_outside_the_program(calls: tuple[str, ...]) -> None:
     assert attempt(*calls) == "True\n" * len(calls)
 
@@ -75,13 +114,28 @@ def test_files_outside_keep_their_content_mode_owner_times_and_attributes(tmp_pa
     before = file.stat()
     path, new = repr(os.fsencode(file)), repr(os.fsencode(tmp_path / "new"))
     answers = attempt(
-        f"c.chmod({path}, 0)", f"c.chown({path}, 1, 1)", f"c.lchown({path}, 1, 1)", f"c.utime({path}, None)",
-        f"c.utimensat(-100, {path}, None, 0)", f"c.setxattr({path}, b'user.x', b'1', 1, 0)", f"c.truncate({path}, c_long(0))",
-        f"c.unlink({path})", f"c.rename({path}, {new})", f"c.link({path}, {new})", f"c.symlink({path}, {new})",
-        f"c.mkdir({new}, 0o700)", f"c.mknod({new}, 0o10600, 0)", f"c.open({path}, 1)", f"c.open({path}, 2)",
-        f"c.open({path}, 0o1000)", f"c.creat({new}, 0o600)", f"c.open({new}, 0o100, 0o600)", f"c.open({path}, 0)",
-        f"c.open({os.fsencode(tmp_path)!r}, 0o20200002, 0o600)", "c.shm_open(b'/rallebench-test', 0o102, 0o600)",
-    )  # fmt: skip
+        f"c.chmod({path}, 0)",
+        f"c.chown({path}, 1, 1)",
+        f"c.lchown({path}, 1, 1)",
+        f"c.utime({path}, None)",
+        f"c.utimensat(-100, {path}, None, 0)",
+        f"c.setxattr({path}, b'user.x', b'1', 1, 0)",
+        f"c.truncate({path}, c_long(0))",
+        f"c.unlink({path})",
+        f"c.rename({path}, {new})",
+        f"c.link({path}, {new})",
+        f"c.symlink({path}, {new})",
+        f"c.mkdir({new}, 0o700)",
+        f"c.mknod({new}, 0o10600, 0)",
+        f"c.open({path}, 1)",
+        f"c.open({path}, 2)",
+        f"c.open({path}, 0o1000)",
+        f"c.creat({new}, 0o600)",
+        f"c.open({new}, 0o100, 0o600)",
+        f"c.open({path}, 0)",
+        f"c.open({os.fsencode(tmp_path)!r}, 0o20200002, 0o600)",
+        "c.shm_open(b'/rallebench-test', 0o102, 0o600)",
+    )
     assert answers == "True\n" * 21
     after = file.stat()
     assert (file.read_text(), os.listdir(tmp_path)) == ("kept", ["theirs.txt"])
@@ -107,8 +161,9 @@ def test_files_outside_keep_their_content_mode_owner_times_and_attributes(tmp_pa
 def test_a_program_that_writes_any_file_is_refused_at_the_first_byte(program: str) -> None:
     reply = run(program)
     assert (reply.finish_reason, reply.note) == (
-        "refused", "The program tried to write a file, or to read one that belongs to no library, which programs here may not.",
-    )  # fmt: skip
+        "refused",
+        "The program tried to write a file, or to read one that belongs to no library, which programs here may not.",
+    )
 
 
 NESTED = f"""{C}

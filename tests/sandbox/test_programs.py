@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from rallebench import sandbox
+from rallebench.core.types import Reply
 from rallebench.sandbox import _SESSIONS, Limits, Protection, PythonTool
 from rallebench.sandbox.sessions import Session, Sessions
-from rallebench.types import Reply
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="the operating system offers no such limits")
 NETWORK = "The program tried to use the network, which programs here may not."
@@ -30,7 +30,12 @@ def nothing_stays() -> Iterator[None]:
     assert len(_SESSIONS) == 0
 
 
-def run(program: str, *observations: str, limits: Limits | None = None, functions: dict[str, list[str]] | None = None) -> Reply:
+def run(
+    program: str,
+    *observations: str,
+    limits: Limits | None = None,
+    functions: dict[str, list[str]] | None = None,
+) -> Reply:
     """A program, its calls answered in turn; the last reply."""
     tool, name = PythonTool(limits or Limits(seconds=5)), sandbox.new_name()
     try:
@@ -56,7 +61,11 @@ def test_what_a_program_prints_is_the_answer() -> None:
 def test_a_call_pauses_the_program_until_it_is_answered() -> None:
     reply = run("print('first'); print(Search('Titan, \"[x]\"', place='Saturn').upper())")
     (call,) = reply.tool_calls
-    assert (call.name, json.loads(call.arguments), reply.text) == ("Search", {"entity": 'Titan, "[x]"', "place": "Saturn"}, "first\n")
+    assert (call.name, json.loads(call.arguments), reply.text) == (
+        "Search",
+        {"entity": 'Titan, "[x]"', "place": "Saturn"},
+        "first\n",
+    )
     assert run("x = Search('a')\nprint(x + Search('b'))", "one ", "töw").text == "one töw\n"
 
 
@@ -66,12 +75,30 @@ def test_a_call_pauses_the_program_until_it_is_answered() -> None:
         ("def f(:\n  pass", "The program is not valid Python (line 1): "),
         ("x = 1\nprint(y)", "The program failed in line 2: NameError: name 'y' is not defined"),
         ("1 / 0", "The program failed in line 1: ZeroDivisionError: division by zero"),
-        ("import requests", "The program failed in line 1: ModuleNotFoundError: No module named 'requests'"),
-        ("import rallebench", "The program failed in line 1: ModuleNotFoundError: No module named 'rallebench'"),
-        ("Search(1, 2, 3)", "The program failed in line 1: TypeError: Search() takes at most 2 arguments (entity, place), 3 were given"),
-        ("Search(who=1)", "The program failed in line 1: TypeError: Search() has no argument 'who'; it has entity, place"),
-        ("Search({1})", "The program failed in line 1: TypeError: Search() takes texts, numbers, lists and dictionaries"),
-        ("input('who?')", "The program failed in line 1: EOFError: a program here has nobody to ask"),
+        (
+            "import requests",
+            "The program failed in line 1: ModuleNotFoundError: No module named 'requests'",
+        ),
+        (
+            "import rallebench",
+            "The program failed in line 1: ModuleNotFoundError: No module named 'rallebench'",
+        ),
+        (
+            "Search(1, 2, 3)",
+            "The program failed in line 1: TypeError: Search() takes at most 2 arguments (entity, place), 3 were given",
+        ),
+        (
+            "Search(who=1)",
+            "The program failed in line 1: TypeError: Search() has no argument 'who'; it has entity, place",
+        ),
+        (
+            "Search({1})",
+            "The program failed in line 1: TypeError: Search() takes texts, numbers, lists and dictionaries",
+        ),
+        (
+            "input('who?')",
+            "The program failed in line 1: EOFError: a program here has nobody to ask",
+        ),
         ("import sys; sys.exit(3)", "The program ended itself with 3."),
         ("f = lambda: f()\nf()", "The program failed in line 1: RecursionError"),
         ("(" * 100_000, "The program is not valid Python"),
@@ -89,9 +116,18 @@ def test_a_program_that_fails_says_so_in_one_sentence(program: str, said: str) -
     ("program", "ended"),
     [
         ("while True: pass", ("time_limit", "The program was stopped after 0.2 seconds.")),
-        ("import time; time.sleep(1000)", ("time_limit", "The program was stopped after 0.2 seconds.")),
-        ("print('x' * 100_000_000)", ("output_limit", "The program printed more than 20,000 characters and was stopped.")),
-        ("while True:\n try: print('x' * 999)\n except Exception: pass", ("output_limit", "The program printed more than 20,000 characters and was stopped.")),
+        (
+            "import time; time.sleep(1000)",
+            ("time_limit", "The program was stopped after 0.2 seconds."),
+        ),
+        (
+            "print('x' * 100_000_000)",
+            ("output_limit", "The program printed more than 20,000 characters and was stopped."),
+        ),
+        (
+            "while True:\n try: print('x' * 999)\n except Exception: pass",
+            ("output_limit", "The program printed more than 20,000 characters and was stopped."),
+        ),
     ],
 )
 def test_a_program_is_stopped_at_its_limits(program: str, ended: tuple[str, str]) -> None:
@@ -99,11 +135,14 @@ def test_a_program_is_stopped_at_its_limits(program: str, ended: tuple[str, str]
 
 
 @POSIX
-@pytest.mark.parametrize("program", ["x = bytearray(10**10)", "x = []\nwhile True: x.append(bytearray(10**7))"])
+@pytest.mark.parametrize(
+    "program", ["x = bytearray(10**10)", "x = []\nwhile True: x.append(bytearray(10**7))"]
+)
 def test_a_program_that_eats_memory_is_stopped_at_what_it_may_have(program: str) -> None:
     assert end(program, limits=Limits(seconds=5, memory=128)) == (
-        "memory_limit", "The program needed more than the 128 MiB of memory that it may have.",
-    )  # fmt: skip
+        "memory_limit",
+        "The program needed more than the 128 MiB of memory that it may have.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,24 +150,39 @@ def test_a_program_that_eats_memory_is_stopped_at_what_it_may_have(program: str)
     [
         ("import socket; socket.socket()", NETWORK),
         ("import _socket\ntry: _socket.socket(2, 1)\nexcept Exception: pass", NETWORK),
-        ("import urllib.request as r\ntry: r.urlopen('http://127.0.0.1:1')\nexcept Exception: pass", NETWORK),
+        (
+            "import urllib.request as r\ntry: r.urlopen('http://127.0.0.1:1')\nexcept Exception: pass",
+            NETWORK,
+        ),
         ("import os; os.system('true')", PROCESS),
         ("import subprocess; subprocess.run(['true'])", PROCESS),
     ],
 )
-def test_a_program_that_reaches_for_network_or_processes_is_refused_whatever_it_catches(program: str, said: str) -> None:
+def test_a_program_that_reaches_for_network_or_processes_is_refused_whatever_it_catches(
+    program: str, said: str
+) -> None:
     assert end(program) == ("refused", said)
 
 
 @POSIX
-@pytest.mark.parametrize("program", ["import os; os.fork()", "import os; os.kill(os.getppid(), 9)", "import threading as t; t.Thread(target=print).start()"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import os; os.fork()",
+        "import os; os.kill(os.getppid(), 9)",
+        "import threading as t; t.Thread(target=print).start()",
+    ],
+)
 def test_a_program_that_forks_or_kills_is_refused(program: str) -> None:
     if "Thread" in program and "seccomp" not in sandbox.protection().means:
         pytest.skip("threads are refused by seccomp only")
     assert end(program) == ("refused", PROCESS)
 
 
-@pytest.mark.skipif(not sandbox.protection().network or not sandbox.protection().processes, reason="this system holds neither")
+@pytest.mark.skipif(
+    not sandbox.protection().network or not sandbox.protection().processes,
+    reason="this system holds neither",
+)
 def test_the_kernel_refuses_what_goes_round_pythons_own_hooks() -> None:
     program = (
         "import ctypes\nc = ctypes.CDLL(None)\n"
@@ -146,7 +200,14 @@ def test_a_program_reads_nothing_but_libraries(tmp_path: Path) -> None:
     assert run("import json\nprint(len(open(json.__file__).read()) > 0)").text == "True\n"
 
 
-@pytest.mark.parametrize("program", ["open({!r}, 'w')", "import os; os.mkdir({!r})", "import os; os.open({!r}, os.O_CREAT | os.O_WRONLY)"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "open({!r}, 'w')",
+        "import os; os.mkdir({!r})",
+        "import os; os.open({!r}, os.O_CREAT | os.O_WRONLY)",
+    ],
+)
 def test_a_program_writes_no_file_on_any_system(program: str, tmp_path: Path) -> None:
     assert end(program.format(str(tmp_path / "new"))) == ("refused", FILES)
     assert not (tmp_path / "new").exists()
@@ -165,13 +226,22 @@ def test_a_file_cannot_grow_even_where_only_limits_of_resources_hold(tmp_path: P
 
 def test_a_program_inherits_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    found = run("import os, sys; print(dict(os.environ), sys.argv, sys.stdin, [p for p in sys.path if 'site-packages' in p])").text
-    assert "sk-secret" not in found and "PATH" not in found and found.endswith("['program'] None []\n")
+    found = run(
+        "import os, sys; print(dict(os.environ), sys.argv, sys.stdin, [p for p in sys.path if 'site-packages' in p])"
+    ).text
+    assert (
+        "sk-secret" not in found and "PATH" not in found and found.endswith("['program'] None []\n")
+    )
 
 
 def test_pythons_own_library_is_there() -> None:
     names = "json, re, math, datetime, collections, itertools, statistics, decimal, fractions, random, string, textwrap, unicodedata"
-    assert run(f"import {names}\nprint(random.random() < 2, datetime.date(2024, 2, 29).isoformat())").text == "True 2024-02-29\n"
+    assert (
+        run(
+            f"import {names}\nprint(random.random() < 2, datetime.date(2024, 2, 29).isoformat())"
+        ).text
+        == "True 2024-02-29\n"
+    )
 
 
 def test_waiting_for_an_answer_is_not_the_programs_time() -> None:
@@ -184,13 +254,16 @@ def test_waiting_for_an_answer_is_not_the_programs_time() -> None:
 def test_a_program_that_calls_without_end_is_stopped() -> None:
     limits = Limits(calls=2)
     assert end("while True: Search('x')", "a", "b", limits=limits) == (
-        "call_limit", "The program called functions more than 2 times and was stopped.",
-    )  # fmt: skip
+        "call_limit",
+        "The program called functions more than 2 times and was stopped.",
+    )
 
 
 def test_letting_go_of_a_program_that_runs_ends_it_at_once() -> None:
     tool, name, replies = PythonTool(Limits(seconds=30)), sandbox.new_name(), list[Reply]()
-    thread = threading.Thread(target=lambda: replies.append(tool.use(sandbox.begin(name, "while True: pass", {}))))
+    thread = threading.Thread(
+        target=lambda: replies.append(tool.use(sandbox.begin(name, "while True: pass", {})))
+    )
     thread.start()
     deadline = time.monotonic() + 5
     while _SESSIONS.get(name) is None and time.monotonic() < deadline:
@@ -232,7 +305,12 @@ def test_sixteen_programs_at_once_each_keep_to_their_own_memory() -> None:
     greedy = "x = bytearray(300 * 2**20)"
     limits = Limits(seconds=30, memory=128)
     with ThreadPoolExecutor(16) as pool:
-        ended = list(pool.map(lambda n: run(greedy if n % 4 == 0 else program, limits=limits).finish_reason, range(16)))
+        ended = list(
+            pool.map(
+                lambda n: run(greedy if n % 4 == 0 else program, limits=limits).finish_reason,
+                range(16),
+            )
+        )
     assert ended == ["memory_limit" if n % 4 == 0 else "stop" for n in range(16)]
 
 
@@ -247,7 +325,9 @@ def test_what_is_protected_here_is_said_and_what_is_not() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's own means")
-@pytest.mark.parametrize("means", [("landlock", "seccomp"), ("landlock", "namespace"), ("seccomp",), ()])
+@pytest.mark.parametrize(
+    "means", [("landlock", "seccomp"), ("landlock", "namespace"), ("seccomp",), ()]
+)
 def test_each_means_is_tried_out_and_only_what_held_is_claimed(means: tuple[str, ...]) -> None:
     found = sandbox._probed(means)
     assert found.memory

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from run_folders import make_run
 
-from rallebench.bench.store import RunFolder
+from rallebench.engine.store import RunFolder
 from rallebench.tracking.connection import connect, default_uri
 
 
@@ -31,7 +31,9 @@ def client(workspace: Path) -> Any:
 @pytest.fixture
 def new_run(workspace: Path, request: pytest.FixtureRequest) -> Callable[..., RunFolder]:
     """Make a run named after the test."""
-    return lambda *args, **changes: make_run(workspace / "runs", request.node.name[:90], *args, **changes)
+    return lambda *args, **changes: make_run(
+        workspace / "runs", request.node.name[:90], *args, **changes
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.errors import BackendError
+from rallebench.core.errors import BackendError
 from rallebench.tracking.connection import connect, default_uri, import_mlflow
 from rallebench.tracking.database import prepare, revisions
 from rallebench.tracking.server import start_ui

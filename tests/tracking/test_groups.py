@@ -10,13 +10,16 @@ import pytest
 from run_folders import make_run
 from small_workspace import CommandLine, make_workspace
 
-from rallebench.bench.store import RunFolder
-from rallebench.errors import BackendError
+from rallebench.core.errors import BackendError
+from rallebench.engine.store import RunFolder
 from rallebench.tracking.connection import default_uri
 from rallebench.tracking.groups import Group, log_group
 from rallebench.tracking.mlflow import log_run
 
-ROWS = [{"variant": "k=2", "em": 1.0, "error": None}, {"variant": "k=9", "em": None, "error": "the index is gone"}]
+ROWS = [
+    {"variant": "k=2", "em": 1.0, "error": None},
+    {"variant": "k=9", "em": None, "error": "the index is gone"},
+]
 
 
 @pytest.fixture
@@ -39,18 +42,30 @@ def test_the_parent_has_the_verdict_the_bests_metrics_and_a_table_and_the_runs_s
     parent = client.get_run(log_group(group(runs), workspace=workspace))
     assert (parent.info.run_name, parent.info.status) == ("ks", "FINISHED")
     assert (parent.data.metrics["em"], parent.data.metrics["waterfall_right"]) == (1.0, 2)
-    assert parent.data.tags["mlflow.note.content"] == parent.data.tags["rallebench.verdict"] == "Best: k=2."
-    table = json.loads(Path(client.download_artifacts(parent.info.run_id, "variants.json")).read_text("utf-8"))
+    assert (
+        parent.data.tags["mlflow.note.content"]
+        == parent.data.tags["rallebench.verdict"]
+        == "Best: k=2."
+    )
+    table = json.loads(
+        Path(client.download_artifacts(parent.info.run_id, "variants.json")).read_text("utf-8")
+    )
     assert table == {
         "columns": ["variant", "em", "error"],
         "data": [["k=2", 1.0, None], ["k=9", None, "the index is gone"]],
     }
-    assert json.loads(parent.data.tags["mlflow.loggedArtifacts"]) == [{"path": "variants.json", "type": "table"}]
-    below = client.search_runs([parent.info.experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
+    assert json.loads(parent.data.tags["mlflow.loggedArtifacts"]) == [
+        {"path": "variants.json", "type": "table"}
+    ]
+    below = client.search_runs(
+        [parent.info.experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'"
+    )
     assert {run.info.run_name for run in below} == {run.name for run in runs}
 
 
-def test_the_same_group_again_updates_its_parent(workspace: Path, client: Any, runs: list[RunFolder]) -> None:
+def test_the_same_group_again_updates_its_parent(
+    workspace: Path, client: Any, runs: list[RunFolder]
+) -> None:
     first = log_group(group(runs[:1]), workspace=workspace)
     assert log_group(group(runs, verdict="Best: k=3."), workspace=workspace) == first
     assert client.get_run(first).data.tags["rallebench.verdict"] == "Best: k=3."
@@ -58,7 +73,9 @@ def test_the_same_group_again_updates_its_parent(workspace: Path, client: Any, r
     assert log_group(group(runs), workspace=workspace) != first
 
 
-def test_a_group_that_cannot_be_sent_is_one_sentence(workspace: Path, runs: list[RunFolder]) -> None:
+def test_a_group_that_cannot_be_sent_is_one_sentence(
+    workspace: Path, runs: list[RunFolder]
+) -> None:
     with pytest.raises(BackendError, match="No MLflow server answers at") as raised:
         log_group(group(runs), workspace=workspace, tracking_uri="http://127.0.0.1:9")
     assert "\n" not in str(raised.value)
@@ -81,7 +98,9 @@ def rallebench(capfd: pytest.CaptureFixture[str], place: Path) -> CommandLine:
 
 def below(client: Any, parent: Any) -> set[str]:
     """The names of the runs below a run."""
-    found = client.search_runs([parent.info.experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
+    found = client.search_runs(
+        [parent.info.experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'"
+    )
     return {run.info.run_name for run in found}
 
 
@@ -97,24 +116,52 @@ def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
     rallebench: CommandLine, place: Path, workspace: Path, client: Any
 ) -> None:
     uri = ("--tracking-uri", default_uri(workspace))
-    asked = ("--chain", "closed", "--dataset", "tiny-qa", "--name", "llms", "--vary", "llm=titan,echo,misspelt")
+    asked = (
+        "--chain",
+        "closed",
+        "--dataset",
+        "tiny-qa",
+        "--name",
+        "llms",
+        "--vary",
+        "llm=titan,echo,misspelt",
+    )
     ran = rallebench("sweep", *asked, *uri, "--json")
     assert ran.code == 1 and "1 of 3 variants failed: llm=misspelt." in ran.last
     swept = json.loads(ran.out)
     parent = parent_named(client, "llms")
     assert below(client, parent) == {"llms llm=titan", "llms llm=echo"}
     assert parent.data.tags["rallebench.verdict"] == swept["verdict"]
-    assert parent.data.metrics["em"] == 0.125 and parent.data.metrics["waterfall_right_without_support"] == 1
-    table = json.loads(Path(client.download_artifacts(parent.info.run_id, "variants.json")).read_text("utf-8"))
+    assert (
+        parent.data.metrics["em"] == 0.125
+        and parent.data.metrics["waterfall_right_without_support"] == 1
+    )
+    table = json.loads(
+        Path(client.download_artifacts(parent.info.run_id, "variants.json")).read_text("utf-8")
+    )
     rows = [dict(zip(table["columns"], row)) for row in table["data"]]
-    assert [(row["variant"], row["em"]) for row in rows[:2]] == [("llm=titan", 0.125), ("llm=echo", 0.0)]
+    assert [(row["variant"], row["em"]) for row in rows[:2]] == [
+        ("llm=titan", 0.125),
+        ("llm=echo", 0.0),
+    ]
     assert rows[2]["variant"] == "llm=misspelt" and "dealy" in rows[2]["error"]
     assert rallebench.json("track", "llms", *uri)["mlflow_run_id"] == parent.info.run_id
 
 
 @pytest.mark.slow
-def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(rallebench: CommandLine) -> None:
-    asked = ("--chain", "closed", "--dataset", "tiny-qa", "--name", "alone", "--vary", "llm=titan,echo")
+def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(
+    rallebench: CommandLine,
+) -> None:
+    asked = (
+        "--chain",
+        "closed",
+        "--dataset",
+        "tiny-qa",
+        "--name",
+        "alone",
+        "--vary",
+        "llm=titan,echo",
+    )
     ran = rallebench("sweep", *asked, "--tracking-uri", "http://127.0.0.1:9", "--json")
     assert ran.code == 0 and len(ran.json["variants"]) == 2
     assert "Warning: The sweep 'alone' is complete but was not put together in MLflow" in ran.err
@@ -130,4 +177,7 @@ def test_the_chains_of_a_folder_are_one_run_with_theirs_below_it(
     rallebench.json("run", "--chain", place / "chains", *asked)
     parent = parent_named(client, "night")
     assert below(client, parent) == {"night-closed", "night-read", "night-title"}
-    assert (parent.data.tags["rallebench.kind"], parent.data.tags["rallebench.best"]) == ("batch", "night-title")
+    assert (parent.data.tags["rallebench.kind"], parent.data.tags["rallebench.best"]) == (
+        "batch",
+        "night-title",
+    )

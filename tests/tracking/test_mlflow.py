@@ -16,13 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import FAILURE, LONG_TEMPLATE, STARTED, append, episode, make_run, mean, report, spec
+from run_folders import (
+    FAILURE,
+    LONG_TEMPLATE,
+    STARTED,
+    append,
+    episode,
+    make_run,
+    mean,
+    report,
+    spec,
+)
 
-from rallebench.bench.run_cost import run_cost
-from rallebench.bench.score import cost_of
-from rallebench.bench.store import REPORT, RunFolder
-from rallebench.errors import BackendError, BadFileError, UsageError
-from rallebench.files import read_json, write_json
+from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.files import read_json, write_json
+from rallebench.core.types import Note, Reply, Step, ToolCall, UseTool
+from rallebench.engine.run_cost import run_cost
+from rallebench.engine.score import cost_of
+from rallebench.engine.store import REPORT, RunFolder
 from rallebench.tracking import connection, content, database, live
 from rallebench.tracking.connection import default_uri, tracking_uri_of, without_credentials
 from rallebench.tracking.costs import cost_tags
@@ -36,7 +47,6 @@ from rallebench.tracking.mlflow import (
 )
 from rallebench.tracking.spans import content_of
 from rallebench.tracking.table import MAX_CELL, MAX_LIST, MAX_ROWS, per_question, said_of_table
-from rallebench.types import Note, Reply, Step, ToolCall, UseTool
 
 NewRun = Callable[..., RunFolder]
 
@@ -49,7 +59,9 @@ def logged(client: Any, run_id: str, path: str) -> str:
 def traces_of(client: Any, run_id: str) -> list[Any]:
     """The traces that belong to a run."""
     run = client.get_run(run_id)
-    return list(client.search_traces(locations=[run.info.experiment_id], run_id=run_id, max_results=200))
+    return list(
+        client.search_traces(locations=[run.info.experiment_id], run_id=run_id, max_results=200)
+    )
 
 
 # params, metrics, tags
@@ -96,9 +108,18 @@ def test_a_long_template_is_cut_in_the_param_and_whole_in_the_artifact(
     assert logged(client, run_id, "templates/action-2.txt") == LONG_TEMPLATE
 
 
-def test_metrics_come_with_intervals_and_counts(workspace: Path, client: Any, new_run: NewRun) -> None:
+def test_metrics_come_with_intervals_and_counts(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
     metrics = client.get_run(log_run(new_run().path, workspace=workspace)).data.metrics
-    expected = {"em": 1.0, "em_low": 0.9, "em_high": 1.1, "em_n": 5, "recall_at_5": 1.0, "recall_at_5_n": 5}
+    expected = {
+        "em": 1.0,
+        "em_low": 0.9,
+        "em_high": 1.1,
+        "em_n": 5,
+        "recall_at_5": 1.0,
+        "recall_at_5_n": 5,
+    }
     expected |= {"n": 6, "n_errors": 1, "total_seconds": 12.5, "total_prompt_tokens": 240}
     assert {key: metrics.get(key) for key in expected} == expected
     assert metrics["sec per query"] == pytest.approx(12.5 / 6)
@@ -108,7 +129,13 @@ def test_every_metric_of_ralle_is_logged_under_its_own_name() -> None:
     downstream = ("accuracy", "em", "f1", "rougel", "has_answer")
     ours = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec", "recall@5"]
     found = content.metrics(report(10, 0, **{name: mean(0.5, 10) for name in ours}))
-    theirs = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec", "recall_at_5", "sec per query"]
+    theirs = [
+        *downstream,
+        *(f"KILT-{name}" for name in downstream),
+        "Rprec",
+        "recall_at_5",
+        "sec per query",
+    ]
     assert [name for name in theirs if name not in found] == []
 
 
@@ -159,7 +186,9 @@ def test_a_run_with_more_params_than_one_batch_takes_is_logged_whole(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
     versions = {f"package{i}": str(i) for i in range(230)}
-    params = client.get_run(log_run(new_run(versions=versions).path, workspace=workspace)).data.params
+    params = client.get_run(
+        log_run(new_run(versions=versions).path, workspace=workspace)
+    ).data.params
     assert {f"versions.{name}": value for name, value in versions.items()}.items() <= params.items()
 
 
@@ -176,7 +205,11 @@ def test_ralles_files_the_chain_and_the_report_are_artifacts(
     }
     copied = {"output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt"}
     made = {"run.json", "report.json", "chain.json", "per_question.json"}
-    assert names == copied | made | {"templates", "templates/action-1.txt", "templates/action-2.txt"}
+    assert names == copied | made | {
+        "templates",
+        "templates/action-1.txt",
+        "templates/action-2.txt",
+    }
     assert logged(client, run_id, "output.jsonl") == "content of output.jsonl\n"
     assert json.loads(logged(client, run_id, "chain.json")) == spec()["spec"]["settings"]["chain"]
     assert (workspace / "mlartifacts" / "rallebench" / run_id).is_dir()
@@ -191,8 +224,28 @@ def test_the_table_has_a_row_per_question_and_mlflow_shows_it_as_a_table(
     fixed = ["id", "question", "gold answers", "answer", "error", "gold pages", "pages"]
     assert table["columns"] == [*fixed, "em", "recall@5"]
     gold = ["Ada Lovelace", "Ada"]
-    assert table["data"][0] == ["q0", "Who is number 0?", gold, "Ada Lovelace", "", [], ["p1", "p2"], 1.0, 1.0]
-    assert table["data"][2] == ["q2", "Who is number 2?", gold, "", FAILURE, [], ["p1", "p2"], None, None]
+    assert table["data"][0] == [
+        "q0",
+        "Who is number 0?",
+        gold,
+        "Ada Lovelace",
+        "",
+        [],
+        ["p1", "p2"],
+        1.0,
+        1.0,
+    ]
+    assert table["data"][2] == [
+        "q2",
+        "Who is number 2?",
+        gold,
+        "",
+        FAILURE,
+        [],
+        ["p1", "p2"],
+        None,
+        None,
+    ]
     assert len(table["data"]) == 6
     tag = client.get_run(run_id).data.tags["mlflow.loggedArtifacts"]
     assert json.loads(tag) == [{"path": "per_question.json", "type": "table"}]
@@ -204,11 +257,15 @@ def test_a_table_for_a_browser_is_cut_and_says_so() -> None:
         {"id": f"q{i}", "input": "x" * 3000, "output": [{"answer": "a", "provenance": evidence}]}
         for i in range(MAX_ROWS + 7)
     ]
-    rows = per_question(records, {f"q{i}": {"answer": "a", "steps": []} for i in range(MAX_ROWS + 7)}, [])["data"]
+    rows = per_question(
+        records, {f"q{i}": {"answer": "a", "steps": []} for i in range(MAX_ROWS + 7)}, []
+    )["data"]
     assert len(rows) == MAX_ROWS
     assert rows[0][1] == "x" * MAX_CELL + " … (cut: 3,000 characters)"
     assert rows[0][5][-2:] == [f"g{MAX_LIST - 1}", "… (3 more)"]
-    assert said_of_table(MAX_ROWS + 7).startswith("The table shows the first 5,000 of 5,007 questions")
+    assert said_of_table(MAX_ROWS + 7).startswith(
+        "The table shows the first 5,000 of 5,007 questions"
+    )
     assert said_of_table(MAX_ROWS) == ""
 
 
@@ -226,11 +283,18 @@ def test_the_question_set_is_the_runs_input_with_its_sum_and_its_file(
     (given,) = client.get_run(run_id).inputs.dataset_inputs
     assert (given.dataset.name, given.dataset.digest) == ("tiny-qa", "dd" * 18)
     assert json.loads(given.dataset.source) == {"uri": "/data/tiny-qa.jsonl", "sha256": "dd" * 32}
-    assert {tag.key: tag.value for tag in given.tags} == {"mlflow.data.context": "eval", "rallebench.questions": "6"}
+    assert {tag.key: tag.value for tag in given.tags} == {
+        "mlflow.data.context": "eval",
+        "rallebench.questions": "6",
+    }
 
 
-def test_where_questions_were_lost_are_metrics(workspace: Path, client: Any, new_run: NewRun) -> None:
-    run_id = log_run(new_run().path, workspace=workspace, waterfall={"right": 4, "not_retrieved": 0})
+def test_where_questions_were_lost_are_metrics(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
+    run_id = log_run(
+        new_run().path, workspace=workspace, waterfall={"right": 4, "not_retrieved": 0}
+    )
     metrics = client.get_run(run_id).data.metrics
     assert (metrics["waterfall_right"], metrics["waterfall_not_retrieved"]) == (4, 0)
 
@@ -245,8 +309,16 @@ def test_a_trace_has_the_chain_at_its_root_and_a_span_per_step(
     (trace,) = traces_of(client, run_id)
     root, retriever, llm = trace.data.spans
     assert [span.span_type for span in (root, retriever, llm)] == ["CHAIN", "RETRIEVER", "LLM"]
-    assert (root.parent_id, retriever.parent_id, llm.parent_id) == (None, root.span_id, root.span_id)
-    assert (root.name, root.inputs, root.outputs) == ("read two", "Who is number 0?", "Ada Lovelace")
+    assert (root.parent_id, retriever.parent_id, llm.parent_id) == (
+        None,
+        root.span_id,
+        root.span_id,
+    )
+    assert (root.name, root.inputs, root.outputs) == (
+        "read two",
+        "Who is number 0?",
+        "Ada Lovelace",
+    )
     assert retriever.inputs == {"query": "question q0?", "k": 2}
     assert retriever.outputs[0] == {
         "page_content": "Passage 1 about q0.",
@@ -294,7 +366,9 @@ def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> Non
     assert len(set(chosen)) == len(chosen)
 
 
-def test_costs_are_metrics_and_prices_are_params(workspace: Path, client: Any, new_run: NewRun) -> None:
+def test_costs_are_metrics_and_prices_are_params(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
     folder = new_run(prices={"my-llm": {"prompt": 1.0, "completion": 2.0}, "other": None})
     scored = {**(folder.report() or {}), "cost": cost_of(folder)}
     write_json(folder.path / REPORT, scored)
@@ -310,7 +384,10 @@ def test_costs_are_metrics_and_prices_are_params(workspace: Path, client: Any, n
         "cost_total_usd": pytest.approx(5 * 46e-6),
     }
     assert {key: run.data.metrics.get(key) for key in expected} == expected
-    assert run.data.params["prices.my-llm.completion"] == "2.0" and run.data.params["prices.other"] == "unknown"
+    assert (
+        run.data.params["prices.my-llm.completion"] == "2.0"
+        and run.data.params["prices.other"] == "unknown"
+    )
     assert run.data.tags["rallebench.cost.usd"] == "$0.00023"
 
 
@@ -319,7 +396,9 @@ def test_dollars_that_nobody_knows_are_no_metric_and_a_tag_says_for_which_model(
     found = content.metrics({**report(1, 0), "cost": unknown})
     assert "cost_total_usd" not in found and found["cost_question_usd_n"] == 0
     assert cost_tags(unknown) == {"rallebench.cost.usd": "unknown for my-llm (no prices)"}
-    assert cost_tags({}) == {} and content.metrics(report(1, 0)), "a report of an earlier version has no costs"
+    assert cost_tags({}) == {} and content.metrics(report(1, 0)), (
+        "a report of an earlier version has no costs"
+    )
 
 
 def test_a_trace_tells_tokens_speed_and_dollars_of_each_step_and_of_the_question(
@@ -354,7 +433,9 @@ def test_tools_and_notes_have_spans_too() -> None:
 
 
 @pytest.mark.slow
-def test_half_a_character_in_an_answer_stops_nothing(workspace: Path, client: Any, new_run: NewRun) -> None:
+def test_half_a_character_in_an_answer_stops_nothing(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
     folder = new_run(1, ())
     append(folder, [episode("q0", "Ad\ud83d"), episode("q0", "Ad\ud83d", "broken \ud83d")])
     run_id = log_run(folder.path, workspace=workspace)
@@ -456,7 +537,8 @@ def test_a_folder_logged_by_two_threads_at_once_is_one_run(
 ) -> None:
     folder, ids = new_run(), set[str]()
     threads = [
-        threading.Thread(target=lambda: ids.add(log_run(folder.path, workspace=workspace))) for _ in range(2)
+        threading.Thread(target=lambda: ids.add(log_run(folder.path, workspace=workspace)))
+        for _ in range(2)
     ]
     for thread in threads:
         thread.start()
@@ -478,7 +560,9 @@ def test_a_stopped_run_without_a_report_is_logged_as_far_as_it_came(
 # secrets
 
 
-def test_secrets_in_a_run_file_never_reach_mlflow(workspace: Path, client: Any, new_run: NewRun) -> None:
+def test_secrets_in_a_run_file_never_reach_mlflow(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
     changed = spec()["spec"]
     changed["settings"]["endpoint"] = {
         "api_key": "sk-very-secret-1",
@@ -512,7 +596,10 @@ def test_an_error_text_hides_the_password_of_the_tracking_uri() -> None:
     uri = "postgresql://me:tr%40ubadour@db/runs"
     text = connection.sentence(ValueError(f"cannot reach {uri} as me with tr@ubadour"), uri)
     assert "ubadour" not in text
-    assert text == "MLflow at postgresql://db/runs failed: cannot reach postgresql://db/runs as me with ***"
+    assert (
+        text
+        == "MLflow at postgresql://db/runs failed: cannot reach postgresql://db/runs as me with ***"
+    )
 
 
 # where it goes
@@ -537,9 +624,7 @@ def test_logging_leaves_mlflows_global_state_alone(workspace: Path, new_run: New
 
 
 def test_importing_the_tracking_package_does_not_import_mlflow() -> None:
-    code = (
-        "import sys, rallebench.tracking.mlflow, rallebench.tracking.server; print('mlflow' in sys.modules)"
-    )
+    code = "import sys, rallebench.tracking.mlflow, rallebench.tracking.server; print('mlflow' in sys.modules)"
     root = str(Path(connection.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -566,7 +651,9 @@ def sentence_of(folder: RunFolder, workspace: Path, uri: str | None = None) -> s
     return str(raised.value)
 
 
-def test_a_server_that_is_down_is_one_sentence_without_the_password(workspace: Path, new_run: NewRun) -> None:
+def test_a_server_that_is_down_is_one_sentence_without_the_password(
+    workspace: Path, new_run: NewRun
+) -> None:
     said = sentence_of(new_run(), workspace, "http://me:hunter22@127.0.0.1:9/")
     assert said.startswith(
         "No MLflow server answers at http://127.0.0.1:9/ (ConnectError); start it, or choose"
@@ -601,7 +688,9 @@ def test_all_tries_of_a_server_that_stops_answering_end_before_two_minutes() -> 
     from mlflow import environment_variables as mlflow_settings
 
     retries = mlflow_settings.MLFLOW_HTTP_REQUEST_MAX_RETRIES.get()
-    pauses = sum(mlflow_settings.MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR.get() * 2**i for i in range(retries))
+    pauses = sum(
+        mlflow_settings.MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR.get() * 2**i for i in range(retries)
+    )
     assert (retries + 1) * mlflow_settings.MLFLOW_HTTP_REQUEST_TIMEOUT.get() + pauses < 120
 
 
@@ -612,7 +701,9 @@ def test_a_database_server_that_is_down_is_one_sentence(workspace: Path, new_run
     )
 
 
-def test_a_file_that_is_no_database_is_one_sentence(workspace: Path, new_run: NewRun, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_one_sentence(
+    workspace: Path, new_run: NewRun, tmp_path: Path
+) -> None:
     (tmp_path / "text.db").write_text("This is a letter, not a database. " * 100)
     said = sentence_of(new_run(), workspace, f"sqlite:///{tmp_path}/text.db")
     assert "is damaged or no SQLite database" in said
@@ -672,19 +763,27 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_was(
     assert tables == [("memo",)]
 
 
-def test_a_tracking_uri_that_makes_no_sense_is_one_sentence(workspace: Path, new_run: NewRun) -> None:
+def test_a_tracking_uri_that_makes_no_sense_is_one_sentence(
+    workspace: Path, new_run: NewRun
+) -> None:
     assert "nonsense://here" in sentence_of(new_run(), workspace, "nonsense://here")
 
 
-def test_a_workspace_whose_name_no_address_can_hold_is_refused(tmp_path: Path, new_run: NewRun) -> None:
+def test_a_workspace_whose_name_no_address_can_hold_is_refused(
+    tmp_path: Path, new_run: NewRun
+) -> None:
     with pytest.raises(UsageError, match="Choose another workspace, or give a tracking URI"):
         log_run(new_run().path, workspace=tmp_path / "50% off")
 
 
 @pytest.mark.slow
-def test_a_deleted_experiment_is_one_sentence(workspace: Path, client: Any, new_run: NewRun) -> None:
+def test_a_deleted_experiment_is_one_sentence(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
     client.delete_experiment(client.create_experiment("given up"))
-    with pytest.raises(BackendError, match="The MLflow experiment 'given up' was deleted; restore it"):
+    with pytest.raises(
+        BackendError, match="The MLflow experiment 'given up' was deleted; restore it"
+    ):
         log_run(new_run().path, workspace=workspace, experiment="given up")
 
 
@@ -698,7 +797,12 @@ def test_a_folder_without_a_run_is_refused(workspace: Path, tmp_path: Path) -> N
 
 def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, client: Any) -> None:
     said = trace_episode(
-        episode("dev"), "Who?", workspace=workspace, experiment="live", source="develop", name="mine"
+        episode("dev"),
+        "Who?",
+        workspace=workspace,
+        experiment="live",
+        source="develop",
+        name="mine",
     )
     trace = client.get_trace(said)
     assert (trace.info.tags["rallebench.source"], trace.data.spans[0].name) == ("develop", "mine")
@@ -706,12 +810,19 @@ def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, cl
 
 
 @pytest.mark.slow
-def test_a_live_trace_is_handed_over_at_once_and_written_later(workspace: Path, client: Any) -> None:
+def test_a_live_trace_is_handed_over_at_once_and_written_later(
+    workspace: Path, client: Any
+) -> None:
     before = live_status().logged
     started = time.monotonic()
     for turn in ("one", "two"):
         trace_later(
-            episode(turn), turn, workspace=workspace, experiment="chats", source="chat", session="talk-1"
+            episode(turn),
+            turn,
+            workspace=workspace,
+            experiment="chats",
+            source="chat",
+            session="talk-1",
         )
     assert time.monotonic() - started < 0.1
     assert flush_live(30)

@@ -19,14 +19,17 @@ from urllib.request import url2pathname
 import pytest
 from small_workspace import PROJECT, CommandLine, make_workspace
 
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Episode, Message
+from rallebench.services.workbench import Workbench
 from rallebench.tracking.connection import default_uri
 from rallebench.tracking.models import turns
-from rallebench.types import Episode, Message
-from rallebench.workbench import Workbench
 
 QUESTION = "Which river flows through ten countries?"
-EARLIER = [{"role": "user", "content": "Who discovered Titan?"}, {"role": "assistant", "content": "Huygens"}]
+EARLIER = [
+    {"role": "user", "content": "Who discovered Titan?"},
+    {"role": "assistant", "content": "Huygens"},
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +53,12 @@ def rallebench(capfd: pytest.CaptureFixture[str], place: Path) -> CommandLine:
 def track(rallebench: CommandLine, place: Path, workspace: Path) -> Callable[[], Any]:
     """Log a run, which the first test makes, and its chain to a store that has its tables already."""
     if not (place / "runs" / "one").exists():
-        rallebench.json("run", "--chain", "told", "--dataset", "tiny-qa", "--name", "one", "--no-mlflow")
-    return lambda: rallebench.json("track", "one", "--model", "--tracking-uri", default_uri(workspace))
+        rallebench.json(
+            "run", "--chain", "told", "--dataset", "tiny-qa", "--name", "one", "--no-mlflow"
+        )
+    return lambda: rallebench.json(
+        "track", "one", "--model", "--tracking-uri", default_uri(workspace)
+    )
 
 
 @pytest.fixture
@@ -89,10 +96,14 @@ def test_a_loaded_model_answers_as_chat_does(place: Path, address: str) -> None:
     from pandas import DataFrame
 
     loaded = mlflow.pyfunc.load_model(address, model_config={"workspace": str(place)})
-    table = loaded.predict(DataFrame({"question": [QUESTION, QUESTION], "history": [None, EARLIER]}))
+    table = loaded.predict(
+        DataFrame({"question": [QUESTION, QUESTION], "history": [None, EARLIER]})
+    )
     alone, after = chatted(place, QUESTION, []), chatted(place, QUESTION, EARLIER)
     assert table["answer"].tolist() == [alone, after] and alone != after
-    assert "Danube" in alone and table["pages"][0][0] == "p4" and table["error"].tolist() == ["", ""]
+    assert (
+        "Danube" in alone and table["pages"][0][0] == "p4" and table["error"].tolist() == ["", ""]
+    )
     assert loaded.predict([QUESTION])["answer"].tolist() == [alone]
 
 
@@ -102,7 +113,11 @@ def test_the_same_run_again_keeps_its_model_and_the_model_knows_its_run(
     again = track()
     assert again["mlflow_model"] == model
     logged = client.get_logged_model(model.removeprefix("models:/"))
-    assert (logged.name, logged.source_run_id, logged.status.value) == ("told", again["mlflow_run_id"], "READY")
+    assert (logged.name, logged.source_run_id, logged.status.value) == (
+        "told",
+        again["mlflow_run_id"],
+        "READY",
+    )
 
 
 def test_a_logged_model_holds_the_chain_and_neither_secrets_nor_the_workspaces_place(
@@ -144,7 +159,10 @@ def test_a_history_may_be_json_text() -> None:
         ([""], "Row 1 has no question"),
         ([QUESTION, {"text": "?"}], "Row 2 has no question"),
         ([{"question": QUESTION, "history": "[{"}], "no valid JSON"),
-        ([{"question": QUESTION, "history": [{"role": "system", "content": ""}]}], "must hold messages"),
+        (
+            [{"question": QUESTION, "history": [{"role": "system", "content": ""}]}],
+            "must hold messages",
+        ),
         ({"question": 3}, "Give a question"),
     ],
 )
@@ -167,13 +185,31 @@ def test_mlflow_serves_the_model_in_a_process_of_its_own(
         "MLFLOW_TRACKING_URI": default_uri(workspace),
         "RALLEBENCH_WORKSPACE": str(place),
     }
-    command = ["-m", "mlflow", "models", "serve", "-m", model, "--env-manager", "local", "-p", str(port)]
+    command = [
+        "-m",
+        "mlflow",
+        "models",
+        "serve",
+        "-m",
+        model,
+        "--env-manager",
+        "local",
+        "-p",
+        str(port),
+    ]
     with open(tmp_path / "log", "wb") as log:
         server = subprocess.Popen(
-            [sys.executable, *command], env=environment, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True
+            [sys.executable, *command],
+            env=environment,
+            cwd=tmp_path,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
     try:
-        body = json.dumps({"dataframe_records": [{"question": QUESTION, "history": EARLIER}]}).encode()
+        body = json.dumps(
+            {"dataframe_records": [{"question": QUESTION, "history": EARLIER}]}
+        ).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"http://127.0.0.1:{port}/invocations", body, headers)
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -184,7 +220,9 @@ def test_mlflow_serves_the_model_in_a_process_of_its_own(
                     (told,) = json.loads(reply.read())["predictions"]
                 break
             except OSError:
-                assert time.monotonic() < deadline and server.poll() is None, (tmp_path / "log").read_text()
+                assert time.monotonic() < deadline and server.poll() is None, (
+                    tmp_path / "log"
+                ).read_text()
                 time.sleep(0.5)
     finally:
         os.killpg(server.pid, signal.SIGTERM)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from run_folders import CHAIN, LONG_TEMPLATE, spec
 
-from rallebench.bench.store import RunFolder
+from rallebench.engine.store import RunFolder
 from rallebench.tracking import prompts
 from rallebench.tracking.mlflow import log_run
 from rallebench.tracking.prompts import register, templates
@@ -21,7 +21,10 @@ NewRun = Callable[..., RunFolder]
 
 def chain(name: str, *texts: str) -> dict[str, Any]:
     """A chain of generate actions."""
-    actions = [{"kind": "generate", "template": text, "dialect": "fstring", "target": "m"} for text in texts]
+    actions = [
+        {"kind": "generate", "template": text, "dialect": "fstring", "target": "m"}
+        for text in texts
+    ]
     return {"name": name, "actions": actions}
 
 
@@ -38,10 +41,16 @@ def test_a_run_names_the_prompts_of_its_chain_and_they_hold_the_whole_text(
     changed["settings"]["chain"] = {**CHAIN, "name": "whole text"}
     run = client.get_run(log_run(new_run(spec=changed).path, workspace=workspace))
     linked = json.loads(run.data.tags["mlflow.linkedPrompts"])
-    assert linked == [{"name": "whole-text.1", "version": "1"}, {"name": "whole-text.2", "version": "1"}]
+    assert linked == [
+        {"name": "whole-text.1", "version": "1"},
+        {"name": "whole-text.2", "version": "1"},
+    ]
     made = client.get_prompt_version("whole-text.2", 1)
     assert made.template == LONG_TEMPLATE
-    assert (made.tags["rallebench.kind"], made.tags["rallebench.dialect"]) == ("generate", "fstring")
+    assert (made.tags["rallebench.kind"], made.tags["rallebench.dialect"]) == (
+        "generate",
+        "fstring",
+    )
     listed = client.search_prompts(f'experiment_id = "{run.info.experiment_id}"', max_results=100)
     assert "whole-text.2" in {prompt.name for prompt in listed}
 
@@ -64,7 +73,9 @@ def test_identities_empty_templates_and_those_beyond_mlflows_limit_are_left_out(
     assert [(one.name, one.text) for one in templates(made)] == [("c.3", "kept")]
 
 
-def test_a_server_without_prompts_is_told_once_and_not_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_without_prompts_is_told_once_and_not_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Old:
         asked = 0
 
@@ -78,4 +89,6 @@ def test_a_server_without_prompts_is_told_once_and_not_asked_again(caplog: pytes
             assert register(server, "http://me:pw@old.example", "1", chain("c", "text")) == {}
     prompts._given_up.discard("http://me:pw@old.example")
     assert server.asked == len(caplog.records) == 1
-    assert caplog.messages[0].startswith("The prompt registry of MLflow at http://old.example cannot be used")
+    assert caplog.messages[0].startswith(
+        "The prompt registry of MLflow at http://old.example cannot be used"
+    )

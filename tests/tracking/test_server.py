@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from run_folders import make_run
 
-from rallebench.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, UsageError
 from rallebench.tracking import server
 from rallebench.tracking.groups import Group, log_group
 from rallebench.tracking.mlflow import log_run, remembered
@@ -52,7 +52,10 @@ def guarded(tmp_path: Path, code: str) -> subprocess.Popen[bytes]:
         code,
     ]
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
 
 
@@ -62,7 +65,9 @@ def alive(pid: int) -> bool:
     return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def test_the_page_starts_on_loopback_without_making_the_caller_wait(workspace: Path, page: UIServer) -> None:
+def test_the_page_starts_on_loopback_without_making_the_caller_wait(
+    workspace: Path, page: UIServer
+) -> None:
     assert page.url.startswith("http://127.0.0.1:")
     assert page.waited < 5 or page.ready()
     started = time.monotonic()
@@ -70,7 +75,9 @@ def test_the_page_starts_on_loopback_without_making_the_caller_wait(workspace: P
     assert time.monotonic() - started < 1
 
 
-def test_the_page_is_found_by_another_program_over_the_workspace(workspace: Path, page: UIServer) -> None:
+def test_the_page_is_found_by_another_program_over_the_workspace(
+    workspace: Path, page: UIServer
+) -> None:
     page.wait(90)
     with urllib.request.urlopen(f"{page.url}/") as answer:
         assert b"<title>MLflow</title>" in answer.read()
@@ -91,7 +98,9 @@ def test_the_page_is_found_by_another_program_over_the_workspace(workspace: Path
 def status(url: str, **headers: str) -> int:
     """Of a POST that looks for experiments."""
     path = f"{url}/api/2.0/mlflow/experiments/search"
-    request = urllib.request.Request(path, b'{"max_results": 1}', {"Content-Type": "application/json", **headers})
+    request = urllib.request.Request(
+        path, b'{"max_results": 1}', {"Content-Type": "application/json", **headers}
+    )
     try:
         with urllib.request.urlopen(request) as answer:
             return int(answer.status)
@@ -104,7 +113,13 @@ def test_the_page_answers_to_its_own_names_and_to_pages_of_its_own_alone(page: U
     port = page.url.rpartition(":")[2]
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "localhost:9999"):
         assert status(page.url, Host=host) == 200, host
-    for host in ("evil.example", f"10.evil.example:{port}", "192.168.evil.example", "localhost.evil.example", ""):
+    for host in (
+        "evil.example",
+        f"10.evil.example:{port}",
+        "192.168.evil.example",
+        "localhost.evil.example",
+        "",
+    ):
         assert status(page.url, Host=host) == 403, host
     assert status(page.url, Origin=page.url) == 200
     assert status(page.url, Origin="http://evil.example") == 403
@@ -116,7 +131,10 @@ def test_a_run_logged_to_the_running_server_is_in_the_workspace_with_its_traces(
     page.wait(90)
     folder = make_run(workspace / "runs", "over http", 3, (1,))
     run_id = log_run(folder.path, workspace=workspace, tracking_uri=page.url, experiment="by http")
-    assert log_run(folder.path, workspace=workspace, tracking_uri=page.url, experiment="by http") == run_id
+    assert (
+        log_run(folder.path, workspace=workspace, tracking_uri=page.url, experiment="by http")
+        == run_id
+    )
     run = client.get_run(run_id)
     assert (run.data.params["chain.1.kind"], run.data.metrics["n_errors"]) == ("retrieve", 1)
     assert "output.jsonl" in {item.path for item in client.list_artifacts(run_id)}
@@ -131,14 +149,16 @@ def test_a_remote_server_takes_groups_prompts_and_models_too(
     page.wait(90)
     folder = make_run(workspace / "runs", "remote child", 2, ())
     where = {"workspace": workspace, "tracking_uri": page.url}
-    parent = log_group(Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}]), **where, experiment="remote")
+    parent = log_group(
+        Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}]), **where, experiment="remote"
+    )
     child = remembered(folder.path)["run_id"]
     tags = client.get_run(child).data.tags
     assert tags["mlflow.parentRunId"] == parent
     assert json.loads(tags["mlflow.linkedPrompts"])[0]["name"] == "read-two.1"
     assert client.get_run(child).inputs.dataset_inputs[0].dataset.name == "tiny-qa"
     assert [item.path for item in client.list_artifacts(parent)] == ["variants.json"]
-    made = log_model(folder.path, child, "rallebench.modelling:open_chain", **where)
+    made = log_model(folder.path, child, "rallebench.services.mlflow_model:open_chain", **where)
     assert client.get_logged_model(made).status.value == "READY"
     assert not caplog.records
 
@@ -151,7 +171,9 @@ def test_a_stopped_page_answers_no_more_and_says_so(page: UIServer) -> None:
         page.ready()
 
 
-def test_where_runs_go_to_a_server_its_own_page_is_the_page(tmp_path: Path, no_environment: None) -> None:
+def test_where_runs_go_to_a_server_its_own_page_is_the_page(
+    tmp_path: Path, no_environment: None
+) -> None:
     found = start_ui(tmp_path, tracking_uri="https://me:secret@mlflow.example/base")
     assert (found.url, found.process, found.ready()) == ("https://mlflow.example/base", None, True)
     assert list(tmp_path.iterdir()) == []
@@ -171,7 +193,9 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path, no_environment: Non
     with guarded(tmp_path, "raise SystemExit(3)") as process:
         assert process.wait(30) == 3
         failed = UIServer("http://127.0.0.1:9", process, log)
-        with pytest.raises(BackendError, match="MLflow's page ended: Error: the database is damaged"):
+        with pytest.raises(
+            BackendError, match="MLflow's page ended: Error: the database is damaged"
+        ):
             failed.ready()
 
 

@@ -9,26 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from project import GOLDEN
 from small_workspace import CommandLine, copy_workspace, make_workspace, read_lines
 
 from rallebench import sandbox
-from rallebench.agents import pools, prepare_agent
-from rallebench.bench.perform import Backends
-from rallebench.bench.single import run_one
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Episode, Generate, Question, Reply
+from rallebench.engine.perform import Backends
+from rallebench.engine.single import run_one
 from rallebench.environments import ENVIRONMENTS
-from rallebench.errors import UsageError
 from rallebench.llms.scripted import Scripted
-from rallebench.types import Episode, Generate, Question, Reply
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
 from rallebench.workflows._prompts import read_shots
-from rallebench.workspace import Workspace
+from rallebench.workspace.flows import pools, prepare_agent
+from rallebench.workspace.paths import Workspace
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "workflows"
+GOLDEN = GOLDEN / "workflows"
 ACTING = [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
 AGENT: Mapping[str, Any] = {
     "backend": "scripted",
-    "settings": {"replies": {r"Thought \d:$": "I think.", r"Action 1:$": "Search[Titan (moon)]", r"Action 2:$": "Finish[Titan]"}, "default": "Finish[?]"},
+    "settings": {
+        "replies": {
+            r"Thought \d:$": "I think.",
+            r"Action 1:$": "Search[Titan (moon)]",
+            r"Action 2:$": "Finish[Titan]",
+        },
+        "default": "Finish[?]",
+    },
 }
 PROGRAM = "print(Search('Titan (moon)').split()[0])"
 
@@ -66,8 +74,19 @@ def sent(workflow: str, env: str, workspace: Path, **given: Any) -> str:
     for message in request.messages:
         lines.append(f"── {message.role}\n{message.content}")
         lines += [f"── calls {call.id} {call.name} {call.arguments}" for call in message.tool_calls]
-    lines += [f"── function {tool.name}: {tool.description} {json.dumps(tool.parameters)}" for tool in request.tools]
-    return "\n".join([*lines, f"── stop {list(request.stop)}, max_tokens {request.max_tokens}, temperature {request.temperature}"]) + "\n"
+    lines += [
+        f"── function {tool.name}: {tool.description} {json.dumps(tool.parameters)}"
+        for tool in request.tools
+    ]
+    return (
+        "\n".join(
+            [
+                *lines,
+                f"── stop {list(request.stop)}, max_tokens {request.max_tokens}, temperature {request.temperature}",
+            ]
+        )
+        + "\n"
+    )
 
 
 CASES = [
@@ -85,8 +104,13 @@ CASES = [
 def test_a_workflow_sends_the_golden_prompt_byte_for_byte(
     workflow: str, env: str, given: dict[str, str], made: Path
 ) -> None:
-    acts = WORKFLOWS.entry(workflow).traits["needs_env"] and "retriever" in ENVIRONMENTS.entry(env).traits["settings"]
-    file = GOLDEN / ("_".join([workflow, env, *(f"{key}-{value}" for key, value in given.items())]) + ".txt")
+    acts = (
+        WORKFLOWS.entry(workflow).traits["needs_env"]
+        and "retriever" in ENVIRONMENTS.entry(env).traits["settings"]
+    )
+    file = GOLDEN / (
+        "_".join([workflow, env, *(f"{key}-{value}" for key, value in given.items())]) + ".txt"
+    )
     found = sent(workflow, env, made, **({"env.retriever": "tiny"} if acts else {}), **given)
     if os.environ.get("UPDATE_GOLDEN"):  # the change is then reviewed as a diff
         file.write_bytes(found.encode())
@@ -98,16 +122,26 @@ def test_every_environment_has_demonstrations_that_every_workflow_can_show(env: 
     shots = read_shots(pools()[env])
     assert len(shots) >= 2
     for shot in shots:
-        assert shot.question and shot.answer and shot.plan and shot.reasoning and "print(" in shot.program
+        assert (
+            shot.question
+            and shot.answer
+            and shot.plan
+            and shot.reasoning
+            and "print(" in shot.program
+        )
         compile(shot.program, "program", "exec")
         assert shot.steps[-1].name == "Finish" and shot.steps[-1].argument == shot.answer
-        assert all(step.thought for step in shot.steps) and all(step.observation for step in shot.steps[:-1])
+        assert all(step.thought for step in shot.steps) and all(
+            step.observation for step in shot.steps[:-1]
+        )
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS.names())
 def test_the_program_of_a_demonstration_runs_and_prints_its_answer(env: str) -> None:
     for shot in read_shots(pools()[env]):
-        observed = {json.dumps(list(step.arguments.values())): step.observation for step in shot.steps[:-1]}
+        observed = {
+            json.dumps(list(step.arguments.values())): step.observation for step in shot.steps[:-1]
+        }
         names = {step.name: list(step.arguments) for step in shot.steps[:-1]}
         tool, name = sandbox.PythonTool(), sandbox.new_name()
         reply = tool.use(sandbox.begin(name, shot.program, names | {"Lookup": ["keyword"]}))
@@ -126,14 +160,26 @@ def test_the_program_of_a_demonstration_runs_and_prints_its_answer(env: str) -> 
         ("react", "wikipedia", {"sots": "1"}, "There is no setting 'sots'. Did you mean 'shots'"),
         ("react", "wikipedia", {"shots": "x"}, "shots must be a whole number from 0 to 50"),
         ("react", "wikipedia", {"shots": "9"}, "holds 3 demonstrations"),
-        ("react", "wikipedia", {"pool": "nowhere.json"}, "There is no file of demonstrations nowhere.json"),
-        ("react", "scholar", {"pool": str(pools()["wikipedia"])}, "its action 'Search' is none of the environment 'scholar'"),
+        (
+            "react",
+            "wikipedia",
+            {"pool": "nowhere.json"},
+            "There is no file of demonstrations nowhere.json",
+        ),
+        (
+            "react",
+            "scholar",
+            {"pool": str(pools()["wikipedia"])},
+            "its action 'Search' is none of the environment 'scholar'",
+        ),
         ("react", "wikipedia", {"env.similar": "0"}, "similar must be a whole number from 1"),
         ("pal", "wikipedia", {}, "allow it with --allow-python"),
         ("barag-basic", "", {}, "is run by a suite"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_loaded(workflow: str, env: str, given: dict[str, str], said: str, made: Path) -> None:
+def test_what_is_wrong_is_said_before_anything_is_loaded(
+    workflow: str, env: str, given: dict[str, str], said: str, made: Path
+) -> None:
     with pytest.raises(UsageError) as error:
         prepare_agent(Workspace(made), workflow, env, "agent", given)
     assert said in str(error.value) and "\n" not in str(error.value)
@@ -143,8 +189,14 @@ def test_what_is_wrong_is_said_before_anything_is_loaded(workflow: str, env: str
     ("content", "said"),
     [
         ("[]", "is no file of demonstrations"),
-        ('{"format": "rallebench-shots/1", "shots": [{"question": "?"}]}', "demonstration 1: KeyError: 'answer'"),
-        ('{"format": "rallebench-shots/1", "shots": [{"question": "?", "answer": "x", "steps": [{"name": "Search", "arguments": {}}]}]}', "its last step is Search, not Finish"),
+        (
+            '{"format": "rallebench-shots/1", "shots": [{"question": "?"}]}',
+            "demonstration 1: KeyError: 'answer'",
+        ),
+        (
+            '{"format": "rallebench-shots/1", "shots": [{"question": "?", "answer": "x", "steps": [{"name": "Search", "arguments": {}}]}]}',
+            "its last step is Search, not Finish",
+        ),
     ],
 )
 def test_a_pool_that_is_none_is_named(content: str, said: str, tmp_path: Path) -> None:
@@ -156,10 +208,20 @@ def test_a_pool_that_is_none_is_named(content: str, said: str, tmp_path: Path) -
 
 def test_what_changes_an_answer_changes_the_fingerprint(made: Path) -> None:
     def made_of(**given: str) -> dict[str, Any]:
-        return prepare_agent(Workspace(made), "react", "wikipedia", "agent", {"retriever": "tiny", **given}).as_json()
+        return prepare_agent(
+            Workspace(made), "react", "wikipedia", "agent", {"retriever": "tiny", **given}
+        ).as_json()
 
     assert made_of() == made_of()
-    assert len({json.dumps(made_of(**given)) for given in ({}, {"shots": "1"}, {"similar": "3"}, {"one_call": "true"})}) == 4
+    assert (
+        len(
+            {
+                json.dumps(made_of(**given))
+                for given in ({}, {"shots": "1"}, {"similar": "3"}, {"one_call": "true"})
+            }
+        )
+        == 4
+    )
 
 
 def test_functions_are_offered_to_models_that_can_be_told_of_them(made: Path) -> None:
@@ -167,7 +229,9 @@ def test_functions_are_offered_to_models_that_can_be_told_of_them(made: Path) ->
         calls_tools = False
 
     def native(llm: object, **given: str) -> bool:
-        return prepare_agent(Workspace(made), "dfsdt", "wikipedia", "agent", {"retriever": "tiny", **given}).calls_natively(llm)
+        return prepare_agent(
+            Workspace(made), "dfsdt", "wikipedia", "agent", {"retriever": "tiny", **given}
+        ).calls_natively(llm)
 
     assert native(Scripted()) and not native(Plain()) and not native(object())
     assert native(Plain(), protocol="native") and not native(Scripted(), protocol="text")
@@ -175,7 +239,9 @@ def test_functions_are_offered_to_models_that_can_be_told_of_them(made: Path) ->
 
 def test_the_models_own_window_is_the_context_unless_another_is_given(made: Path) -> None:
     def reason(**given: str) -> str:
-        agent = prepare_agent(Workspace(made), "zero-shot", "wikipedia", "agent", {"retriever": "tiny", **given})
+        agent = prepare_agent(
+            Workspace(made), "zero-shot", "wikipedia", "agent", {"retriever": "tiny", **given}
+        )
         llm = Scripted(["Finish[x]"])
         llm.context_window = 20  # type: ignore[attr-defined]
         backends = agent.with_tools(Backends(llms={"agent": llm}))
@@ -187,16 +253,42 @@ def test_the_models_own_window_is_the_context_unless_another_is_given(made: Path
 
 
 def test_ask_shows_every_step_and_how_the_episode_ended(cli: CommandLine) -> None:
-    found = cli.json("ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?")
+    found = cli.json(
+        "ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?"
+    )
     assert (found["answer"], found["stop_reason"]) == ("Titan", "answered")
-    assert [step["kind"] for step in found["steps"] if step["kind"] != "identity"] == ["generate"] * 4
-    assert [one["label"] for one in found["said"] if one["label"]][:3] == ["Thought 1", "Action 1", "Observation 1"]
-    plain = cli("ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?")
-    assert "── Observation 1\nTitan is the largest moon of Saturn" in plain.out and "Ended: answered" in plain.out
+    assert [step["kind"] for step in found["steps"] if step["kind"] != "identity"] == [
+        "generate"
+    ] * 4
+    assert [one["label"] for one in found["said"] if one["label"]][:3] == [
+        "Thought 1",
+        "Action 1",
+        "Observation 1",
+    ]
+    plain = cli(
+        "ask", "--workflow", "react", *ON_TINY, "--llm", "agent", "--question", "Which moon?"
+    )
+    assert (
+        "── Observation 1\nTitan is the largest moon of Saturn" in plain.out
+        and "Ended: answered" in plain.out
+    )
 
 
-def test_a_run_of_an_agent_is_a_run_folder_as_any_other_and_can_be_continued(cli: CommandLine) -> None:
-    flags = ("--workflow", "react", *ON_TINY, "--llm", "agent", "--dataset", "tiny-qa", "--no-mlflow", "--name", "mine")
+def test_a_run_of_an_agent_is_a_run_folder_as_any_other_and_can_be_continued(
+    cli: CommandLine,
+) -> None:
+    flags = (
+        "--workflow",
+        "react",
+        *ON_TINY,
+        "--llm",
+        "agent",
+        "--dataset",
+        "tiny-qa",
+        "--no-mlflow",
+        "--name",
+        "mine",
+    )
     found = cli.json("run", *flags)
     assert (found["n"], found["n_errors"]) == (8, 0)
     assert found["metrics"]["em"]["value"] == pytest.approx(1 / 8)
@@ -206,7 +298,9 @@ def test_a_run_of_an_agent_is_a_run_folder_as_any_other_and_can_be_continued(cli
     assert spec["workflow"] == "react" and "chain" not in spec["settings"]
     assert spec["settings"]["agent"]["environment"]["name"] == "wikipedia"
     lines = read_lines(folder / "episodes.jsonl")
-    assert {line["workflow"] for line in lines} == {"react"} and {line["stop_reason"] for line in lines} == {"answered"}
+    assert {line["workflow"] for line in lines} == {"react"} and {
+        line["stop_reason"] for line in lines
+    } == {"answered"}
     assert (folder / "output.jsonl").exists() and not (folder / "config.json").exists()
     assert cli.json("run", *flags, "--resume")["n"] == 8
     other = cli("run", *flags, "--resume", "--set", "shots=1")
@@ -231,9 +325,18 @@ def test_a_program_runs_only_where_it_is_allowed(cli: CommandLine) -> None:
         (("--chain", "read", "--workflow", "react"), "--chain and --workflow exclude each other"),
         (("--chain", "read", "--env", "wikipedia"), "belong to a --workflow"),
         (("--workflow", "react", "--env", "wikipedia"), "name one with --llm"),
-        (("--workflow", "chain-of-thought", "--llm", "agent", "--retriever", "tiny"), "asks no retriever"),
-        (("--workflow", "chain-of-thought", "--llm", "agent", "--env", "wikipedia"), "acts in no environment; leave --env out"),
-        (("--workflow", "react", "--env", "wikipedia", "--llm", "agent", "--set", "x"), "--set 'x' is not key=value."),
+        (
+            ("--workflow", "chain-of-thought", "--llm", "agent", "--retriever", "tiny"),
+            "asks no retriever",
+        ),
+        (
+            ("--workflow", "chain-of-thought", "--llm", "agent", "--env", "wikipedia"),
+            "acts in no environment; leave --env out",
+        ),
+        (
+            ("--workflow", "react", "--env", "wikipedia", "--llm", "agent", "--set", "x"),
+            "--set 'x' is not key=value.",
+        ),
     ],
 )
 @pytest.mark.parametrize("verb", ["ask", "run"])

@@ -8,14 +8,14 @@ import pytest
 from small_world import SHOT, Pages, calls, flow_of, text_call
 
 from rallebench import sandbox
-from rallebench.agents import told
-from rallebench.bench import loop
-from rallebench.bench.memo import Memo
-from rallebench.bench.perform import Backends
-from rallebench.bench.single import run_one
+from rallebench.core.types import Episode, Generate, Outcome, Question
+from rallebench.engine import loop
+from rallebench.engine.perform import Backends
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Line, Scripted
-from rallebench.types import Episode, Generate, Outcome, Question
 from rallebench.workflows import REASONS, WORKFLOWS
+from rallebench.workspace.flows import told
 
 ACTING = [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
 CALLING = [name for name in ACTING if WORKFLOWS.entry(name).traits.get("calls")]
@@ -70,17 +70,37 @@ def test_batched_and_single_runs_end_alike(workflow: str, own: dict[str, bool]) 
         single[question.qid] = ended(episode)
     together, memo = backends(), Memo(None)
     for _ in range(2):  # the second time everything but the programs comes from memory
-        found = {e.qid: e for e in loop.run(make, questions, together, workflow=workflow, memo=memo, batch_size=8)}  # type: ignore[arg-type]
+        found = {
+            e.qid: e
+            for e in loop.run(make, questions, together, workflow=workflow, memo=memo, batch_size=8)
+        }  # type: ignore[arg-type]
         assert {qid: ended(episode) for qid, episode in found.items()} == single
     assert {outcome.stop_reason for outcome, _ in single.values() if outcome} <= REASONS.keys()
-    assert len({outcome.stop_reason for outcome, _ in single.values() if outcome}) > 1 or workflow == "chain-of-thought"
+    assert (
+        len({outcome.stop_reason for outcome, _ in single.values() if outcome}) > 1
+        or workflow == "chain-of-thought"
+    )
     memo.close()
 
 
 def test_the_requests_of_many_agents_reach_the_model_in_full_batches() -> None:
     questions = [Question(f"x{n}", f"plain {n}: what about Titan?") for n in range(40)]
-    llm = Scripted(lambda request: "I think." if request.messages[-1].content.endswith(":") and "Thought" in request.messages[-1].content[-11:] else "Finish[x]")
-    found = list(loop.run(lambda q: flow_of("react", q), questions, Backends({"pages": Pages()}, {"m": llm}), batch_size=20))
+    llm = Scripted(
+        lambda request: (
+            "I think."
+            if request.messages[-1].content.endswith(":")
+            and "Thought" in request.messages[-1].content[-11:]
+            else "Finish[x]"
+        )
+    )
+    found = list(
+        loop.run(
+            lambda q: flow_of("react", q),
+            questions,
+            Backends({"pages": Pages()}, {"m": llm}),
+            batch_size=20,
+        )
+    )
     assert set(llm.batches) == {20}
     assert told(found) == {"stop_reasons": {"answered": 40}, "turns": 2.0, "batch": 20.0}
 
@@ -88,9 +108,14 @@ def test_the_requests_of_many_agents_reach_the_model_in_full_batches() -> None:
 def test_a_run_that_is_closed_leaves_no_program_behind() -> None:
     llm = Scripted(lambda request: "Search('x')\nwhile True: pass")
     flows = loop.run(
-        lambda q: flow_of("pal", q), [Question(f"x{n}", "?") for n in range(4)] + [Question("mute 1", "?")],
-        Backends({"pages": Pages()}, {"m": llm}, {"python": sandbox.PythonTool(sandbox.Limits(seconds=0.2))}),
-    )  # fmt: skip
+        lambda q: flow_of("pal", q),
+        [Question(f"x{n}", "?") for n in range(4)] + [Question("mute 1", "?")],
+        Backends(
+            {"pages": Pages()},
+            {"m": llm},
+            {"python": sandbox.PythonTool(sandbox.Limits(seconds=0.2))},
+        ),
+    )
     first = next(flows)
     assert first.outcome == Outcome("", "tool_error")
     flows.close()

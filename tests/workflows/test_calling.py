@@ -20,7 +20,7 @@ from small_world import (
     text_call,
 )
 
-from rallebench.types import Reply, Step, ToolCall
+from rallebench.core.types import Reply, Step, ToolCall
 from rallebench.workflows.trees import tree_of
 
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "Saturn"})
@@ -31,12 +31,16 @@ FORMS = [pytest.param(True, calls, id="native"), pytest.param(False, text_call, 
 
 @pytest.mark.parametrize(("native", "call"), FORMS)
 def test_functions_are_called_in_turn_until_it_finishes(native: bool, call: Any) -> None:
-    episode, llm = play("function-calling", [call("Search", SEARCH), call("Finish", ANSWER)], native=native)
+    episode, llm = play(
+        "function-calling", [call("Search", SEARCH), call("Finish", ANSWER)], native=native
+    )
     assert (episode.answer, observations(episode)) == ("Saturn", [TITAN.text])
     first, second = llm.requests
     assert [tool.name for tool in first.tools] == (["Search", "Lookup", "Finish"] if native else [])
     assert ('"name": "Search"' in first.messages[0].content) is not native
-    assert [message.role for message in second.messages[2:]] == (["assistant", "tool"] if native else ["assistant", "user"])
+    assert [message.role for message in second.messages[2:]] == (
+        ["assistant", "tool"] if native else ["assistant", "user"]
+    )
     if native:
         assert second.messages[3].tool_call_id == second.messages[2].tool_calls[0].id == "call-1"
     else:
@@ -61,21 +65,28 @@ def test_functions_are_called_in_turn_until_it_finishes(native: bool, call: Any)
 def test_a_wrong_call_is_one_observation_and_the_episode_goes_on(
     native: bool, call: Any, name: str, arguments: str, observation: str
 ) -> None:
-    episode, llm = play("function-calling", [call(name, arguments), call("Finish", ANSWER)], native=native)
+    episode, llm = play(
+        "function-calling", [call(name, arguments), call("Finish", ANSWER)], native=native
+    )
     assert episode.answer == "Saturn", episode.error
     told = llm.requests[1].messages[-1].content.removeprefix("Observation: ")
     assert told.startswith(observation)
 
 
 def test_invented_observations_in_the_text_protocol_are_cut() -> None:
-    said = text_call("Search", SEARCH) + "\nObservation: It is a planet.\nAction: Finish\nAction Input: {}"
+    said = (
+        text_call("Search", SEARCH)
+        + "\nObservation: It is a planet.\nAction: Finish\nAction Input: {}"
+    )
     episode, llm = play("function-calling", [said, text_call("Finish", ANSWER)])
     assert episode.answer == "Saturn"
     assert llm.requests[1].messages[-2].content == text_call("Search", SEARCH)
 
 
 def test_a_model_that_is_offered_functions_but_writes_its_call_is_understood() -> None:
-    assert ended("function-calling", [text_call("Finish", ANSWER) + "\nI am done."], native=True) == ("Saturn", "answered")
+    assert ended(
+        "function-calling", [text_call("Finish", ANSWER) + "\nI am done."], native=True
+    ) == ("Saturn", "answered")
 
 
 def test_of_several_calls_in_one_turn_the_first_counts() -> None:
@@ -98,7 +109,9 @@ def test_of_several_calls_in_one_turn_the_first_counts() -> None:
         ([text_call("Search", SEARCH)], {"world": World(broken=KeyError("x"))}, ("", "tool_error")),
     ],
 )
-def test_every_way_to_end(script: list[str], given: dict[str, Any], outcome: tuple[str, str]) -> None:
+def test_every_way_to_end(
+    script: list[str], given: dict[str, Any], outcome: tuple[str, str]
+) -> None:
     assert ended("function-calling", script, **given) == outcome
 
 
@@ -127,14 +140,24 @@ def test_dfsdt_backtracks_twice_then_answers_and_keeps_its_tree(native: bool, ca
         call("Finish", ANSWER),  # 6 below the question
     ]
     episode, llm = play("dfsdt", script, native=native)
-    assert episode.answer == "Saturn" and episode.outcome and episode.outcome.stop_reason == "answered"
+    assert (
+        episode.answer == "Saturn" and episode.outcome and episode.outcome.stop_reason == "answered"
+    )
     assert nodes(episode.steps) == [
-        (1, 0, 1, "left"), (2, 1, 2, "left"), (3, 2, 3, "gave_up"), (4, 1, 2, "left"), (5, 4, 3, "gave_up"), (6, 0, 1, "answered"),
-    ]  # fmt: skip
-    again = [prompt for prompt in prompts(llm) if prompt.startswith("You were in this state before")]
+        (1, 0, 1, "left"),
+        (2, 1, 2, "left"),
+        (3, 2, 3, "gave_up"),
+        (4, 1, 2, "left"),
+        (5, 4, 3, "gave_up"),
+        (6, 0, 1, "answered"),
+    ]
+    again = [
+        prompt for prompt in prompts(llm) if prompt.startswith("You were in this state before")
+    ]
     assert [text.split("You tried:\n")[1].split("\nNow")[0] for text in again] == [
-        'Lookup({"keyword": "a"})', f"Search({SEARCH})",
-    ]  # fmt: skip
+        'Lookup({"keyword": "a"})',
+        f"Search({SEARCH})",
+    ]
     assert [len(request.messages) for request in llm.requests] == [2, 4, 6, 5, 6, 3]
 
 

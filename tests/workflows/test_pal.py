@@ -9,12 +9,16 @@ import pytest
 from small_world import SHOT, TITAN, Pages, World, flow_of, observations, play, prompts
 
 from rallebench import sandbox
-from rallebench.bench.perform import Backends
-from rallebench.bench.single import run_one
+from rallebench.core.types import Episode, Reply, ToolCall, UseTool
+from rallebench.engine.perform import Backends
+from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Scripted
-from rallebench.types import Episode, Reply, ToolCall, UseTool
 
-CALL = Reply("so far", tool_calls=(ToolCall("s-1", "Search", '{"entity": "Titan"}'),), finish_reason="tool_calls")
+CALL = Reply(
+    "so far",
+    tool_calls=(ToolCall("s-1", "Search", '{"entity": "Titan"}'),),
+    finish_reason="tool_calls",
+)
 
 
 class Told:
@@ -30,7 +34,9 @@ class Told:
         return self.replies.pop(0)
 
 
-def pal(*replies: Reply, said: str = "```python\nprint(1)\n```", **given: object) -> tuple[Episode, Told]:
+def pal(
+    *replies: Reply, said: str = "```python\nprint(1)\n```", **given: object
+) -> tuple[Episode, Told]:
     tool = Told(*replies)
     episode, _ = play("pal", [said], tools={"python": tool}, **given)
     return episode, tool
@@ -45,9 +51,17 @@ def test_the_program_is_asked_for_once_run_once_and_its_calls_are_answered() -> 
     episode, tool = pal(CALL, Reply("Saturn\n"))
     assert (episode.answer, reason(episode)) == ("Saturn", "answered")
     begun, answered = tool.asked
-    assert begun["program"] == "print(1)" and json.loads(begun["functions"]) == {"Search": ["entity"], "Lookup": ["keyword"]}
+    assert begun["program"] == "print(1)" and json.loads(begun["functions"]) == {
+        "Search": ["entity"],
+        "Lookup": ["keyword"],
+    }
     assert answered == {"session": begun["session"], "observation": TITAN.text}
-    assert [type(step.request).__name__ for step in episode.steps] == ["Generate", "UseTool", "Retrieve", "UseTool"]
+    assert [type(step.request).__name__ for step in episode.steps] == [
+        "Generate",
+        "UseTool",
+        "Retrieve",
+        "UseTool",
+    ]
 
 
 def test_the_prompt_shows_functions_and_demonstrations() -> None:
@@ -60,7 +74,11 @@ def test_the_prompt_shows_functions_and_demonstrations() -> None:
     ("replies", "said", "ended"),
     [
         ([Reply("x", finish_reason="error", note="The program failed.")], "print(", "tool_error"),
-        ([Reply("", finish_reason="not_python", note="The program is not valid Python.")], "I would search.", "model_error"),
+        (
+            [Reply("", finish_reason="not_python", note="The program is not valid Python.")],
+            "I would search.",
+            "model_error",
+        ),
         ([Reply("", finish_reason="time_limit")], "while True: pass", "tool_error"),
         ([Reply("", finish_reason="call_limit")], "print(1)", "step_limit"),
         ([Reply(" \n")], "x = 1", "no_answer"),
@@ -88,7 +106,11 @@ def test_an_environment_that_raises_ends_the_episode_and_the_program() -> None:
 
 
 def real(program: str, **given: object) -> Episode:
-    backends = Backends({"pages": Pages()}, {"m": Scripted([program])}, {"python": sandbox.PythonTool(sandbox.Limits(seconds=5))})
+    backends = Backends(
+        {"pages": Pages()},
+        {"m": Scripted([program])},
+        {"python": sandbox.PythonTool(sandbox.Limits(seconds=5))},
+    )
     *_, episode = run_one(flow_of("pal", **given), backends)
     assert isinstance(episode, Episode)
     return episode
@@ -96,7 +118,10 @@ def real(program: str, **given: object) -> Episode:
 
 def test_a_real_program_calls_the_environment_with_quotes_commas_and_brackets() -> None:
     world = World()
-    episode = real('page = Search(\'Titan, "the [moon]" (of Saturn)\')\nprint(page.split()[-1].strip("."), Lookup(keyword="x")[:11])', world=world)
+    episode = real(
+        'page = Search(\'Titan, "the [moon]" (of Saturn)\')\nprint(page.split()[-1].strip("."), Lookup(keyword="x")[:11])',
+        world=world,
+    )
     assert (episode.answer, reason(episode)) == ("Saturn (Result 1/1", "answered")
     assert world.asked[0] == ("Search", {"entity": 'Titan, "the [moon]" (of Saturn)'})
     assert observations(episode) == []

@@ -20,22 +20,25 @@ from small_world import (
     prompts,
 )
 
-from rallebench.bench.perform import Backends
-from rallebench.bench.single import run_one
-from rallebench.errors import BackendError
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Episode, Generate, Reply
+from rallebench.engine.perform import Backends
+from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Scripted
-from rallebench.types import Episode, Generate, Reply
 from rallebench.workflows import REASONS, WORKFLOWS, Limits
 from rallebench.workflows._scratchpad import parse_action
 from rallebench.workflows._talking import SILENT
-from rallebench.workflows.continuing import continued
+from rallebench.workflows.resume import continued
 
 SCRATCHPAD = ("react", "zero-shot-think", "planner-react")
 
 
 def test_react_searches_looks_up_then_finishes_with_two_calls_a_step() -> None:
     episode, llm = play("react", acting("Search[Titan]", "Lookup[Saturn]", "Finish[Saturn]"))
-    assert (episode.answer, episode.outcome and episode.outcome.stop_reason) == ("Saturn", "answered")
+    assert (episode.answer, episode.outcome and episode.outcome.stop_reason) == (
+        "Saturn",
+        "answered",
+    )
     assert observations(episode) == [TITAN.text, f"(Result 1/1) {TITAN.text}", "Episode finished."]
     assert [prompt.rsplit("\n", 1)[1] for prompt in prompts(llm)] == [
         f"{kind} {n}:" for n in (1, 2, 3) for kind in ("Thought", "Action")
@@ -47,7 +50,10 @@ def test_react_searches_looks_up_then_finishes_with_two_calls_a_step() -> None:
 def test_every_step_is_appended_to_the_page_word_for_word() -> None:
     _, llm = play("react", acting("Search[Titan]", "Finish[Saturn]"))
     page = prompts(llm)[-1].split(f"Question: {QUESTION.text}")[1]
-    assert page == f"\nThought 1: I think.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2: I think.\nAction 2:"
+    assert (
+        page
+        == f"\nThought 1: I think.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2: I think.\nAction 2:"
+    )
 
 
 def test_the_question_and_the_passages_that_the_page_shows_reach_readers_as_evidence() -> None:
@@ -73,7 +79,9 @@ def test_the_question_and_the_passages_that_the_page_shows_reach_readers_as_evid
         ("搜索[土卫六]", INVALID),
     ],
 )
-def test_a_wrong_action_is_one_observation_and_the_episode_goes_on(action: str, observation: str) -> None:
+def test_a_wrong_action_is_one_observation_and_the_episode_goes_on(
+    action: str, observation: str
+) -> None:
     episode, _ = play("react", acting(action, "Finish[Saturn]"))
     assert observations(episode) == [observation, "Episode finished."]
     assert episode.answer == "Saturn"
@@ -92,13 +100,19 @@ def test_a_wrong_action_is_one_observation_and_the_episode_goes_on(action: str, 
         (["\n \n"] * SILENT, {}, "model_error"),
     ],
 )
-def test_every_other_way_to_end_has_a_reason_of_its_own(script: list[str], limits: dict[str, float], reason: str) -> None:
+def test_every_other_way_to_end_has_a_reason_of_its_own(
+    script: list[str], limits: dict[str, float], reason: str
+) -> None:
     assert ended("react", script, **limits) == ("", reason)
     assert reason in REASONS
 
 
-@pytest.mark.parametrize("broken", [ValueError("no such column"), BackendError("The table is gone.")])
-def test_an_environment_that_raises_ends_the_episode_as_a_tool_error_that_the_trace_explains(broken: Exception) -> None:
+@pytest.mark.parametrize(
+    "broken", [ValueError("no such column"), BackendError("The table is gone.")]
+)
+def test_an_environment_that_raises_ends_the_episode_as_a_tool_error_that_the_trace_explains(
+    broken: Exception,
+) -> None:
     episode, _ = play("react", acting("Search[Titan]"), world=World(broken=broken))
     assert episode.outcome is not None and episode.outcome.stop_reason == "tool_error"
     assert str(broken) in episode.steps[-1].reply.text
@@ -116,7 +130,14 @@ def test_an_endless_reply_without_a_stop_is_its_first_line() -> None:
 
         def generate(self, batch: Sequence[Generate]) -> list[Reply]:
             self.asked += [request.messages[-1].content for request in batch]
-            return [Reply("\n\nI think.\nAnd so on.\n" if p.endswith("Thought 1:") else " Finish[yes] \n" * 2000) for p in self.asked[-1:]]
+            return [
+                Reply(
+                    "\n\nI think.\nAnd so on.\n"
+                    if p.endswith("Thought 1:")
+                    else " Finish[yes] \n" * 2000
+                )
+                for p in self.asked[-1:]
+            ]
 
     endless = Endless()
     *_, episode = run_one(flow_of("react"), Backends(llms={"m": endless}))
@@ -126,25 +147,44 @@ def test_an_endless_reply_without_a_stop_is_its_first_line() -> None:
 
 def test_the_models_own_count_of_tokens_is_what_a_context_is_checked_with() -> None:
     words = len(play("react", acting("Finish[x]"))[1].requests[0].messages[-1].content.split())
-    assert ended("react", acting("Search[Titan]", "Finish[x]"), context=words + 400)[1] == "answered"
-    assert ended("react", acting("Search[" + "x" * 1990 + "]"), context=words + 400)[1] == "context_limit"
+    assert (
+        ended("react", acting("Search[Titan]", "Finish[x]"), context=words + 400)[1] == "answered"
+    )
+    assert (
+        ended("react", acting("Search[" + "x" * 1990 + "]"), context=words + 400)[1]
+        == "context_limit"
+    )
 
 
 def test_one_call_writes_thought_and_action_at_once_and_is_cut_where_it_observes() -> None:
     invented = " I look.\nAction 1: Search[Titan]\nObservation 7: Titan is a planet.\nThought 2: So it is.\nAction 2: Finish[itself]"
     episode, llm = play("react", [invented, "I know.\nAction 2: Finish[Saturn]"], one_call=True)
     assert episode.answer == "Saturn"
-    assert [request.stop for request in llm.requests] == [("\nObservation 1:",), ("\nObservation 2:",)]
-    assert prompts(llm)[1].endswith(f"\nThought 1: I look.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2:")
+    assert [request.stop for request in llm.requests] == [
+        ("\nObservation 1:",),
+        ("\nObservation 2:",),
+    ]
+    assert prompts(llm)[1].endswith(
+        f"\nThought 1: I look.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2:"
+    )
     assert ended("react", ["I only think."] * 2, one_call=True, steps=2) == ("", "step_limit")
 
 
 def test_compat_original_parses_as_the_published_code() -> None:
     text = "Search[Titan] Observation 1: Saturn [sic]"
     assert parse_action(text, "[]") == ("Search", "Titan")
-    assert parse_action(text, "[]", original=True) == ("Search", "Titan] Observation 1: Saturn [sic")
-    assert parse_action("Action 1: Search[Titan]", "[]", original=True) == ("Action 1: Search[Titan]", "")
-    assert parse_action('searchPerson(name="A (B)", x=1) .', "()", original=True) == ("searchPerson", 'name="A (B)", x=1')
+    assert parse_action(text, "[]", original=True) == (
+        "Search",
+        "Titan] Observation 1: Saturn [sic",
+    )
+    assert parse_action("Action 1: Search[Titan]", "[]", original=True) == (
+        "Action 1: Search[Titan]",
+        "",
+    )
+    assert parse_action('searchPerson(name="A (B)", x=1) .', "()", original=True) == (
+        "searchPerson",
+        'name="A (B)", x=1',
+    )
     assert ended("react", acting("finish[x]", "Finish[y]"), compat="original") == ("y", "answered")
     assert ended("react", acting("finish[x]"), compat="ours") == ("x", "answered")
     assert ended("react", [""] * 6, compat="original", steps=3) == ("", "step_limit")
@@ -157,7 +197,9 @@ def test_no_observation_ever_says_whether_an_answer_is_right() -> None:
 
 
 def test_calls_in_round_brackets_lose_the_quotes_around_an_answer() -> None:
-    assert ended("react", acting('Search(Titan (moon))', 'Finish("Saturn")'), world=World("()")) == ("Saturn", "answered")
+    assert ended(
+        "react", acting("Search(Titan (moon))", 'Finish("Saturn")'), world=World("()")
+    ) == ("Saturn", "answered")
 
 
 def test_zero_shot_only_acts() -> None:
@@ -168,7 +210,9 @@ def test_zero_shot_only_acts() -> None:
 
 
 def test_a_planner_plans_once_then_acts_by_its_plan() -> None:
-    episode, llm = play("plan-then-act", ["1. Find it.\n2. no", "Search[Titan]", "Finish[Saturn]"], shots=(SHOT,))
+    episode, llm = play(
+        "plan-then-act", ["1. Find it.\n2. no", "Search[Titan]", "Finish[Saturn]"], shots=(SHOT,)
+    )
     assert episode.answer == "Saturn"
     assert prompts(llm)[0].endswith(f"Question: {QUESTION.text}\nPlan:")
     assert f"Question: {SHOT.question}\nPlan: {SHOT.plan}\n" in prompts(llm)[0]
@@ -204,7 +248,9 @@ def test_demonstrations_stand_before_the_question_as_many_as_asked_for(workflow:
         assert ("(END OF EXAMPLES)" in prompt) == bool(count)
 
 
-@pytest.mark.parametrize("workflow", [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits])
+@pytest.mark.parametrize(
+    "workflow", [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
+)
 def test_every_workflow_says_what_it_needs_and_takes_the_common_settings(workflow: str) -> None:
     traits = WORKFLOWS.entry(workflow).traits
     assert {"needs_env", "needs_python", "paper", "settings"} <= traits.keys()
@@ -216,10 +262,14 @@ def test_an_episode_goes_on_from_an_edited_action_without_asking_again_what_was_
     first, _ = play("react", acting("Search[Triton]", "Finish[Neptune]"))
     replies = [step.reply for step in first.steps[:1]] + [Reply("Search[Titan]")]
     llm = Scripted(["I see.", "Finish[Saturn]"])
-    *_, episode = run_one(continued(flow_of("react"), replies), Backends({"pages": Pages()}, {"m": llm}))
+    *_, episode = run_one(
+        continued(flow_of("react"), replies), Backends({"pages": Pages()}, {"m": llm})
+    )
     assert isinstance(episode, Episode) and episode.answer == "Saturn"
     assert observations(episode) == [TITAN.text, "Episode finished."]
-    assert prompts(llm)[0].endswith(f"Thought 1: I think.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2:")
+    assert prompts(llm)[0].endswith(
+        f"Thought 1: I think.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}\nThought 2:"
+    )
     whole = [step.reply for step in first.steps]
     *_, again = run_one(continued(flow_of("react"), whole), Backends())
     assert isinstance(again, Episode) and (again.outcome, again.steps) == (first.outcome, ())

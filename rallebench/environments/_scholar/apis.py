@@ -29,21 +29,29 @@ TOOLS = (
         "searchPerson",
         "Find scholars by name, organization and interest, at least one of them; the most cited come first.",
         optional=("name", "organization", "interest"),
-        name="the scholar's name", organization="where the scholar works", interest="a research topic",
+        name="the scholar's name",
+        organization="where the scholar works",
+        interest="a research topic",
     ),
     tool(
-        "searchPublication", "Find publications; the most cited come first.",
+        "searchPublication",
+        "Find publications; the most cited come first.",
         publication_info="the title, or words of title, authors and venue",
     ),
     tool("getCoauthors", "The coauthors of a scholar, with their relation.", person_id=_ID),
     tool("getPersonPubs", "The most cited publications of a scholar.", person_id=_ID),
     tool("getPersonInterest", "The research topics of a scholar.", person_id=_ID),
     tool(
-        "getPublication", "Abstract, authors and number of citations of a publication.",
+        "getPublication",
+        "Abstract, authors and number of citations of a publication.",
         publication_id="the publication's id, as searchPublication gives it",
     ),
-    tool("getPersonBasicInfo", "Name, gender, organization, position, biography, education and email of a scholar.", person_id=_ID),
-)  # fmt: skip
+    tool(
+        "getPersonBasicInfo",
+        "Name, gender, organization, position, biography, education and email of a scholar.",
+        person_id=_ID,
+    ),
+)
 
 Record = dict[str, Any]
 
@@ -88,30 +96,44 @@ def _search_person(table: Table, given: Mapping[str, str]) -> str:
     found = [_person(record) for record in table.people(wanted, MOST)] if wanted else []
     if not found:
         return NO_PERSON
-    return f"One person found: {_json(found[0])}" if len(found) == 1 else f"{len(found)} people found: {_json(found)}"
+    return (
+        f"One person found: {_json(found[0])}"
+        if len(found) == 1
+        else f"{len(found)} people found: {_json(found)}"
+    )
 
 
 def _person(record: Record) -> Record:
     contact = {
-        "affiliation": record["organization"], "bio": record["bio"], "edu": record["education"],
-        "email": record["email"], "position": record["position"],
-    }  # fmt: skip
+        "affiliation": record["organization"],
+        "bio": record["bio"],
+        "edu": record["education"],
+        "email": record["email"],
+        "position": record["position"],
+    }
     same = ("gender", "gindex", "hindex", "ncitation", "npubs", "language")
     return {
-        "id": record["id"], "name": record["name"], "contact": contact,
-        **{key: record[key] for key in same}, "interests": record["interests"][:10],
-    }  # fmt: skip
+        "id": record["id"],
+        "name": record["name"],
+        "contact": contact,
+        **{key: record[key] for key in same},
+        "interests": record["interests"][:10],
+    }
 
 
 def _search_publication(table: Table, given: Mapping[str, str]) -> str:
     found = [
         {
-            "id": record["id"], "title": record["title"], "year": record["year"],
+            "id": record["id"],
+            "title": record["title"],
+            "year": record["year"],
             "authors": [author["name"] for author in record["authors"]],
-            "venue": record["venue"], "pubAbstract": record["abstract"], "ncitation": record["ncitation"],
+            "venue": record["venue"],
+            "pubAbstract": record["abstract"],
+            "ncitation": record["ncitation"],
         }
         for record in table.papers(given["publication_info"], MOST)
-    ]  # fmt: skip
+    ]
     if not found:
         return NO_PUBLICATION
     if len(found) == 1:
@@ -124,7 +146,9 @@ def _coauthors(table: Table, given: Mapping[str, str]) -> str:
     if person is None:
         return NO_PERSON
     found = table.coauthors_of(person["row"], MOST_COAUTHORS)
-    rows = [{"person_id": other, "name": name, "relation": relation} for other, name, relation in found]
+    rows = [
+        {"person_id": other, "name": name, "relation": relation} for other, name, relation in found
+    ]
     return _json(rows) if rows else "No coauthors found"
 
 
@@ -134,11 +158,14 @@ def _publications(table: Table, given: Mapping[str, str]) -> str:
         return NO_PERSON
     rows = [
         {
-            "pub_id": record["id"], "title": record["title"], "num_citation": record["ncitation"],
-            "year": record["year"], "authors_name_list": [author["name"] for author in record["authors"]],
+            "pub_id": record["id"],
+            "title": record["title"],
+            "num_citation": record["ncitation"],
+            "year": record["year"],
+            "authors_name_list": [author["name"] for author in record["authors"]],
         }
         for record in table.publications_of(person["row"], MOST)
-    ]  # fmt: skip
+    ]
     return _json(rows) if rows else "No publication found"
 
 
@@ -154,7 +181,13 @@ def _publication(table: Table, given: Mapping[str, str]) -> str:
     if record is None:
         return NO_PUBLICATION
     authors = [{"person_id": author["id"], "name": author["name"]} for author in record["authors"]]
-    return _json({"abstract": record["abstract"], "author_list": authors, "num_citation": record["ncitation"]})
+    return _json(
+        {
+            "abstract": record["abstract"],
+            "author_list": authors,
+            "num_citation": record["ncitation"],
+        }
+    )
 
 
 def _basic_info(table: Table, given: Mapping[str, str]) -> str:

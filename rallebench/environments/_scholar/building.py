@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.files import disk_error
+from rallebench.core.folders import beside
+from rallebench.core.sources import Problem, Problems
 from rallebench.environments._scholar.reading import open_tables
 from rallebench.environments._scholar.table import FORMAT
 from rallebench.environments._scholar.words import cuts, words
-from rallebench.errors import BackendError, BadFileError, UsageError
-from rallebench.files import disk_error
-from rallebench.folders import beside
-from rallebench.sources import Problem, Problems
 
 MOST_AUTHORS = 100
 """A publication with more authors makes nobody coauthors where no file says who are."""
@@ -75,9 +75,14 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
     try:
         with beside(target.parent, target.stem) as half:
             made = half / target.name
-            with closing(sqlite3.connect(half / "staging.sqlite")) as staging, closing(sqlite3.connect(made)) as db:
+            with (
+                closing(sqlite3.connect(half / "staging.sqlite")) as staging,
+                closing(sqlite3.connect(made)) as db,
+            ):
                 for connection in (staging, db):
-                    connection.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;")
+                    connection.executescript(
+                        "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;"
+                    )
                 sha, problems = _stage(staging, tables)
                 counts = _write(db, staging, sha)
             _move(made, target, sha)
@@ -85,16 +90,24 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
         raise disk_error(target, error) from error
     except sqlite3.OperationalError as error:
         if "no such module" in str(error):
-            raise BackendError("This Python's SQLite lacks full-text search (FTS5); install one that has it.") from None
-        raise BackendError(f"Could not write {target}: {error}. Nothing was left half-written.") from error
+            raise BackendError(
+                "This Python's SQLite lacks full-text search (FTS5); install one that has it."
+            ) from None
+        raise BackendError(
+            f"Could not write {target}: {error}. Nothing was left half-written."
+        ) from error
     return Imported(target.stem, target, *counts, problems.count, tuple(problems.first))
 
 
 def _move(made: Path, target: Path, sha: str) -> None:
     if target.exists():
         try:
-            with closing(sqlite3.connect(f"{target.resolve().as_uri()}?mode=ro", uri=True)) as there:
-                same = there.execute("SELECT value FROM meta WHERE name = 'sha256'").fetchone() == (sha,)
+            with closing(
+                sqlite3.connect(f"{target.resolve().as_uri()}?mode=ro", uri=True)
+            ) as there:
+                same = there.execute("SELECT value FROM meta WHERE name = 'sha256'").fetchone() == (
+                    sha,
+                )
         except sqlite3.Error:
             same = False
         if not same:
@@ -112,27 +125,50 @@ def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
     problems: Problems = tables.problems
 
     def put(kind: str, line: int, query: str, values: Sequence[Any], row: Any) -> bool:
-        total.update(json.dumps([kind, row], sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+        total.update(
+            json.dumps([kind, row], sort_keys=True, ensure_ascii=False).encode(
+                "utf-8", "surrogatepass"
+            )
+            + b"\n"
+        )
         if db.execute(query, tuple(values)).rowcount:
             return True
-        problems.add(line, f"The {kind}, row {line}, repeat {values[0]!r}; each may stand there once.")
+        problems.add(
+            line, f"The {kind}, row {line}, repeat {values[0]!r}; each may stand there once."
+        )
         return False
 
     for line, row in tables.rows["scholars"]:
-        put("scholars", line, "INSERT OR IGNORE INTO s VALUES (?, ?, ?)", (row["id"], row["ncitation"], _dump(row)), row)
+        put(
+            "scholars",
+            line,
+            "INSERT OR IGNORE INTO s VALUES (?, ?, ?)",
+            (row["id"], row["ncitation"], _dump(row)),
+            row,
+        )
     if not db.execute("SELECT 1 FROM s LIMIT 1").fetchone():
         raise BadFileError("The table holds no scholar.")
     names = _names(db)
     for line, row in tables.rows.get("publications", ()):
         row = {**row, "ncitation": row["ncitation"] or 0}
         row["authors"] = [_author(author, names) for author in row["authors"]]
-        if put("publications", line, "INSERT OR IGNORE INTO p VALUES (?, ?, ?)", (row["id"], row["ncitation"], _dump(row)), row):
+        if put(
+            "publications",
+            line,
+            "INSERT OR IGNORE INTO p VALUES (?, ?, ?)",
+            (row["id"], row["ncitation"], _dump(row)),
+            row,
+        ):
             ids = {author["id"] for author in row["authors"] if author["id"]}
-            values = [(one, row["id"], row["ncitation"], len(row["authors"])) for one in sorted(ids)]
+            values = [
+                (one, row["id"], row["ncitation"], len(row["authors"])) for one in sorted(ids)
+            ]
             db.executemany("INSERT OR IGNORE INTO a VALUES (?, ?, ?, ?)", values)
     for line, row in tables.rows.get("coauthors", ()):
         if row["person_id"] not in names or row["coauthor_id"] not in names:
-            problems.add(line, f"The coauthors, row {line}, name a scholar who is not in the table.")
+            problems.add(
+                line, f"The coauthors, row {line}, name a scholar who is not in the table."
+            )
             continue
         pair = (row["person_id"], row["coauthor_id"], row["relation"] or COAUTHOR)
         put("coauthors", line, "INSERT OR IGNORE INTO c VALUES (?, ?, ?)", pair, row)
@@ -143,7 +179,10 @@ def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
 
 
 def _names(db: sqlite3.Connection) -> dict[str, str]:
-    return {str(one): json.loads(record)["name"] for one, record in db.execute("SELECT id, record FROM s")}
+    return {
+        str(one): json.loads(record)["name"]
+        for one, record in db.execute("SELECT id, record FROM s")
+    }
 
 
 def _author(author: dict[str, str], names: dict[str, str]) -> dict[str, str]:
@@ -170,7 +209,9 @@ def _write(db: sqlite3.Connection, staging: sqlite3.Connection, sha: str) -> tup
     db.execute("CREATE TEMP TABLE staged (row INTEGER PRIMARY KEY, id TEXT, record TEXT)")
     papers = 0
     db.execute("CREATE TEMP TABLE paper_rows (id TEXT PRIMARY KEY, row INTEGER) WITHOUT ROWID")
-    for papers, (one, record) in enumerate(staging.execute("SELECT id, record FROM p ORDER BY ncitation DESC, id"), 1):
+    for papers, (one, record) in enumerate(
+        staging.execute("SELECT id, record FROM p ORDER BY ncitation DESC, id"), 1
+    ):
         row = json.loads(record)
         more = " ".join([row["venue"], *(author["name"] for author in row["authors"])])
         db.execute("INSERT INTO publication VALUES (?, ?, ?)", (papers, one, record))
@@ -180,18 +221,33 @@ def _write(db: sqlite3.Connection, staging: sqlite3.Connection, sha: str) -> tup
     for people, row in enumerate(_ranked(staging), 1):
         db.execute("INSERT INTO rows VALUES (?, ?)", (row["id"], people))
         db.execute("INSERT INTO person VALUES (?, ?, ?)", (people, row["id"], _dump(row)))
-        _index(db, "person", people, (row["name"], row["organization"], " ".join(row["interests"])), vocabularies)
+        _index(
+            db,
+            "person",
+            people,
+            (row["name"], row["organization"], " ".join(row["interests"])),
+            vocabularies,
+        )
         authored = staging.execute("SELECT publication FROM a WHERE scholar = ?", (row["id"],))
         db.executemany(
-            "INSERT INTO authored SELECT ?, row FROM paper_rows WHERE id = ?", [(people, one) for (one,) in authored]
+            "INSERT INTO authored SELECT ?, row FROM paper_rows WHERE id = ?",
+            [(people, one) for (one,) in authored],
         )
     coauthors = _write_coauthors(db, staging)
     for table, vocabulary in vocabularies.items():
         pairs = ((cut, word) for word in sorted(vocabulary) for cut in cuts(word))
         db.executemany(f"INSERT OR IGNORE INTO {table}_spelling VALUES (?, ?)", pairs)
         db.execute(f"INSERT INTO {table}_words({table}_words) VALUES ('optimize')")
-    meta = {"format": FORMAT, "sha256": sha, "scholars": people, "publications": papers, "coauthors": coauthors}
-    db.executemany("INSERT INTO meta VALUES (?, ?)", [(name, str(value)) for name, value in meta.items()])
+    meta = {
+        "format": FORMAT,
+        "sha256": sha,
+        "scholars": people,
+        "publications": papers,
+        "coauthors": coauthors,
+    }
+    db.executemany(
+        "INSERT INTO meta VALUES (?, ?)", [(name, str(value)) for name, value in meta.items()]
+    )
     db.commit()
     return people, papers, coauthors
 
@@ -200,10 +256,23 @@ def _ranked(staging: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """Scholars with what was counted, the most cited first."""
     for one, record in staging.execute("SELECT id, record FROM s").fetchall():
         row = json.loads(record)
-        cited = [n for (n,) in staging.execute("SELECT ncitation FROM a WHERE scholar = ? ORDER BY ncitation DESC", (one,))]
-        counted = {"npubs": len(cited), "ncitation": sum(cited), "hindex": h_index(cited), "gindex": g_index(cited)}
+        cited = [
+            n
+            for (n,) in staging.execute(
+                "SELECT ncitation FROM a WHERE scholar = ? ORDER BY ncitation DESC", (one,)
+            )
+        ]
+        counted = {
+            "npubs": len(cited),
+            "ncitation": sum(cited),
+            "hindex": h_index(cited),
+            "gindex": g_index(cited),
+        }
         row |= {name: value for name, value in counted.items() if row[name] is None}
-        staging.execute("UPDATE s SET ncitation = ?, record = ? WHERE id = ?", (row["ncitation"], _dump(row), one))
+        staging.execute(
+            "UPDATE s SET ncitation = ?, record = ? WHERE id = ?",
+            (row["ncitation"], _dump(row), one),
+        )
     for (record,) in staging.execute("SELECT record FROM s ORDER BY ncitation DESC, id"):
         yield json.loads(record)
 
@@ -241,18 +310,28 @@ def _write_coauthors(db: sqlite3.Connection, staging: sqlite3.Connection) -> int
     for one, other, relation, name, _ in staging.execute(common):
         rank = rank + 1 if one == person else 1
         person = one
-        db.execute("INSERT INTO coauthor SELECT row, ?, ?, ?, ? FROM rows WHERE id = ?", (rank, other, name, relation, one))
+        db.execute(
+            "INSERT INTO coauthor SELECT row, ?, ?, ?, ? FROM rows WHERE id = ?",
+            (rank, other, name, relation, one),
+        )
         count += 1
     return count
 
 
 def _index(
-    db: sqlite3.Connection, table: str, row: int, texts: Sequence[str], vocabularies: dict[str, set[str]]
+    db: sqlite3.Connection,
+    table: str,
+    row: int,
+    texts: Sequence[str],
+    vocabularies: dict[str, set[str]],
 ) -> None:
     marks = ", ".join("?" * len(texts))
     columns = "name, organization, interests" if table == "person" else "title, more"
     found = [words(text) for text in texts]
-    db.execute(f"INSERT INTO {table}_words (rowid, {columns}) VALUES (?, {marks})", (row, *map(" ".join, found)))
+    db.execute(
+        f"INSERT INTO {table}_words (rowid, {columns}) VALUES (?, {marks})",
+        (row, *map(" ".join, found)),
+    )
     for some in found:
         vocabularies[table].update(word for word in some if " " not in word)
 

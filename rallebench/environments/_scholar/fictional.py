@@ -17,6 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.files import writing
 from rallebench.environments._scholar._fiction import (
     ADJECTIVES,
     FIELDS,
@@ -30,7 +31,6 @@ from rallebench.environments._scholar._fiction import (
     YEARS_IN,
 )
 from rallebench.environments._scholar.building import g_index, h_index
-from rallebench.files import writing
 
 SCHOLARS, SEED = 172, 42
 MOST_PAPERS = 10
@@ -63,7 +63,10 @@ def fictional(scholars: int = SCHOLARS, seed: int = SEED) -> dict[str, list[Row]
 
 def _people(rng: random.Random, count: int) -> list[Row]:
     places = max(1, min(len(PLACES) * len(KINDS), count // 8))
-    offices = [KINDS[(n + n // len(PLACES)) % len(KINDS)].format(PLACES[n % len(PLACES)].replace("-", " ")) for n in range(places)]
+    offices = [
+        KINDS[(n + n // len(PLACES)) % len(KINDS)].format(PLACES[n % len(PLACES)].replace("-", " "))
+        for n in range(places)
+    ]
     positions = [name for name, share in POSITIONS for _ in range(math.ceil(share * count / 100))]
     rng.shuffle(positions)
     people: list[Row] = []
@@ -91,11 +94,19 @@ def _people(rng: random.Random, count: int) -> list[Row]:
         position = positions[number % len(positions)]
         people.append(
             {
-                "id": _id("scholar", number), "name": name, "gender": "female" if woman else "male", "language": language,
-                "organization": organization, "position": position, "interests": list(dict.fromkeys(interests)),
-                "field": field, "since": NOW - rng.randint(*YEARS_IN[position]), "papers": 0, "woman": woman,
+                "id": _id("scholar", number),
+                "name": name,
+                "gender": "female" if woman else "male",
+                "language": language,
+                "organization": organization,
+                "position": position,
+                "interests": list(dict.fromkeys(interests)),
+                "field": field,
+                "since": NOW - rng.randint(*YEARS_IN[position]),
+                "papers": 0,
+                "woman": woman,
             }
-        )  # fmt: skip
+        )
     return people
 
 
@@ -115,7 +126,9 @@ def _papers(rng: random.Random, people: list[Row]) -> list[Row]:
                 break
             authors = [person]
             for _ in range(min(4, int(rng.expovariate(0.6)))):
-                other = rng.choice(own if rng.random() < 0.35 else mates if rng.random() < 0.9 else people)
+                other = rng.choice(
+                    own if rng.random() < 0.35 else mates if rng.random() < 0.9 else people
+                )
                 if other not in authors and other["papers"] < MOST_PAPERS - 1:
                     authors.append(other)
             for author in authors:
@@ -128,18 +141,23 @@ def _papers(rng: random.Random, people: list[Row]) -> list[Row]:
             field = FIELDS[person["field"]][0]
             papers.append(
                 {
-                    "id": _id("publication", len(papers)), "title": title, "year": year,
-                    "venue": rng.choice(VENUES).format(_cased(field)), "ncitation": cited,
+                    "id": _id("publication", len(papers)),
+                    "title": title,
+                    "year": year,
+                    "venue": rng.choice(VENUES).format(_cased(field)),
+                    "ncitation": cited,
                     "authors": [{"id": author["id"], "name": author["name"]} for author in authors],
                     "abstract": _abstract(rng, topic, field),
                 }
-            )  # fmt: skip
+            )
     return papers
 
 
 def _title(rng: random.Random, topic: str, taken: set[str]) -> str:
     while True:
-        title = rng.choice(PATTERNS).format(adjective=rng.choice(ADJECTIVES), noun=rng.choice(NOUNS), topic=_cased(topic))
+        title = rng.choice(PATTERNS).format(
+            adjective=rng.choice(ADJECTIVES), noun=rng.choice(NOUNS), topic=_cased(topic)
+        )
         if len(taken) > 5000:
             title += f", Part {rng.randrange(2, 10_000)}"
         if title not in taken:
@@ -148,7 +166,9 @@ def _title(rng: random.Random, topic: str, taken: set[str]) -> str:
 
 
 def _abstract(rng: random.Random, topic: str, field: str) -> str:
-    first = rng.choice(("We study", "This paper revisits", "We propose a new view of", "Little is known about"))
+    first = rng.choice(
+        ("We study", "This paper revisits", "We propose a new view of", "Little is known about")
+    )
     second = rng.choice(
         (
             f"On {rng.randint(3, 40)} data sets our method needs {rng.randint(12, 88)} percent of the time of the best known one.",
@@ -166,7 +186,12 @@ def _counted(people: list[Row], papers: list[Row]) -> None:
             cited[author["id"]].append(paper["ncitation"])
     for person in people:
         counts = sorted(cited[person["id"]], reverse=True)
-        person |= {"npubs": len(counts), "ncitation": sum(counts), "hindex": h_index(counts), "gindex": g_index(counts)}
+        person |= {
+            "npubs": len(counts),
+            "ncitation": sum(counts),
+            "hindex": h_index(counts),
+            "gindex": g_index(counts),
+        }
 
 
 def _described(rng: random.Random, person: Row) -> None:
@@ -177,10 +202,20 @@ def _described(rng: random.Random, person: Row) -> None:
         f"{person['name']} is a fictional scholar at the {person['organization']} who works on {field}, "
         f"above all on {person['interests'][0]}. {pronoun} has published since {since}."
     )
-    degree = "M.Sc." if person["position"] in ("Ph.D", "Engineer", "Assistant Researcher") else "Ph.D."
+    degree = (
+        "M.Sc." if person["position"] in ("Ph.D", "Engineer", "Assistant Researcher") else "Ph.D."
+    )
     person["education"] = f"{degree} in {field}, University of {place}, {since - rng.randint(0, 1)}"
-    plain = unicodedata.normalize("NFKD", person["name"].lower()).replace("ł", "l").replace("ß", "ss").replace("œ", "oe").replace("ı", "i")
-    local = "".join(c for c in plain if (c.isalpha() and c.isascii()) or c in " -").replace(" ", ".")
+    plain = (
+        unicodedata.normalize("NFKD", person["name"].lower())
+        .replace("ł", "l")
+        .replace("ß", "ss")
+        .replace("œ", "oe")
+        .replace("ı", "i")
+    )
+    local = "".join(c for c in plain if (c.isalpha() and c.isascii()) or c in " -").replace(
+        " ", "."
+    )
     office = "".join(c for c in person["organization"].lower() if c.isalnum())
     person["email"] = f"{local}@{office}.example"
 
@@ -189,7 +224,11 @@ def _relations(people: list[Row], papers: list[Row]) -> list[Row]:
     """Both ways. At one organization a professor is the advisor of who began ten years later, and others are colleagues."""
     known = {person["id"]: person for person in people}
     pairs = {
-        (one["id"], two["id"]) for paper in papers for one in paper["authors"] for two in paper["authors"] if one["id"] != two["id"]
+        (one["id"], two["id"])
+        for paper in papers
+        for one in paper["authors"]
+        for two in paper["authors"]
+        if one["id"] != two["id"]
     }
     rows = []
     for one, two in sorted(pairs):
@@ -202,7 +241,10 @@ def _relations(people: list[Row], papers: list[Row]) -> list[Row]:
 
 
 def _advises(one: Row, other: Row) -> bool:
-    return one["position"] in ("Professor", "Associate Professor") and one["since"] + 10 <= other["since"]
+    return (
+        one["position"] in ("Professor", "Associate Professor")
+        and one["since"] + 10 <= other["since"]
+    )
 
 
 def _cased(text: str) -> str:
@@ -220,7 +262,9 @@ def write_fictional(folder: Path, scholars: int = SCHOLARS, seed: int = SEED) ->
     for kind, rows in made.items():
         with writing(folder / f"{kind}.jsonl") as handle:
             for row in rows:
-                handle.write((json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
+                handle.write(
+                    (json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+                )
     return {kind: len(rows) for kind, rows in made.items()}
 
 

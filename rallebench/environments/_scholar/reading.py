@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.errors import BadFileError
-from rallebench.sources import Problems, Source
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Problems, Source
 
 KINDS = ("scholars", "publications", "coauthors")
 ENDINGS = (".jsonl", ".json", ".csv", ".jsonl.gz", ".csv.gz")
@@ -55,7 +55,11 @@ NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 """Kind of table → what it holds → the columns that may hold it."""
 
-NEEDED = {"scholars": ("id", "name"), "publications": ("id", "title"), "coauthors": ("person_id", "coauthor_id")}
+NEEDED = {
+    "scholars": ("id", "name"),
+    "publications": ("id", "title"),
+    "coauthors": ("person_id", "coauthor_id"),
+}
 NUMBERS = frozenset({"hindex", "gindex", "ncitation", "npubs", "year"})
 
 
@@ -73,7 +77,12 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
     if source.is_dir():
-        files = {kind: path for kind in KINDS for ending in ENDINGS if (path := source / f"{kind}{ending}").is_file()}
+        files = {
+            kind: path
+            for kind in KINDS
+            for ending in ENDINGS
+            if (path := source / f"{kind}{ending}").is_file()
+        }
         if "scholars" not in files:
             raise BadFileError(
                 f"{source} holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
@@ -82,11 +91,17 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
     else:
         whole = _whole(source)
         if isinstance(whole, dict):
-            given = {kind: _objects(Source(source, problems, unit=f"{kind} row"), whole[kind], kind) for kind in KINDS if kind in whole}
+            given = {
+                kind: _objects(Source(source, problems, unit=f"{kind} row"), whole[kind], kind)
+                for kind in KINDS
+                if kind in whole
+            }
         else:
             given = {"scholars": _rows_of(Source(source, problems), "scholars")}
         if "scholars" not in given:
-            raise BadFileError(f'{source} is a JSON object without "scholars"; it may hold "publications" and "coauthors", too.')
+            raise BadFileError(
+                f'{source} is a JSON object without "scholars"; it may hold "publications" and "coauthors", too.'
+            )
     return Tables(given, problems)
 
 
@@ -153,7 +168,12 @@ def _table(source: Source, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
 def _columns(names: Iterable[str], kind: str, where: str) -> dict[str, str]:
     """What a table holds → the column that holds it. BadFileError if one is missing that is needed."""
     lower = {name.lower(): name for name in names}
-    found = {what: lower[known] for what, some in NAMES[kind].items() for known in reversed(some) if known in lower}
+    found = {
+        what: lower[known]
+        for what, some in NAMES[kind].items()
+        for known in reversed(some)
+        if known in lower
+    }
     missing = [what for what in NEEDED[kind] if what not in found]
     if missing:
         raise BadFileError(
@@ -173,7 +193,10 @@ def _checked(source: Source, rows: Rows, kind: str) -> Iterator[tuple[int, dict[
             _columns(plain, kind, source.where(line))
             first = False
         lower = {str(name).lower(): value for name, value in plain.items()}
-        found = {what: next((lower[name] for name in some if name in lower), None) for what, some in NAMES[kind].items()}
+        found = {
+            what: next((lower[name] for name in some if name in lower), None)
+            for what, some in NAMES[kind].items()
+        }
         try:
             yield line, {what: _read(what, value) for what, value in found.items()}
         except ValueError as wrong:
@@ -191,7 +214,9 @@ def _read(what: str, value: Any) -> Any:
         except ValueError:
             number = -1.0
         if not 0 <= number < 1e12 or number != int(number):
-            raise ValueError(f"{what!r} is {str(value)[:80]!r}; it must be a whole number of at least 0.")
+            raise ValueError(
+                f"{what!r} is {str(value)[:80]!r}; it must be a whole number of at least 0."
+            )
         return int(number)
     if what == "interests":
         return _texts(value)
@@ -216,7 +241,9 @@ def _listed(value: Any) -> list[Any]:
             except (ValueError, RecursionError):
                 raise ValueError("a list is no valid JSON.") from None
         else:
-            return [part.strip() for part in value.split(";" if ";" in value else ",") if part.strip()]
+            return [
+                part.strip() for part in value.split(";" if ";" in value else ",") if part.strip()
+            ]
     if not isinstance(value, list):
         raise ValueError("a list is needed, or texts parted by semicolons.")
     return value
@@ -243,5 +270,7 @@ def _authors(value: Any) -> list[dict[str, str]]:
         elif isinstance(one, (str, int)):
             found.append({"id": str(one).strip(), "name": ""})
         else:
-            raise ValueError("'authors' should be a list of ids, names or objects with id and name.")
+            raise ValueError(
+                "'authors' should be a list of ids, names or objects with id and name."
+            )
     return [author for author in found if author["id"] or author["name"]]

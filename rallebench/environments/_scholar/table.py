@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.errors import BadFileError
+from rallebench.core.types import Reply
 from rallebench.environments._scholar.apis import answer
 from rallebench.environments._scholar.words import MAX_WORDS, STOP_WORDS, cuts, near, words
-from rallebench.errors import BadFileError
-from rallebench.types import Reply
 
 FORMAT = "rallebench-scholars/1"
 MAX_NEAR = 12
@@ -33,14 +33,18 @@ class ScholarTable:
             raise BadFileError(f"{path} does not exist.")
         self._lock = threading.Lock()
         try:
-            self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+            self._db = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         except sqlite3.Error as error:
             raise BadFileError(
                 f"{path} is no scholar table ({error}); fill it again with 'rallebench import --kind scholars'."
             ) from None
         if meta.get("format") != FORMAT:
-            raise BadFileError(f"{path} is a scholar table of another version; fill it again with 'rallebench import'.")
+            raise BadFileError(
+                f"{path} is a scholar table of another version; fill it again with 'rallebench import'."
+            )
         self.path, self.fingerprint = path, str(meta["sha256"])
         self.scholars, self.publications = int(meta["scholars"]), int(meta["publications"])
 
@@ -96,12 +100,16 @@ class ScholarTable:
 
     def people(self, wanted: Mapping[str, str], most: int) -> list[Record]:
         """The most cited scholars who fit ``name``, ``organization`` and ``interests``, each given or not."""
-        return self._search("person", {key: words(text, MAX_WORDS) for key, text in wanted.items()}, most)
+        return self._search(
+            "person", {key: words(text, MAX_WORDS) for key, text in wanted.items()}, most
+        )
 
     def papers(self, info: str, most: int) -> list[Record]:
         """The most cited publications whose title holds these words; else title, authors and venue together."""
         asked = words(info, MAX_WORDS)
-        return self._search("publication", {"title": asked}, most) or self._search("publication", {"": asked}, most)
+        return self._search("publication", {"title": asked}, most) or self._search(
+            "publication", {"": asked}, most
+        )
 
     def _search(self, table: str, asked: Mapping[str, Sequence[str]], most: int) -> list[Record]:
         kept = {column: _without_stop_words(some) for column, some in asked.items()}
@@ -109,7 +117,9 @@ class ScholarTable:
             return []
         exact = {column: [[_term(word, column)] for word in some] for column, some in kept.items()}
         as_phrases = {
-            column: [['"' + " ".join(asked[column]) + '"']] if column in ("interests", "title") else groups
+            column: [['"' + " ".join(asked[column]) + '"']]
+            if column in ("interests", "title")
+            else groups
             for column, groups in exact.items()
         }
         found = self._matching(table, as_phrases, most) or self._matching(table, exact, most)
@@ -125,7 +135,9 @@ class ScholarTable:
             loose[column] = known
         return self._matching(table, loose, most)
 
-    def _matching(self, table: str, asked: Mapping[str, list[list[str]]], most: int) -> list[Record]:
+    def _matching(
+        self, table: str, asked: Mapping[str, list[list[str]]], most: int
+    ) -> list[Record]:
         """``asked``: column ('' is any) → groups of terms; every group needs one of its terms."""
         parts = []
         for column, groups in asked.items():

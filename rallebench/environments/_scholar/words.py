@@ -63,4 +63,6 @@ def near(one: str, other: str) -> bool:
     while start < min(len(one), len(other)) and one[start] == other[start]:
         start += 1
     a, b = one[start:], other[start:]
-    return a[1:] == b[1:] or a == b[1:] or a[1:] == b or (a[1:2] + a[:1] + a[2:] == b and len(a) > 1)
+    return (
+        a[1:] == b[1:] or a == b[1:] or a[1:] == b or (a[1:2] + a[:1] + a[2:] == b and len(a) > 1)
+    )

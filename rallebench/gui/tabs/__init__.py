@@ -5,6 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rallebench.registry import Registry
+from rallebench.core.registry import Registry
 
 TABS: Registry[Callable[..., Any]] = Registry("tab", "rallebench.gui.tabs")

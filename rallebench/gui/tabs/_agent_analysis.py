@@ -7,15 +7,15 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.analysis.acting.reading import read
-from rallebench.analysis.acting.telling import Analysed, Asked, analyse
-from rallebench.bench.store import RunFolder
-from rallebench.errors import RalleError, UsageError
+from rallebench.analysis.agents.reading import read
+from rallebench.analysis.agents.report import Analysed, Asked, analyse
+from rallebench.cli.analyse import read_sizes, runs_of
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.suites import kept
 from rallebench.gui import views, views_agents
 from rallebench.gui.session import guard
-from rallebench.suites import kept
-from rallebench.verbs.analysing import read_sizes, runs_of
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 NOTHING = (
     "Choose runs of agents, or a run of the suite 'reval' for all of its systems, and press Analyse. Benchmark this agent, "
@@ -29,39 +29,79 @@ def draw_analysis(workbench: Workbench, tab: gr.Tab | None = None) -> None:
     gr.Markdown("### Analyse agents' runs", elem_classes="rb-section")
     with gr.Row(equal_height=True):
         runs = gr.Dropdown(
-            offered(workbench), value=[], multiselect=True, label="Runs", info="of agents, or whole suite runs", elem_id="agent-analysis-runs", scale=6,
-        )  # fmt: skip
+            offered(workbench),
+            value=[],
+            multiselect=True,
+            label="Runs",
+            info="of agents, or whole suite runs",
+            elem_id="agent-analysis-runs",
+            scale=6,
+        )
         aspects = [(label, name) for name, label in views_agents.ASPECT_NAMES.items()]
-        aspect = gr.Dropdown(aspects, value="performance", label="Aspect", info="R-Eval's analyses", elem_id="agent-analysis-aspect", scale=3)
+        aspect = gr.Dropdown(
+            aspects,
+            value="performance",
+            label="Aspect",
+            info="R-Eval's analyses",
+            elem_id="agent-analysis-aspect",
+            scale=3,
+        )
     with gr.Row(equal_height=True, elem_classes="rb-tools"):
         compat = gr.Dropdown(
-            [("real denominators, observations only", "corrected"), ("as R-Eval's code counts", "original")], value="corrected",
-            label="Counted", info="classes of errors and scores", elem_id="agent-analysis-compat", scale=3,
-        )  # fmt: skip
+            [
+                ("real denominators, observations only", "corrected"),
+                ("as R-Eval's code counts", "original"),
+            ],
+            value="corrected",
+            label="Counted",
+            info="classes of errors and scores",
+            elem_id="agent-analysis-compat",
+            scale=3,
+        )
         reference = gr.Textbox(
-            label="Reference", info="a system or run that the others are divided by; default: the first", max_lines=1, visible=False,
-            elem_id="agent-analysis-reference", scale=3,
-        )  # fmt: skip
+            label="Reference",
+            info="a system or run that the others are divided by; default: the first",
+            max_lines=1,
+            visible=False,
+            elem_id="agent-analysis-reference",
+            scale=3,
+        )
         sizes = gr.Textbox(
-            label="Sizes", info="billions of parameters, as in my-llm=7 other=13; default: as the names tell", max_lines=1, visible=False,
-            elem_id="agent-analysis-sizes", scale=3,
-        )  # fmt: skip
-        start = gr.Button("Analyse", variant="primary", elem_id="agent-analysis-start", scale=1, min_width=140)
+            label="Sizes",
+            info="billions of parameters, as in my-llm=7 other=13; default: as the names tell",
+            max_lines=1,
+            visible=False,
+            elem_id="agent-analysis-sizes",
+            scale=3,
+        )
+        start = gr.Button(
+            "Analyse", variant="primary", elem_id="agent-analysis-start", scale=1, min_width=140
+        )
     shown = gr.HTML(views.empty(NOTHING), elem_id="agent-analysis-shown", elem_classes="rb-flush")
     plots = draw_plots()
     command = gr.HTML(elem_id="agent-analysis-command", elem_classes="rb-flush")
     aspect.change(on_aspect, [aspect], [reference, sizes], show_progress="hidden")
     start.click(
-        partial(guard, on_analyse, workbench), [runs, aspect, compat, reference, sizes], [shown, command, *plots], show_progress_on=[shown]
+        partial(guard, on_analyse, workbench),
+        [runs, aspect, compat, reference, sizes],
+        [shown, command, *plots],
+        show_progress_on=[shown],
     )
-    (runs.focus if tab is None else tab.select)(partial(guard, on_offer, workbench), [runs], [runs], show_progress="hidden")
+    (runs.focus if tab is None else tab.select)(
+        partial(guard, on_offer, workbench), [runs], [runs], show_progress="hidden"
+    )
 
 
 def draw_plots() -> list[gr.Plot]:
     """Two in a row, hidden until there is something to draw."""
     with gr.Row(equal_height=True):
         return [
-            gr.Plot(visible=False, show_label=False, min_width=480, elem_id=f"agent-analysis-plot-{number}")
+            gr.Plot(
+                visible=False,
+                show_label=False,
+                min_width=480,
+                elem_id=f"agent-analysis-plot-{number}",
+            )
             for number in range(1, MOST_PLOTS + 1)
         ]
 
@@ -92,7 +132,11 @@ def on_offer(workbench: Workbench, chosen: list[str] | None) -> Any:
     """The runs that there are now."""
     names = offered(workbench)
     there = [name for name in chosen or [] if name in names]
-    return gr.update(choices=names) if there == (chosen or []) else gr.update(choices=names, value=there)
+    return (
+        gr.update(choices=names)
+        if there == (chosen or [])
+        else gr.update(choices=names, value=there)
+    )
 
 
 def on_aspect(aspect: str) -> list[Any]:
@@ -100,7 +144,9 @@ def on_aspect(aspect: str) -> list[Any]:
     return [gr.update(visible=aspect == "normalization"), gr.update(visible=aspect == "deployment")]
 
 
-def on_analyse(workbench: Workbench, runs: list[str], aspect: str, compat: str, reference: str, sizes: str) -> list[Any]:
+def on_analyse(
+    workbench: Workbench, runs: list[str], aspect: str, compat: str, reference: str, sizes: str
+) -> list[Any]:
     """Tables and plots of the chosen runs."""
     try:
         found = analysed(workbench, runs, aspect, compat, reference, sizes)
@@ -108,13 +154,21 @@ def on_analyse(workbench: Workbench, runs: list[str], aspect: str, compat: str, 
         return [views.error(str(error)), "", *plots_of({})]
     given = (sizes or "").split() if aspect == "deployment" else []
     told = (reference or "").strip() if aspect == "normalization" else ""
-    same = views_agents.command(runs, aspect, compat == "original", told, given, str(workbench.workspace.path))
+    same = views_agents.command(
+        runs, aspect, compat == "original", told, given, str(workbench.workspace.path)
+    )
     more = len(found.figures) - MOST_PLOTS
-    cut = views.note(f"{more} more plots are in the HTML file that the command line writes.") if more > 0 else ""
+    cut = (
+        views.note(f"{more} more plots are in the HTML file that the command line writes.")
+        if more > 0
+        else ""
+    )
     return [views_agents.whole(found) + cut, same, *plots_of(found.figures)]
 
 
-def analysed(workbench: Workbench, runs: list[str], aspect: str, compat: str, reference: str, sizes: str) -> Analysed:
+def analysed(
+    workbench: Workbench, runs: list[str], aspect: str, compat: str, reference: str, sizes: str
+) -> Analysed:
     """What the section asks for. Raises RalleError."""
     if not runs:
         raise UsageError("No run is chosen; choose runs of agents above.")
@@ -128,4 +182,9 @@ def analysed(workbench: Workbench, runs: list[str], aspect: str, compat: str, re
 def plots_of(figures: Any) -> list[Any]:
     """An update for every plot; those that are not needed are hidden."""
     drawn = list(figures.values())[:MOST_PLOTS]
-    return [gr.update(value=drawn[i], visible=True) if i < len(drawn) else gr.update(value=None, visible=False) for i in range(MOST_PLOTS)]
+    return [
+        gr.update(value=drawn[i], visible=True)
+        if i < len(drawn)
+        else gr.update(value=None, visible=False)
+        for i in range(MOST_PLOTS)
+    ]

@@ -8,11 +8,11 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.acting import scholar_tables
+from rallebench.core.settings import Setting
 from rallebench.environments import ENVIRONMENTS
-from rallebench.parameters import Setting
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
+from rallebench.workspace.environments import scholar_tables
 
 NAMES_DATA = ("retriever", "corpus", "table")
 """Settings of environments that name what the workspace holds; they stand beside the environment's name."""
@@ -32,7 +32,9 @@ class AgentForm:
 
     def of(self, workflow: str | None, env: str | None) -> list[int]:
         """Where the settings of a workflow and of its environment stand."""
-        wanted = known_of("workflow", workflow) + (known_of("env", env) if needs_env(workflow) else [])
+        wanted = known_of("workflow", workflow) + (
+            known_of("env", env) if needs_env(workflow) else []
+        )
         return [i for i, known in enumerate(self.settings) if known in wanted]
 
 
@@ -43,12 +45,16 @@ def workflows() -> list[str]:
 
 def needs_env(workflow: str | None) -> bool:
     """Whether a workflow acts on an environment."""
-    return bool(workflow in WORKFLOWS and workflow and WORKFLOWS.entry(workflow).traits.get("needs_env"))
+    return bool(
+        workflow in WORKFLOWS and workflow and WORKFLOWS.entry(workflow).traits.get("needs_env")
+    )
 
 
 def needs_python(workflow: str | None) -> bool:
     """Whether a workflow runs programs that a model writes."""
-    return bool(workflow in WORKFLOWS and workflow and WORKFLOWS.entry(workflow).traits.get("needs_python"))
+    return bool(
+        workflow in WORKFLOWS and workflow and WORKFLOWS.entry(workflow).traits.get("needs_python")
+    )
 
 
 def known_of(owner: str, name: str | None) -> list[Known]:
@@ -63,7 +69,9 @@ def known_of(owner: str, name: str | None) -> list[Known]:
 def in_order() -> list[Known]:
     """All settings, each once, those of one owner as far as can be in its own order."""
     found: list[Known] = []
-    owners = [("env", name) for name in ENVIRONMENTS.names()] + [("workflow", name) for name in workflows()]
+    owners = [("env", name) for name in ENVIRONMENTS.names()] + [
+        ("workflow", name) for name in workflows()
+    ]
     for owner, name in owners:
         at = 0
         for known in known_of(owner, name):
@@ -81,10 +89,16 @@ def draw_settings(workbench: Workbench) -> AgentForm:
     data = [i for i, (_, name, _) in enumerate(form.settings) if name in NAMES_DATA]
     with gr.Row(equal_height=True):
         drawn |= {i: _input(workbench, form.settings[i], i in seen) for i in data}
-    with gr.Accordion("Settings: demonstrations, limits and the like", open=False, elem_id="agent-settings"):
+    with gr.Accordion(
+        "Settings: demonstrations, limits and the like", open=False, elem_id="agent-settings"
+    ):
         for owner in ("workflow", "env"):
             with gr.Row(equal_height=True):
-                others = [i for i, known in enumerate(form.settings) if known[0] == owner and i not in drawn]
+                others = [
+                    i
+                    for i, known in enumerate(form.settings)
+                    if known[0] == owner and i not in drawn
+                ]
                 drawn |= {i: _input(workbench, form.settings[i], i in seen) for i in others}
     form.inputs = [drawn[i] for i in range(len(form.settings))]
     return form
@@ -92,19 +106,31 @@ def draw_settings(workbench: Workbench) -> AgentForm:
 
 def _input(workbench: Workbench, known: Known, visible: bool) -> Any:
     owner, name, setting = known
-    of = next(one for one in (ENVIRONMENTS.names() if owner == "env" else workflows()) if known in known_of(owner, one))
+    of = next(
+        one
+        for one in (ENVIRONMENTS.names() if owner == "env" else workflows())
+        if known in known_of(owner, one)
+    )
     shared: dict[str, Any] = {
-        "label": name if owner == "workflow" or name in NAMES_DATA else f"{name} (environment)", "info": setting.about or setting.must_be, "elem_id": f"agent-set-{of}-{name}", "visible": visible,
-        "scale": 1, "min_width": 210,
-    }  # fmt: skip
+        "label": name if owner == "workflow" or name in NAMES_DATA else f"{name} (environment)",
+        "info": setting.about or setting.must_be,
+        "elem_id": f"agent-set-{of}-{name}",
+        "visible": visible,
+        "scale": 1,
+        "min_width": 210,
+    }
     if setting.kind is bool:
         return gr.Checkbox(setting.default, **shared)
     if setting.choices:
-        return gr.Dropdown(list(setting.choices), value=setting.default, allow_custom_value=True, **shared)
+        return gr.Dropdown(
+            list(setting.choices), value=setting.default, allow_custom_value=True, **shared
+        )
     if setting.kind is not str:
         return gr.Number(setting.default, **shared)
     if owner == "env" and name in NAMES_DATA:
-        return gr.Dropdown(offered(workbench, name), value=setting.default, allow_custom_value=True, **shared)
+        return gr.Dropdown(
+            offered(workbench, name), value=setting.default, allow_custom_value=True, **shared
+        )
     return gr.Textbox(setting.default, max_lines=1, **shared)
 
 
@@ -120,7 +146,9 @@ def offered(workbench: Workbench, name: str) -> list[Any]:
 def offers(workbench: Workbench, form: AgentForm) -> list[Any]:
     """Updates that offer what can be named now; what is chosen stays chosen."""
     return [
-        gr.update(choices=offered(workbench, name)) if name in NAMES_DATA and owner == "env" else gr.skip()
+        gr.update(choices=offered(workbench, name))
+        if name in NAMES_DATA and owner == "env"
+        else gr.skip()
         for owner, name, _ in form.settings
     ]
 
@@ -135,13 +163,19 @@ def filled(form: AgentForm, workflow: str, env: str, settings: Mapping[str, Any]
     """Updates that put an earlier request into the form; the settings of others stay."""
     own = set(form.of(workflow, env))
     return [
-        gr.update(value=settings.get(name if owner == "workflow" else f"env.{name}", setting.default), visible=True)
-        if i in own else gr.update(visible=False)
+        gr.update(
+            value=settings.get(name if owner == "workflow" else f"env.{name}", setting.default),
+            visible=True,
+        )
+        if i in own
+        else gr.update(visible=False)
         for i, (owner, name, setting) in enumerate(form.settings)
-    ]  # fmt: skip
+    ]
 
 
-def given(form: AgentForm, workflow: str | None, env: str | None, values: Sequence[Any]) -> dict[str, Any]:
+def given(
+    form: AgentForm, workflow: str | None, env: str | None, values: Sequence[Any]
+) -> dict[str, Any]:
     """The settings that are not the defaults, as ``Workbench.agent`` takes them."""
     found: dict[str, Any] = {}
     for i in form.of(workflow, env):

@@ -6,10 +6,10 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.errors import UsageError
-from rallebench.live.opened import agent_runs, opened, questions_of
-from rallebench.live.watching import Lives
-from rallebench.workbench import Workbench
+from rallebench.core.errors import UsageError
+from rallebench.services.live.opened import agent_runs, opened, questions_of
+from rallebench.services.live.watching import Lives
+from rallebench.services.workbench import Workbench
 
 SHOWN = 500
 """Questions of a run that are offered."""
@@ -19,11 +19,30 @@ UNCHOSEN = "Choose a run of an agent and one of its questions."
 
 def draw_read() -> dict[str, Any]:
     """A run of an agent, one of its questions, and buttons that open it or its neighbours."""
-    with gr.Accordion("Read an episode of a run", open=False, elem_id="agent-read") as box, gr.Row(elem_classes="rb-tools"):
-        run = gr.Dropdown([], value=None, label="Run of an agent", allow_custom_value=True, elem_id="agent-read-run", scale=4)
-        question = gr.Dropdown([], value=None, label="Question", allow_custom_value=True, elem_id="agent-read-question", scale=6)
+    with (
+        gr.Accordion("Read an episode of a run", open=False, elem_id="agent-read") as box,
+        gr.Row(elem_classes="rb-tools"),
+    ):
+        run = gr.Dropdown(
+            [],
+            value=None,
+            label="Run of an agent",
+            allow_custom_value=True,
+            elem_id="agent-read-run",
+            scale=4,
+        )
+        question = gr.Dropdown(
+            [],
+            value=None,
+            label="Question",
+            allow_custom_value=True,
+            elem_id="agent-read-question",
+            scale=6,
+        )
         go = gr.Button("Open", elem_id="agent-read-open", scale=0, min_width=90, size="md")
-        back = gr.Button("Previous", elem_id="agent-read-previous", scale=0, min_width=90, size="md")
+        back = gr.Button(
+            "Previous", elem_id="agent-read-previous", scale=0, min_width=90, size="md"
+        )
         on = gr.Button("Next", elem_id="agent-read-next", scale=0, min_width=90, size="md")
     return {"box": box, "run": run, "question": question, "go": go, "back": back, "on": on}
 
@@ -32,7 +51,10 @@ def on_unfold(workbench: Workbench, run: str | None, qid: str | None) -> list[An
     """The runs that agents have made by now, and the questions of the chosen one."""
     names = agent_runs(workbench)
     chosen = run if run in names else names[0] if names else None
-    return [gr.update(choices=names, value=chosen), on_run_chosen(workbench, chosen, qid if chosen == run else None)]
+    return [
+        gr.update(choices=names, value=chosen),
+        on_run_chosen(workbench, chosen, qid if chosen == run else None),
+    ]
 
 
 def on_run_chosen(workbench: Workbench, run: str | None, qid: str | None = None) -> Any:
@@ -49,10 +71,14 @@ def beside(workbench: Workbench, run: str | None, qid: str | None, step: int) ->
         raise UsageError(UNCHOSEN)
     ids = [question.qid for question in questions_of(workbench, run)]
     if qid not in ids:
-        raise UsageError(f"The run {run!r} holds no episode for the question {qid!r}; choose another.")
+        raise UsageError(
+            f"The run {run!r} holds no episode for the question {qid!r}; choose another."
+        )
     place = ids.index(qid) + step
     if not 0 <= place < len(ids):
-        raise UsageError(f"That is the {'last' if step > 0 else 'first'} of the {len(ids)} episodes of {run}.")
+        raise UsageError(
+            f"That is the {'last' if step > 0 else 'first'} of the {len(ids)} episodes of {run}."
+        )
     return ids[place]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.encoders.references import encoders
-from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_data
 from rallebench.gui.session import guard, guard_stream
 from rallebench.gui.tabs._data_chunks import draw_chunking, read_chunking
@@ -22,11 +22,11 @@ from rallebench.gui.tabs._data_paths import (
     whole_path,
 )
 from rallebench.gui.tabs._data_settings import Known, draw_settings, given, show_group
-from rallebench.indexing import kinds
 from rallebench.retrievers import RETRIEVERS
-from rallebench.vector_index import VECTOR_INDEXES
-from rallebench.workbench import Workbench
-from rallebench.workspace import STARTER
+from rallebench.services.workbench import Workbench
+from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.paths import STARTER
 
 NO_BUILD = "Nothing is being built. A build goes on if you leave this page; Build with the same form continues one."
 ENCODER_INFO = "a name, or written out: sentence_transformers:/models/mine?query_prompt=query: "
@@ -48,31 +48,58 @@ def draw_build(workbench: Workbench) -> dict[str, Any]:
     with gr.Row(equal_height=True):
         corpus = draw_corpus("Corpus", "data-build-corpus", corpora_choices(workbench))
         name = gr.Textbox(
-            label="Name of the index", info="empty = made of corpus and kind", max_lines=1, elem_id="data-build-name",
-            scale=3, min_width=200,
-        )  # fmt: skip
-    kind = gr.Radio(list(kinds()), value="bm25", label="Kind", info=about_kind("bm25"), elem_id="data-build-kind")
+            label="Name of the index",
+            info="empty = made of corpus and kind",
+            max_lines=1,
+            elem_id="data-build-name",
+            scale=3,
+            min_width=200,
+        )
+    kind = gr.Radio(
+        list(kinds()),
+        value="bm25",
+        label="Kind",
+        info=about_kind("bm25"),
+        elem_id="data-build-kind",
+    )
     form = draw_settings(known_settings(), "data-build", "bm25")
     encoder = gr.Dropdown(
-        [(f"{name}: {about}", name) for name, about in encoders().items()], value="minilm", label="Encoder",
-        info=ENCODER_INFO, allow_custom_value=True, visible=False, elem_id="data-build-encoder",
-    )  # fmt: skip
+        [(f"{name}: {about}", name) for name, about in encoders().items()],
+        value="minilm",
+        label="Encoder",
+        info=ENCODER_INFO,
+        allow_custom_value=True,
+        visible=False,
+        elem_id="data-build-encoder",
+    )
     chunking = draw_chunking("data-build")
-    with gr.Accordion("Page map, for a corpus that is not imported", open=False, elem_id="data-build-pages-panel"):
+    with gr.Accordion(
+        "Page map, for a corpus that is not imported", open=False, elem_id="data-build-pages-panel"
+    ):
         pages = draw_path("Page map", "passage id → page id; may stay empty", "data-build-pages")
     with gr.Row(elem_classes="rb-tools"):
         weigh = gr.Button("Estimate", elem_id="data-build-estimate", scale=2)
         start = gr.Button("Build", variant="primary", elem_id="data-build-start", scale=3)
-        going = gr.Dropdown([], label="Builds going on", elem_id="data-build-going", scale=3, min_width=160)
+        going = gr.Dropdown(
+            [], label="Builds going on", elem_id="data-build-going", scale=3, min_width=160
+        )
         stop = gr.Button("Stop", elem_id="data-build-stop", scale=1, min_width=90)
         clear = gr.Button("Clear", elem_id="data-build-clear", scale=1, min_width=90)
     said = gr.HTML(elem_id="data-build-status", elem_classes="rb-flush")
     panel = gr.HTML(views.empty(NO_BUILD), elem_id="data-build-progress", elem_classes="rb-flush")
     kind.change(on_kind, [kind], [kind, encoder, *form.groups.values()], show_progress="hidden")
     asked = [corpus, kind, encoder, *chunking, *form.inputs]
-    weigh.click(partial(guard_stream, on_estimate, workbench, form.names), asked, [said], show_progress="hidden")
+    weigh.click(
+        partial(guard_stream, on_estimate, workbench, form.names),
+        asked,
+        [said],
+        show_progress="hidden",
+    )
     start.click(
-        partial(guard, on_build, workbench, form.names), [name, pages, *asked], [said, panel], show_progress="hidden"
+        partial(guard, on_build, workbench, form.names),
+        [name, pages, *asked],
+        [said, panel],
+        show_progress="hidden",
     )
     stop.click(partial(guard, on_stop, workbench), [going], [said, panel], show_progress="hidden")
     clear.click(partial(guard, on_clear, workbench), None, [panel], show_progress="hidden")
@@ -81,7 +108,11 @@ def draw_build(workbench: Workbench) -> dict[str, Any]:
 
 def on_kind(kind: str) -> list[Any]:
     """Say what a kind is, show its settings; BM25 needs no encoder."""
-    return [gr.update(info=about_kind(kind)), gr.update(visible=kind != "bm25"), *show_group(kinds(), kind)]
+    return [
+        gr.update(info=about_kind(kind)),
+        gr.update(visible=kind != "bm25"),
+        *show_group(kinds(), kind),
+    ]
 
 
 Names = list[tuple[str, str]]
@@ -93,25 +124,40 @@ def on_estimate(
     """Measure on a sample what the build would take."""
     try:
         for piece in workbench.data.estimate_build(
-            source_of(corpus), kind, encoder=encoder or "", chunking=read_chunking(*fields[:5]),
+            source_of(corpus),
+            kind,
+            encoder=encoder or "",
+            chunking=read_chunking(*fields[:5]),
             parameters=given(names, kind, fields[5:]),
-        ):  # fmt: skip
+        ):
             yield views_data.estimate(piece)
     except RalleError as error:
         yield views.error(str(error))
 
 
 def on_build(
-    workbench: Workbench, names: Names, name: str, pages: str, corpus: str, kind: str, encoder: str, *fields: Any
+    workbench: Workbench,
+    names: Names,
+    name: str,
+    pages: str,
+    corpus: str,
+    kind: str,
+    encoder: str,
+    *fields: Any,
 ) -> list[Any]:
     """Build in the background; the panel follows it."""
     try:
         source = source_of(corpus)
         start(
-            workbench, free_name(workbench, name, source, kind), source, kind, encoder=encoder or "",
-            page_map=map_of(pages, source), chunking=read_chunking(*fields[:5]),
+            workbench,
+            free_name(workbench, name, source, kind),
+            source,
+            kind,
+            encoder=encoder or "",
+            page_map=map_of(pages, source),
+            chunking=read_chunking(*fields[:5]),
             parameters=given(names, kind, fields[5:]),
-        )  # fmt: skip
+        )
     except RalleError as error:
         return [views.error(str(error)), building(workbench)]
     return ["", building(workbench)]
@@ -130,7 +176,9 @@ def source_of(corpus: str | None) -> str:
     """The corpus that is asked for. Raises UsageError."""
     text = whole_path(corpus)
     if not text:
-        raise UsageError("No corpus is given; choose an imported one, or type the path of a file or folder.")
+        raise UsageError(
+            "No corpus is given; choose an imported one, or type the path of a file or folder."
+        )
     return text
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Passage
 from rallebench.corpora.chunking import PRESETS, UNIT_OF, Chunking, choose
-from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_data
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_paths import corpora_choices, draw_corpus
-from rallebench.types import Passage
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 WHOLE, OWN = "whole", "own"
 CHOICES = [
@@ -30,19 +30,45 @@ def draw_chunking(part: str, value: str = WHOLE) -> list[Any]:
     """The fields that say how passages are cut: preset, way, size, overlap, unit."""
     own = value != WHOLE
     with gr.Row(equal_height=True):
-        preset = gr.Dropdown(CHOICES, value=value, label="Cutting", elem_id=f"{part}-preset", scale=3, min_width=220)
+        preset = gr.Dropdown(
+            CHOICES, value=value, label="Cutting", elem_id=f"{part}-preset", scale=3, min_width=220
+        )
         how = gr.Dropdown(
-            ["blocks", "recursive", "sentences"], value="blocks", label="Way", visible=False, elem_id=f"{part}-how",
-            scale=2, min_width=140,
-        )  # fmt: skip
-        size = gr.Number(100, label="Size", precision=0, visible=own, elem_id=f"{part}-size", scale=1, min_width=110)
+            ["blocks", "recursive", "sentences"],
+            value="blocks",
+            label="Way",
+            visible=False,
+            elem_id=f"{part}-how",
+            scale=2,
+            min_width=140,
+        )
+        size = gr.Number(
+            100,
+            label="Size",
+            precision=0,
+            visible=own,
+            elem_id=f"{part}-size",
+            scale=1,
+            min_width=110,
+        )
         overlap = gr.Number(
-            0, label="Overlap", precision=0, visible=own, elem_id=f"{part}-overlap", scale=1, min_width=110
+            0,
+            label="Overlap",
+            precision=0,
+            visible=own,
+            elem_id=f"{part}-overlap",
+            scale=1,
+            min_width=110,
         )
         unit = gr.Dropdown(
-            ["words", "tokens", "characters"], value="words", label="Unit", visible=False, elem_id=f"{part}-unit",
-            scale=2, min_width=140,
-        )  # fmt: skip
+            ["words", "tokens", "characters"],
+            value="words",
+            label="Unit",
+            visible=False,
+            elem_id=f"{part}-unit",
+            scale=2,
+            min_width=140,
+        )
     fields = [preset, how, size, overlap, unit]
     preset.change(on_preset, [preset], fields[1:], show_progress="hidden")
     how.input(on_how, [how], [unit], show_progress="hidden")
@@ -67,7 +93,9 @@ def on_how(how: str) -> Any:
     return gr.update(value=unit or "words", interactive=unit is None)
 
 
-def read_chunking(preset: str, how: str, size: float | None, overlap: float | None, unit: str) -> Chunking | None:
+def read_chunking(
+    preset: str, how: str, size: float | None, overlap: float | None, unit: str
+) -> Chunking | None:
     """The fields as a Chunking; None for whole rows. Raises UsageError."""
     if preset == WHOLE:
         return None
@@ -83,13 +111,22 @@ def draw_chunks(workbench: Workbench) -> Any:
     with gr.Row(equal_height=True):
         corpus = draw_corpus("Corpus", "data-chunks-corpus", corpora_choices(workbench))
         number = gr.Number(
-            1, label="Document", info="its number, from 1", precision=0, minimum=1, elem_id="data-chunks-document",
-            scale=1, min_width=110,
-        )  # fmt: skip
+            1,
+            label="Document",
+            info="its number, from 1",
+            precision=0,
+            minimum=1,
+            elem_id="data-chunks-document",
+            scale=1,
+            min_width=110,
+        )
     text = gr.Textbox(
-        label="… or a text of your own", placeholder="pasted here, it is cut in place of a document", lines=2,
-        max_lines=8, elem_id="data-chunks-text",
-    )  # fmt: skip
+        label="… or a text of your own",
+        placeholder="pasted here, it is cut in place of a document",
+        lines=2,
+        max_lines=8,
+        elem_id="data-chunks-text",
+    )
     fields = draw_chunking("data-chunks", "kilt")
     show = gr.Button("Show the cuts", variant="primary", elem_id="data-chunks-show")
     shown = gr.HTML(views.empty(NOTHING), elem_id="data-chunks-shown", elem_classes="rb-flush")
@@ -100,7 +137,9 @@ def draw_chunks(workbench: Workbench) -> Any:
     return corpus
 
 
-def on_show(workbench: Workbench, corpus: str | None, number: float | None, text: str, *fields: Any) -> str:
+def on_show(
+    workbench: Workbench, corpus: str | None, number: float | None, text: str, *fields: Any
+) -> str:
     """Draw the cuts of a document."""
     try:
         chunking = read_chunking(*fields)
@@ -112,7 +151,9 @@ def on_show(workbench: Workbench, corpus: str | None, number: float | None, text
     return views_data.chunks(document, chunking)
 
 
-def document_of(workbench: Workbench, corpus: str | None, number: float | None, text: str) -> Passage | None:
+def document_of(
+    workbench: Workbench, corpus: str | None, number: float | None, text: str
+) -> Passage | None:
     """What is cut: the pasted text, or a document of the corpus; None if neither is given. Raises UsageError."""
     if (text or "").strip():
         return Passage("pasted", text)

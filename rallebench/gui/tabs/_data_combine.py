@@ -7,12 +7,12 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_settings import Known, draw_settings, given, show_group
 from rallebench.retrievers import COMBINATIONS
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 FIRST = "rrf"
 
@@ -26,24 +26,41 @@ def draw_combine(workbench: Workbench) -> gr.Dropdown:
     """The form; returns the chooser of parts, which a refresh fills."""
     with gr.Row(equal_height=True):
         parts = gr.Dropdown(
-            [], multiselect=True, label="Retrievers", info="in this order", elem_id="data-combine-parts", scale=5,
+            [],
+            multiselect=True,
+            label="Retrievers",
+            info="in this order",
+            elem_id="data-combine-parts",
+            scale=5,
             min_width=260,
-        )  # fmt: skip
+        )
         kind = gr.Dropdown(
-            list(ways()), value=FIRST, label="Way", info=COMBINATIONS.entry(FIRST).about, elem_id="data-combine-kind",
-            scale=4, min_width=220,
-        )  # fmt: skip
+            list(ways()),
+            value=FIRST,
+            label="Way",
+            info=COMBINATIONS.entry(FIRST).about,
+            elem_id="data-combine-kind",
+            scale=4,
+            min_width=220,
+        )
         name = gr.Textbox(
-            label="Name", info="what chains call it", max_lines=1, elem_id="data-combine-name", scale=3, min_width=180
+            label="Name",
+            info="what chains call it",
+            max_lines=1,
+            elem_id="data-combine-name",
+            scale=3,
+            min_width=180,
         )
     form = draw_settings(ways(), "data-combine", FIRST)
     save = gr.Button("Save the combination", elem_id="data-combine-save")
     said = gr.HTML(elem_id="data-combine-status", elem_classes="rb-flush")
     kind.change(on_way, [kind], [kind, *form.groups.values()], show_progress="hidden")
     save.click(
-        partial(guard, on_combine, workbench, form.names), [parts, kind, name, *form.inputs], [said],
+        partial(guard, on_combine, workbench, form.names),
+        [parts, kind, name, *form.inputs],
+        [said],
         show_progress="hidden",
-    )  # fmt: skip
+    )
     return parts
 
 
@@ -53,13 +70,20 @@ def on_way(kind: str) -> list[Any]:
 
 
 def on_combine(
-    workbench: Workbench, names: list[tuple[str, str]], parts: list[str], kind: str, name: str, *values: Any
+    workbench: Workbench,
+    names: list[tuple[str, str]],
+    parts: list[str],
+    kind: str,
+    name: str,
+    *values: Any,
 ) -> str:
     """Save a combination under its name."""
     try:
         if not parts:
             raise UsageError("No retriever is chosen; choose at least one.")
-        said = workbench.data.combine((name or "").strip(), kind, parts, set_apart(kind, given(names, kind, values)))
+        said = workbench.data.combine(
+            (name or "").strip(), kind, parts, set_apart(kind, given(names, kind, values))
+        )
     except RalleError as error:
         return views.error(str(error))
     return views.note(f"{said} Search it under Search, or choose it in Develop.", "good")

@@ -8,18 +8,20 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.corpora import CORPORA
 from rallebench.datasets import DATASETS
-from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_data
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_delete import draw_delete
 from rallebench.gui.tabs._data_paths import draw_path, on_upload, whole_path
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 CORPUS, QUESTIONS = "a corpus", "a question set"
 RECOGNISED, STOP, SKIP = "recognised", "stop", "leave out"
-NO_PREVIEW = "Drop a file, or type a path, and press Preview: its first rows and its bad rows come here."
+NO_PREVIEW = (
+    "Drop a file, or type a path, and press Preview: its first rows and its bad rows come here."
+)
 
 
 def forms(what: str) -> list[str]:
@@ -32,24 +34,49 @@ def draw_corpora(workbench: Workbench) -> dict[str, Any]:
     """The section; returns the components that a refresh fills."""
     with gr.Row(equal_height=True):
         with gr.Column(scale=3, min_width=280):
-            what = gr.Radio([CORPUS, QUESTIONS], value=CORPUS, label="Import", elem_id="data-import-what")
-            drop = gr.File(label="A file", show_label=False, type="filepath", height=150, elem_id="data-import-drop")
+            what = gr.Radio(
+                [CORPUS, QUESTIONS], value=CORPUS, label="Import", elem_id="data-import-what"
+            )
+            drop = gr.File(
+                label="A file",
+                show_label=False,
+                type="filepath",
+                height=150,
+                elem_id="data-import-drop",
+            )
         with gr.Column(scale=7, min_width=320):
             path = gr.Textbox(
-                label="File or folder", info="a path on this machine; a dropped file fills it in", max_lines=1,
+                label="File or folder",
+                info="a path on this machine; a dropped file fills it in",
+                max_lines=1,
                 elem_id="data-import-path",
-            )  # fmt: skip
+            )
             with gr.Row(equal_height=True):
                 name = gr.Textbox(
-                    label="Name", placeholder="made of the file's name", max_lines=1, elem_id="data-import-name",
+                    label="Name",
+                    placeholder="made of the file's name",
+                    max_lines=1,
+                    elem_id="data-import-name",
                     min_width=160,
-                )  # fmt: skip
-                form = gr.Dropdown(
-                    forms(CORPUS), value=RECOGNISED, label="Format", elem_id="data-import-format", min_width=130
                 )
-                bad = gr.Radio([STOP, SKIP], value=STOP, label="At a bad row", elem_id="data-import-bad", min_width=230)
+                form = gr.Dropdown(
+                    forms(CORPUS),
+                    value=RECOGNISED,
+                    label="Format",
+                    elem_id="data-import-format",
+                    min_width=130,
+                )
+                bad = gr.Radio(
+                    [STOP, SKIP],
+                    value=STOP,
+                    label="At a bad row",
+                    elem_id="data-import-bad",
+                    min_width=230,
+                )
             with gr.Column() as paged:
-                pages = draw_path("Page map", "passage id → page id; may stay empty", "data-import-pages")
+                pages = draw_path(
+                    "Page map", "passage id → page id; may stay empty", "data-import-pages"
+                )
     with gr.Row(elem_classes="rb-tools"):
         preview = gr.Button("Preview", elem_id="data-import-preview", scale=2)
         start = gr.Button("Import", variant="primary", elem_id="data-import-start", scale=3)
@@ -61,11 +88,18 @@ def draw_corpora(workbench: Workbench) -> dict[str, Any]:
     source = [what, path, form, pages]
     look = partial(guard, on_preview, workbench)
     what.change(on_what, [what], [form, paged], show_progress="hidden")
-    drop.upload(on_upload, [drop], [path], show_progress="hidden").then(look, source, [rows], show_progress="hidden")
+    drop.upload(on_upload, [drop], [path], show_progress="hidden").then(
+        look, source, [rows], show_progress="hidden"
+    )
     gr.on([preview.click, path.submit], look, source, [rows], show_progress="minimal")
-    gr.on([preview.click, path.submit], on_another, None, [said], show_progress="hidden")  # it was about another file
+    gr.on(
+        [preview.click, path.submit], on_another, None, [said], show_progress="hidden"
+    )  # it was about another file
     start.click(
-        partial(guard, on_import, workbench), [*source, name, bad], [said, panel, rows], show_progress="minimal"
+        partial(guard, on_import, workbench),
+        [*source, name, bad],
+        [said, panel, rows],
+        show_progress="minimal",
     )
     stop.click(partial(guard, on_stop, workbench), None, [said], show_progress="hidden")
     return {"imports": panel, **listed}
@@ -111,7 +145,9 @@ def on_preview(workbench: Workbench, what: str, path: str, form: str, pages: str
     try:
         source, named = source_of(path, form)
         if what == CORPUS:
-            return views_data.passages(workbench.data.preview_corpus(source, form=named, page_map=map_of(what, pages)))
+            return views_data.passages(
+                workbench.data.preview_corpus(source, form=named, page_map=map_of(what, pages))
+            )
         return views_data.questions(workbench.data.preview_questions(source, form=named))
     except RalleError as error:
         return views.error(str(error))
@@ -127,7 +163,9 @@ def on_import(
         if what == QUESTIONS:
             made = workbench.import_dataset(name, source, form=named, skip_bad=bad == SKIP)
             return [views_data.question_set(made), gr.skip(), ""]
-        start(workbench, name, source, form=named, page_map=map_of(what, pages), skip_bad=bad == SKIP)
+        start(
+            workbench, name, source, form=named, page_map=map_of(what, pages), skip_bad=bad == SKIP
+        )
     except RalleError as error:
         return [views.error(str(error)), gr.skip(), gr.skip()]
     return ["", importing(workbench), ""]

@@ -8,11 +8,11 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views
 from rallebench.gui.session import guard
-from rallebench.prepared.stored import delete_stored
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes.stored import delete_stored
 
 
 def deleter(workbench: Workbench, what: str) -> Callable[[str], str]:
@@ -34,8 +34,12 @@ def draw_delete(workbench: Workbench, what: str, part: str, label: str) -> gr.Dr
     with gr.Row(equal_height=True, elem_classes="rb-tools"):
         chosen = gr.Dropdown([], label=label, elem_id=f"{part}-chosen", scale=5, min_width=200)
         ask = gr.Button("Delete …", elem_id=f"{part}-delete", scale=1, min_width=110)
-        sure = gr.Button("", variant="stop", visible=False, elem_id=f"{part}-delete-sure", scale=3, min_width=200)
-        keep = gr.Button("Keep it", visible=False, elem_id=f"{part}-delete-keep", scale=1, min_width=110)
+        sure = gr.Button(
+            "", variant="stop", visible=False, elem_id=f"{part}-delete-sure", scale=3, min_width=200
+        )
+        keep = gr.Button(
+            "Keep it", visible=False, elem_id=f"{part}-delete-keep", scale=1, min_width=110
+        )
     said = gr.HTML(elem_id=f"{part}-delete-status", elem_classes="rb-flush")
     shown = [asked, sure, keep, said]
     ask.click(partial(guard, on_ask, workbench, what), [chosen], shown, show_progress="hidden")

@@ -6,8 +6,8 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.workbench import Workbench
-from rallebench.workspace import STARTER
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.paths import STARTER
 
 STARTER_CORPUS = str(STARTER / "corpus.tsv")
 
@@ -15,7 +15,9 @@ STARTER_CORPUS = str(STARTER / "corpus.tsv")
 def draw_path(label: str, info: str, elem_id: str) -> gr.Textbox:
     """A path; a file that is uploaded or dropped on the button's side writes its place into the box."""
     with gr.Row(elem_classes="rb-tools"):
-        path = gr.Textbox(label=label, info=info, max_lines=1, elem_id=elem_id, scale=8, min_width=240)
+        path = gr.Textbox(
+            label=label, info=info, max_lines=1, elem_id=elem_id, scale=8, min_width=240
+        )
         upload = gr.UploadButton("Upload", elem_id=f"{elem_id}-upload", scale=1, min_width=110)
     upload.upload(on_upload, [upload], [path], show_progress="hidden")
     return path
@@ -29,9 +31,15 @@ def on_upload(path: str) -> str:
 def draw_corpus(label: str, elem_id: str, choices: list[tuple[str, str]]) -> gr.Dropdown:
     """An imported corpus, or the path of a file or folder typed in its place."""
     return gr.Dropdown(
-        choices, value=choices[0][1], label=label, info="an imported corpus, or the path of a file or folder",
-        allow_custom_value=True, elem_id=elem_id, scale=4, min_width=240,
-    )  # fmt: skip
+        choices,
+        value=choices[0][1],
+        label=label,
+        info="an imported corpus, or the path of a file or folder",
+        allow_custom_value=True,
+        elem_id=elem_id,
+        scale=4,
+        min_width=240,
+    )
 
 
 def corpora_choices(workbench: Workbench) -> list[tuple[str, str]]:

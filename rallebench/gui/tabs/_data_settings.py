@@ -8,8 +8,8 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.settings import Setting
 from rallebench.gui.wording import on_page
-from rallebench.parameters import Setting
 
 Known = Mapping[str, Mapping[str, Setting]]
 """Kind → its settings by name."""
@@ -57,8 +57,11 @@ def rows_of(settings: Mapping[str, Setting]) -> list[list[str]]:
 
 def _input(name: str, setting: Setting, elem_id: str) -> Any:
     about: dict[str, Any] = {
-        "label": name, "info": on_page(setting.about or setting.must_be), "elem_id": elem_id, "min_width": 170,
-    }  # fmt: skip
+        "label": name,
+        "info": on_page(setting.about or setting.must_be),
+        "elem_id": elem_id,
+        "min_width": 170,
+    }
     if setting.kind is bool:
         return gr.Checkbox(setting.default, **about)
     if setting.choices:
@@ -75,4 +78,8 @@ def show_group(kinds: Sequence[str], kind: str | None) -> list[Any]:
 
 def given(names: Sequence[tuple[str, str]], kind: str, values: Sequence[Any]) -> dict[str, Any]:
     """The settings of one kind among the values of all; an emptied field is left to its default."""
-    return {name: value for (its, name), value in zip(names, values) if its == kind and value is not None}
+    return {
+        name: value
+        for (its, name), value in zip(names, values)
+        if its == kind and value is not None
+    }

@@ -7,9 +7,9 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.types import Chain
 from rallebench.gui import form, views
-from rallebench.types import Chain
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 Widgets = dict[str, Any]
 Name = Callable[[str], str]
@@ -66,7 +66,9 @@ def draw_prompt(value: Mapping[str, Any], name: Name) -> Widgets:
             elem_id=name("template"),
             info=form.EXAMPLES[value["dialect"]],
         ),
-        "dialect": gr.Radio(form.DIALECTS, value=value["dialect"], label="Dialect", elem_id=name("dialect")),
+        "dialect": gr.Radio(
+            form.DIALECTS, value=value["dialect"], label="Dialect", elem_id=name("dialect")
+        ),
     }
 
 
@@ -85,7 +87,12 @@ def draw_target(workbench: Workbench, value: Mapping[str, Any], name: Name) -> W
                 scale=2,
             ),
             "k": gr.Number(
-                value["k"], label="k (passages)", visible=retrieves, elem_id=name("k"), scale=1, min_width=110
+                value["k"],
+                label="k (passages)",
+                visible=retrieves,
+                elem_id=name("k"),
+                scale=1,
+                min_width=110,
             ),
             "llm": gr.Dropdown(
                 list(workbench.workspace.llms()),
@@ -113,9 +120,15 @@ def draw_settings(value: Mapping[str, Any], name: Name) -> Widgets:
                     elem_id=name(key.replace("_", "-")),
                     min_width=90,
                 )
-                for key, label in (("max_tokens", "Max tokens"), ("temperature", "Temperature"), ("seed", "Seed"))
+                for key, label in (
+                    ("max_tokens", "Max tokens"),
+                    ("temperature", "Temperature"),
+                    ("seed", "Seed"),
+                )
             }
-        system = gr.Textbox(value["system"], label="System prompt", lines=1, max_lines=6, elem_id=name("system"))
+        system = gr.Textbox(
+            value["system"], label="System prompt", lines=1, max_lines=6, elem_id=name("system")
+        )
         stop = gr.Textbox(
             value["stop"],
             label="Stop strings, one a line (\\n for a line end)",

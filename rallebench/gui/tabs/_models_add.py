@@ -8,8 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.catalog import LLMEntry
-from rallebench.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views, views_add, views_models
 from rallebench.gui.session import guard, guard_stream
 from rallebench.gui.tabs._models_form import (
@@ -24,10 +23,11 @@ from rallebench.gui.tabs._models_form import (
 )
 from rallebench.gui.tabs._models_own import draw_own
 from rallebench.llms.presets import GROUPS
-from rallebench.model_verbs import key_of
 from rallebench.reader.delta import said_of
 from rallebench.reader.spans import WEIGHTS
-from rallebench.workbench import Workbench
+from rallebench.services.model_entries import key_of
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry
 
 ABOUT = (
     "The entry is written to `llms.json` in the workspace and offered at once. **Never type a key here**: "
@@ -54,8 +54,12 @@ FIRST = next(iter(GROUPS.values()))
 def offer(names: list[str], chosen: Any) -> Any:
     """Choices of a list or a drop-down; what is chosen and still there stays chosen."""
     if isinstance(chosen, list):
-        return gr.update(choices=names, value=[name for name in dict.fromkeys(chosen) if name in names])
-    return gr.update(choices=names, value=chosen if chosen in names else names[-1] if names else None)
+        return gr.update(
+            choices=names, value=[name for name in dict.fromkeys(chosen) if name in names]
+        )
+    return gr.update(
+        choices=names, value=chosen if chosen in names else names[-1] if names else None
+    )
 
 
 def line(label: str, info: str, part: str, placeholder: str = "", scale: int = 1) -> gr.Textbox:
@@ -91,13 +95,22 @@ def draw_add(workbench: Workbench, llms: gr.CheckboxGroup) -> None:
         with gr.Row(equal_height=True):
             name = line("Name", "what chains call it", "add-name", scale=3)
             model = gr.Dropdown(
-                [], label="Model", info=MODEL_INFO[BACKENDS[0]], allow_custom_value=True, elem_id="models-add-model",
+                [],
+                label="Model",
+                info=MODEL_INFO[BACKENDS[0]],
+                allow_custom_value=True,
+                elem_id="models-add-model",
                 scale=5,
-            )  # fmt: skip
+            )
         with gr.Row(visible=False) as weights:
             quantization = radio("Quantization", ["none", "8bit", "4bit"], "quantization")
-            dtype = radio("Number format (dtype)", ["auto", "float32", "bfloat16", "float16"], "dtype")
-        found, needs = html("found"), html("needs", on_needs(workbench, BACKENDS[0], "", "", "", "", ""))
+            dtype = radio(
+                "Number format (dtype)", ["auto", "float32", "bfloat16", "float16"], "dtype"
+            )
+        found, needs = (
+            html("found"),
+            html("needs", on_needs(workbench, BACKENDS[0], "", "", "", "", "")),
+        )
         other = gr.Textbox(
             label="Other settings as JSON (may stay empty)",
             placeholder=OTHERS[BACKENDS[0]],
@@ -117,17 +130,30 @@ def draw_add(workbench: Workbench, llms: gr.CheckboxGroup) -> None:
     group.input(on_group, [group], [chosen, facts], show_progress="hidden")
     filled = [*form, facts, found, said, answer, *mode]
     # Not .input: a drop-down that takes any text fires that whenever it is left, and would fill the form again.
-    chosen.change(partial(guard, on_preset, workbench), [chosen, name], filled, show_progress="hidden")
+    chosen.change(
+        partial(guard, on_preset, workbench), [chosen, name], filled, show_progress="hidden"
+    )
     anew.click(on_anew, None, [*filled, chosen], show_progress="hidden")
     backend.change(on_backend, [backend], [model, address, weights, other], show_progress="hidden")
     told = [backend, model, base_url, key, quantization, dtype]
     gr.on(
-        [field.change for field in told], partial(on_needs, workbench), told, [needs],
-        show_progress="hidden", trigger_mode="always_last",
-    )  # fmt: skip
-    find.click(partial(guard_stream, on_find, workbench), [base_url, key, model], [found, model], show_progress="hidden")
+        [field.change for field in told],
+        partial(on_needs, workbench),
+        told,
+        [needs],
+        show_progress="hidden",
+        trigger_mode="always_last",
+    )
+    find.click(
+        partial(guard_stream, on_find, workbench),
+        [base_url, key, model],
+        [found, model],
+        show_progress="hidden",
+    )
     written = [llms, editing, *form]
-    add.click(partial(guard, on_add, workbench), written, [said, llms, *mode], show_progress="hidden")
+    add.click(
+        partial(guard, on_add, workbench), written, [said, llms, *mode], show_progress="hidden"
+    )
     # It saves, too: what was said of an earlier saving is not of this one.
     ask.click(lambda: "", None, [said], show_progress="hidden")
     handler = partial(guard_stream, on_ask, workbench)
@@ -140,9 +166,15 @@ def draw_presets() -> tuple[gr.Radio, gr.Dropdown, gr.HTML]:
     with gr.Row(equal_height=True):
         group = radio("Begin with", [*GROUPS.values(), views_add.NO_PRESET], "group", scale=6)
         chosen = gr.Dropdown(
-            views_add.choices(FIRST), value=None, label="Preset", info="fills the form below", allow_custom_value=True,
-            elem_id="models-add-preset", scale=5, min_width=280,
-        )  # fmt: skip
+            views_add.choices(FIRST),
+            value=None,
+            label="Preset",
+            info="fills the form below",
+            allow_custom_value=True,
+            elem_id="models-add-preset",
+            scale=5,
+            min_width=280,
+        )
     return group, chosen, html("facts", views.empty(views_add.NONE_CHOSEN))
 
 
@@ -150,9 +182,19 @@ def draw_address() -> tuple[gr.Row, gr.Textbox, gr.Textbox, gr.Button]:
     """Where a server is, which variable holds its key, and the button that asks for its models."""
     with gr.Row(equal_height=True, elem_classes="rb-tools") as address:
         base_url = line(
-            "Address of the server (base_url)", "empty = OpenAI's", "add-base-url", "http://127.0.0.1:8000/v1", scale=4
+            "Address of the server (base_url)",
+            "empty = OpenAI's",
+            "add-base-url",
+            "http://127.0.0.1:8000/v1",
+            scale=4,
         )
-        key = line("Name of the key's variable", "never the key itself", "add-key-variable", "OPENAI_API_KEY", scale=3)
+        key = line(
+            "Name of the key's variable",
+            "never the key itself",
+            "add-key-variable",
+            "OPENAI_API_KEY",
+            scale=3,
+        )
         find = gr.Button("Find models", elem_id="models-add-find", scale=1, min_width=130)
     return address, base_url, key, find
 
@@ -161,7 +203,11 @@ def draw_question() -> tuple[gr.Textbox, gr.Button, gr.HTML]:
     """One question to the model of the form."""
     with gr.Row(equal_height=True, elem_classes="rb-tools"):
         question = gr.Textbox(
-            QUESTION, label="One question, to try it", max_lines=4, elem_id="models-add-question", scale=5
+            QUESTION,
+            label="One question, to try it",
+            max_lines=4,
+            elem_id="models-add-question",
+            scale=5,
         )
         ask = gr.Button(ADD_AND_ASK, elem_id="models-add-ask", scale=2, min_width=160)
     return question, ask, html("answer")
@@ -173,7 +219,9 @@ def draw_question() -> tuple[gr.Textbox, gr.Button, gr.HTML]:
 def on_backend(backend: str) -> list[Any]:
     """Show the fields that the backend has."""
     return [
-        gr.update(visible=backend in ("openai_compatible", "transformers"), info=MODEL_INFO[backend]),
+        gr.update(
+            visible=backend in ("openai_compatible", "transformers"), info=MODEL_INFO[backend]
+        ),
         gr.update(visible=backend == "openai_compatible"),
         gr.update(visible=backend == "transformers"),
         gr.update(placeholder=OTHERS[backend]),
@@ -181,7 +229,13 @@ def on_backend(backend: str) -> list[Any]:
 
 
 def on_needs(
-    workbench: Workbench, backend: str, model: str | None, base_url: str | None, key: str | None, quantization: str, dtype: str
+    workbench: Workbench,
+    backend: str,
+    model: str | None,
+    base_url: str | None,
+    key: str | None,
+    quantization: str,
+    dtype: str,
 ) -> str:
     """What the model takes, which key its server is sent, or what the reader loses by declining."""
     try:
@@ -202,7 +256,9 @@ def server_of(base_url: str | None, key: str | None) -> dict[str, str]:
     return {"base_url": (base_url or "").strip(), "api_key_env": (key or "").strip()}
 
 
-def on_find(workbench: Workbench, base_url: str | None, key: str | None, model: str | None) -> Iterator[list[Any]]:
+def on_find(
+    workbench: Workbench, base_url: str | None, key: str | None, model: str | None
+) -> Iterator[list[Any]]:
     """Ask the server for its models and offer them."""
     yield [views.note("Asking the server for its models …"), gr.skip()]
     try:
@@ -217,19 +273,29 @@ def on_find(workbench: Workbench, base_url: str | None, key: str | None, model: 
 # saving
 
 
-def on_add(workbench: Workbench, ticked: list[str], editing: str, backend: str, name: str, *fields: Any) -> list[Any]:
+def on_add(
+    workbench: Workbench, ticked: list[str], editing: str, backend: str, name: str, *fields: Any
+) -> list[Any]:
     """Check an entry, save it in the workspace and offer it."""
     try:
         name, entry = workbench.models.check_name(name), new_entry(backend, *fields)
         said, *more = workbench.models.add(name, entry, replace=name == editing)
     except RalleError as error:
         return [views.error(str(error)), *[gr.skip()] * 5]
-    told = views.note(f"{said} It is ticked above: press Load.", "good") + "".join(map(views.note, more))
+    told = views.note(f"{said} It is ticked above: press Load.", "good") + "".join(
+        map(views.note, more)
+    )
     return [told, offered(workbench, ticked, name), *mode_of(name)]
 
 
 def on_ask(
-    workbench: Workbench, question: str, ticked: list[str], editing: str, backend: str, name: str, *fields: Any
+    workbench: Workbench,
+    question: str,
+    ticked: list[str],
+    editing: str,
+    backend: str,
+    name: str,
+    *fields: Any,
 ) -> Iterator[list[Any]]:
     """Save the entry as it stands in the form, load it and ask it one question."""
     if not (question or "").strip():
@@ -244,7 +310,10 @@ def on_ask(
         yield [views_models.answer(name, workbench.ask_model(name, question)), *rest]
     except RalleError as error:
         saved = name in workbench.models.own()
-        yield [views.error(str(error)), *([offered(workbench, ticked, name), *mode_of(name)] if saved else rest)]
+        yield [
+            views.error(str(error)),
+            *([offered(workbench, ticked, name), *mode_of(name)] if saved else rest),
+        ]
 
 
 def offered(workbench: Workbench, ticked: list[str], name: str) -> Any:
@@ -253,8 +322,20 @@ def offered(workbench: Workbench, ticked: list[str], name: str) -> Any:
 
 
 def new_entry(
-    backend: str, model: str | None, base_url: str, key: str, quantization: str, dtype: str, other: str
+    backend: str,
+    model: str | None,
+    base_url: str,
+    key: str,
+    quantization: str,
+    dtype: str,
+    other: str,
 ) -> LLMEntry:
     """The form's fields as an entry. Raises UsageError."""
-    values = {"model": model, "base_url": base_url, "api_key_env": key, "quantization": quantization, "dtype": dtype}
+    values = {
+        "model": model,
+        "base_url": base_url,
+        "api_key_env": key,
+        "quantization": quantization,
+        "dtype": dtype,
+    }
     return views_add.entry_of_form(backend, values, other)

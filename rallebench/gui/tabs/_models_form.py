@@ -7,10 +7,10 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.catalog import LLMEntry
 from rallebench.gui import views, views_add
 from rallebench.llms.presets import preset, presets
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry
 
 BACKENDS = ("openai_compatible", "transformers", "extractive-reader", "scripted")
 ADD, ADD_AND_ASK, EMPTY = "Add to this workspace", "Add, load and ask", "Empty the form"
@@ -20,7 +20,10 @@ def on_group(group: str) -> list[Any]:
     """Offer the presets of a group."""
     own = group == views_add.NO_PRESET
     hint = views_add.OWN_SETTINGS if own else views_add.NONE_CHOSEN
-    return [gr.update(choices=views_add.choices(group), value=None, visible=not own), views.empty(hint)]
+    return [
+        gr.update(choices=views_add.choices(group), value=None, visible=not own),
+        views.empty(hint),
+    ]
 
 
 def on_preset(workbench: Workbench, chosen: str | None, name: str) -> list[Any]:
@@ -32,19 +35,30 @@ def on_preset(workbench: Workbench, chosen: str | None, name: str) -> list[Any]:
     own = bool(typed) and preset_of(typed) is None
     entry = LLMEntry(backend=given.backend, settings=given.settings)
     fields = fill(typed if own else free_name(workbench, chosen), entry)
-    return [*fields, views_add.facts(given, bool(os.environ.get("HF_TOKEN"))), "", "", "", *mode_of("")]
+    return [
+        *fields,
+        views_add.facts(given, bool(os.environ.get("HF_TOKEN"))),
+        "",
+        "",
+        "",
+        *mode_of(""),
+    ]
 
 
 def preset_of(name: str) -> str | None:
     """The preset that gave a name, None if the user did."""
     head, _, number = name.rpartition("-")
-    return next((found for found in (name, head if number.isdigit() else "") if found in presets()), None)
+    return next(
+        (found for found in (name, head if number.isdigit() else "") if found in presets()), None
+    )
 
 
 def free_name(workbench: Workbench, wanted: str) -> str:
     """``wanted``, or with the first number that no model of the workspace has."""
     taken = {*workbench.workspace.llms(), *workbench.workspace.retrievers()}
-    return next(name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, 10_000))) if name not in taken)
+    return next(
+        name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, 10_000))) if name not in taken
+    )
 
 
 def fill(name: str, entry: LLMEntry) -> list[Any]:
@@ -52,9 +66,15 @@ def fill(name: str, entry: LLMEntry) -> list[Any]:
     values, other = views_add.form_of_entry(name, entry)
     model = values.get("model")
     return [
-        entry.backend, name, gr.update(value=model, choices=[model] if model else []), values.get("base_url", ""),
-        values.get("api_key_env", ""), values["quantization"], values["dtype"], other,
-    ]  # fmt: skip
+        entry.backend,
+        name,
+        gr.update(value=model, choices=[model] if model else []),
+        values.get("base_url", ""),
+        values.get("api_key_env", ""),
+        values["quantization"],
+        values["dtype"],
+        other,
+    ]
 
 
 def mode_of(editing: str) -> list[Any]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views
 from rallebench.gui.session import guard
 from rallebench.gui.tabs._models_form import fill, mode_of
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 NONE = "No language model has been added to this workspace yet."
 
@@ -19,23 +19,47 @@ NONE = "No language model has been added to this workspace yet."
 def draw_own(workbench: Workbench, panel: gr.Accordion, filled: list[Any]) -> None:
     """Choose one, change it in the form (``panel``; ``filled`` are its parts), or delete it."""
     asked = gr.State("")
-    with gr.Accordion("Change or delete an added language model", open=False, elem_id="models-own-panel") as opened:
+    with gr.Accordion(
+        "Change or delete an added language model", open=False, elem_id="models-own-panel"
+    ) as opened:
         with gr.Row(equal_height=True, elem_classes="rb-tools"):
             chosen = gr.Dropdown(
-                names(workbench), value=None, label="Added to this workspace", allow_custom_value=True,
-                elem_id="models-own-chosen", scale=5, min_width=200,
-            )  # fmt: skip
+                names(workbench),
+                value=None,
+                label="Added to this workspace",
+                allow_custom_value=True,
+                elem_id="models-own-chosen",
+                scale=5,
+                min_width=200,
+            )
             edit = gr.Button("Change", elem_id="models-own-edit", scale=1, min_width=110)
             delete = gr.Button("Delete …", elem_id="models-own-delete", scale=1, min_width=110)
         with gr.Row(elem_classes="rb-tools"):
-            sure = gr.Button("", variant="stop", visible=False, elem_id="models-own-delete-sure", scale=3)
-            keep = gr.Button("Keep it", visible=False, elem_id="models-own-delete-keep", scale=1, min_width=110)
+            sure = gr.Button(
+                "", variant="stop", visible=False, elem_id="models-own-delete-sure", scale=3
+            )
+            keep = gr.Button(
+                "Keep it", visible=False, elem_id="models-own-delete-keep", scale=1, min_width=110
+            )
         said = gr.HTML(elem_id="models-own-status", elem_classes="rb-flush")
     shown = [asked, sure, keep, said]
-    gr.on([opened.expand, chosen.focus], partial(guard, on_own, workbench), [chosen], [chosen, said], show_progress="hidden")
-    edit.click(partial(guard, on_edit, workbench), [chosen], [panel, opened, *filled], show_progress="hidden")
+    gr.on(
+        [opened.expand, chosen.focus],
+        partial(guard, on_own, workbench),
+        [chosen],
+        [chosen, said],
+        show_progress="hidden",
+    )
+    edit.click(
+        partial(guard, on_edit, workbench),
+        [chosen],
+        [panel, opened, *filled],
+        show_progress="hidden",
+    )
     delete.click(partial(guard, on_delete, workbench), [chosen], shown, show_progress="hidden")
-    sure.click(partial(guard, on_sure, workbench), [asked], [*shown, chosen], show_progress="hidden")
+    sure.click(
+        partial(guard, on_sure, workbench), [asked], [*shown, chosen], show_progress="hidden"
+    )
     keep.click(on_keep, None, shown, show_progress="hidden")
     # Not .input: a drop-down that takes any text fires that whenever it is left, too.
     chosen.change(on_other, [chosen], shown, show_progress="hidden")
@@ -64,8 +88,20 @@ def on_edit(workbench: Workbench, chosen: str | None) -> list[Any]:
     if not chosen:
         raise UsageError("No language model is chosen, so there is nothing to change.")
     fields = fill(chosen, workbench.models.entry(chosen))
-    facts = views.empty(f"Change {chosen} below, then save it. Another name makes a new entry and leaves this one.")
-    return [gr.Accordion(open=True), gr.Accordion(open=False), *fields, facts, "", "", "", *mode_of(chosen), None]
+    facts = views.empty(
+        f"Change {chosen} below, then save it. Another name makes a new entry and leaves this one."
+    )
+    return [
+        gr.Accordion(open=True),
+        gr.Accordion(open=False),
+        *fields,
+        facts,
+        "",
+        "",
+        "",
+        *mode_of(chosen),
+        None,
+    ]
 
 
 def on_delete(workbench: Workbench, chosen: str | None) -> list[Any]:
@@ -74,10 +110,18 @@ def on_delete(workbench: Workbench, chosen: str | None) -> list[Any]:
         raise UsageError("No language model is chosen, so there is nothing to delete.")
     workbench.models.entry(chosen)
     if workbench.is_loaded(chosen):
-        return [*on_keep()[:3], views.error(f"{chosen} is loaded; unload it above, then delete it.")]
+        return [
+            *on_keep()[:3],
+            views.error(f"{chosen} is loaded; unload it above, then delete it."),
+        ]
     users = workbench.models.users(chosen)
     said = views.note(f"{chosen} is used by {', '.join(users)}.") if users else ""
-    return [chosen, gr.update(visible=True, value=f"Yes, delete {chosen}"), gr.update(visible=True), said]
+    return [
+        chosen,
+        gr.update(visible=True, value=f"Yes, delete {chosen}"),
+        gr.update(visible=True),
+        said,
+    ]
 
 
 def on_keep() -> list[Any]:
@@ -96,4 +140,9 @@ def on_sure(workbench: Workbench, asked: str) -> list[Any]:
         said = views.note(workbench.models.delete(asked), "good")
     except RalleError as error:
         said = views.error(str(error))
-    return ["", *[gr.update(visible=False)] * 2, said, gr.update(choices=names(workbench), value=None)]
+    return [
+        "",
+        *[gr.update(visible=False)] * 2,
+        said,
+        gr.update(choices=names(workbench), value=None),
+    ]

@@ -8,14 +8,14 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.settings import Setting, checked
 from rallebench.encoders.references import encoders
+from rallebench.experiments.suites import SUITES, Asked
+from rallebench.experiments.suites._names import name_of
 from rallebench.gui import views
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.gui.wording import on_page
-from rallebench.parameters import Setting, checked
-from rallebench.suites import SUITES, Asked
-from rallebench.suites._names import name_of
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 NO_SUITE = "Choose a suite above."
 FIRST = "reval-scholar"
@@ -49,7 +49,9 @@ class Request:
 
 def known_of(suite: str | None) -> Mapping[str, Setting]:
     """The settings of a suite, {} for none."""
-    known: Mapping[str, Setting] = SUITES.entry(suite).traits["settings"] if suite and suite in SUITES else {}
+    known: Mapping[str, Setting] = (
+        SUITES.entry(suite).traits["settings"] if suite and suite in SUITES else {}
+    )
     return known
 
 
@@ -77,17 +79,36 @@ def draw_settings(workbench: Workbench, shown: str | None) -> SuiteForm:
     with gr.Row(equal_height=True, elem_id="suites-settings"):
         for name, setting in form.settings:
             owner = next(suite for suite in SUITES.names() if known_of(suite).get(name) == setting)
-            form.inputs.append(_input(workbench, name, setting, f"suites-set-{owner}-{name}", (name, setting) in visible))
+            form.inputs.append(
+                _input(
+                    workbench,
+                    name,
+                    setting,
+                    f"suites-set-{owner}-{name}",
+                    (name, setting) in visible,
+                )
+            )
     return form
 
 
 def _input(workbench: Workbench, name: str, setting: Setting, part: str, visible: bool) -> Any:
     info = on_page(setting.about or setting.must_be)
-    about: dict[str, Any] = {"label": name, "info": info, "elem_id": part, "visible": visible, "scale": 1, "min_width": 200}
-    if setting.kind is bool:  # Gradio gives a checkbox no width of its own, whatever min_width says: the style sheet does
+    about: dict[str, Any] = {
+        "label": name,
+        "info": info,
+        "elem_id": part,
+        "visible": visible,
+        "scale": 1,
+        "min_width": 200,
+    }
+    if (
+        setting.kind is bool
+    ):  # Gradio gives a checkbox no width of its own, whatever min_width says: the style sheet does
         return gr.Checkbox(setting.default, elem_classes="rb-tick", **about)
     if setting.choices:
-        return gr.Dropdown(list(setting.choices), value=setting.default, allow_custom_value=True, **about)
+        return gr.Dropdown(
+            list(setting.choices), value=setting.default, allow_custom_value=True, **about
+        )
     if setting.kind is not str:
         return gr.Number(setting.default, **about)
     if (offered := _offered(workbench, name, setting)) is not None:
@@ -111,30 +132,53 @@ def about_of(suite: str | None) -> str:
     if not suite or suite not in SUITES:
         return views.empty(NO_SUITE)
     entry = SUITES.entry(suite)
-    alone = "" if entry.traits.get("needs_llm", True) else " It can do without the language model above."
+    alone = (
+        ""
+        if entry.traits.get("needs_llm", True)
+        else " It can do without the language model above."
+    )
     return views.note(on_page(entry.about) + alone, "good")
 
 
 def request_of(
-    workbench: Workbench, form: SuiteForm, suite: str | None, llm: str | None, limit: str, name: str, values: Sequence[Any]
+    workbench: Workbench,
+    form: SuiteForm,
+    suite: str | None,
+    llm: str | None,
+    limit: str,
+    name: str,
+    values: Sequence[Any],
 ) -> Request:
     """What stands in the form. Raises UsageError, NotFoundError."""
     known = SUITES.entry((suite or "").strip()).traits["settings"]
     given = {form.settings[i][0]: values[i] for i in form.of(suite) if values[i] not in ("", None)}
     settings = checked(f"suite {suite!r}", known, given)
     assert suite is not None
-    asked = Asked(workbench.workspace, (llm or "").strip(), settings, number_of(limit), allow_python=workbench.allow_python)
+    asked = Asked(
+        workbench.workspace,
+        (llm or "").strip(),
+        settings,
+        number_of(limit),
+        allow_python=workbench.allow_python,
+    )
     if asked.llm:
         workbench.workspace.llm(asked.llm)
     changed = {key: value for key, value in settings.items() if value != known[key].default}
-    return Request(suite, asked, (name or "").strip() or name_of(suite, asked.llm, settings, asked.limit), changed)
+    return Request(
+        suite,
+        asked,
+        (name or "").strip() or name_of(suite, asked.llm, settings, asked.limit),
+        changed,
+    )
 
 
 def filled(form: SuiteForm, suite: str, settings: Mapping[str, Any]) -> list[Any]:
     """Updates that put the settings of an earlier request into the form; other suites' stay."""
     own = set(form.of(suite))
     return [
-        gr.update(value=settings.get(name, setting.default), visible=True) if i in own else gr.update(visible=False)
+        gr.update(value=settings.get(name, setting.default), visible=True)
+        if i in own
+        else gr.update(visible=False)
         for i, (name, setting) in enumerate(form.settings)
     ]
 

@@ -9,21 +9,23 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.bench.cost import recorded_prices
-from rallebench.bench.score import examples_of
-from rallebench.bench.store import RunFolder
-from rallebench.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.engine.cost import recorded_prices
+from rallebench.engine.score import examples_of
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.suites import SUITES, kept
+from rallebench.experiments.suites.beside import by_question, differences, pairs_of, values_of
+from rallebench.experiments.suites.kept import Kept
 from rallebench.gui import views, views_answers, views_suite_plots, views_suites
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs._suites_form import SuiteForm, filled
 from rallebench.gui.views_csv import csv_link
-from rallebench.suites import SUITES, kept
-from rallebench.suites.beside import by_question, differences, pairs_of, values_of
-from rallebench.suites.kept import Kept
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
-NO_RESULT = "No suite is chosen; those that were run in this workspace are listed here, the newest first."
+NO_RESULT = (
+    "No suite is chosen; those that were run in this workspace are listed here, the newest first."
+)
 NO_RUN = "Choose a part to list its questions with their answers and values."
 NO_ANSWER = "Click a question to read every prompt, the raw reply, and what was read of it."
 MOST_PLOTS = 8
@@ -32,30 +34,65 @@ MOST_BYTES = 20_000_000
 WIDTHS = ["5%", "27%", "21%", "17%", "9%", "6%", "7%", "8%"]
 
 
-def draw(workbench: Workbench, session: Session, tab: gr.Tab, form: SuiteForm, request: list[Any]) -> gr.Dropdown:
+def draw(
+    workbench: Workbench, session: Session, tab: gr.Tab, form: SuiteForm, request: list[Any]
+) -> gr.Dropdown:
     """Results and answers, and what they do; returns the dropdown of suites that were run."""
     chosen, other, fill = draw_choice()
     whole = gr.HTML(views.empty(NO_RESULT), elem_id="suites-result", elem_classes="rb-flush")
     with gr.Row(visible=False, equal_height=True, elem_classes="rb-tools") as two:
-        pair = gr.Dropdown([], label="Runs of both", allow_custom_value=True, elem_id="suites-pair", scale=5)
-        compare = gr.Button("Compare these runs, question by question", elem_id="suites-compare", scale=3)
+        pair = gr.Dropdown(
+            [], label="Runs of both", allow_custom_value=True, elem_id="suites-pair", scale=5
+        )
+        compare = gr.Button(
+            "Compare these runs, question by question", elem_id="suites-compare", scale=3
+        )
     plots = draw_plots()
     with gr.Row(visible=False, equal_height=True) as taking:
-        file = gr.Dropdown([], label="Files that it made", allow_custom_value=True, elem_id="suites-file", scale=5)
+        file = gr.Dropdown(
+            [], label="Files that it made", allow_custom_value=True, elem_id="suites-file", scale=5
+        )
         link = gr.HTML(elem_id="suites-link", elem_classes="rb-flush")
     part, which, counted, table, detail = draw_reader()
     clicked = gr.State("")
 
     shown = [whole, two, pair, taking, file, link, part, *plots]
-    gr.on([chosen.change, other.change], partial(guard, on_open, workbench), [chosen, other], shown, show_progress="hidden")
-    tab.select(partial(guard, on_names, workbench), [chosen, other], [chosen, other], show_progress="hidden")
+    gr.on(
+        [chosen.change, other.change],
+        partial(guard, on_open, workbench),
+        [chosen, other],
+        shown,
+        show_progress="hidden",
+    )
+    tab.select(
+        partial(guard, on_names, workbench),
+        [chosen, other],
+        [chosen, other],
+        show_progress="hidden",
+    )
     fill.click(partial(guard, on_fill, workbench, form), [chosen], [*request, *form.inputs])
-    compare.click(partial(guard, on_compare, workbench), [chosen, other, pair], [session.tabs, session.compare_runs])
+    compare.click(
+        partial(guard, on_compare, workbench),
+        [chosen, other, pair],
+        [session.tabs, session.compare_runs],
+    )
     file.change(partial(guard, on_file, workbench), [chosen, file], [link], show_progress="hidden")
-    part.change(partial(guard, on_part, workbench), [part], [which, counted, table, detail], show_progress_on=[counted])
-    which.input(partial(guard, on_which, workbench), [part, which], [counted, table], show_progress_on=[counted])
+    part.change(
+        partial(guard, on_part, workbench),
+        [part],
+        [which, counted, table, detail],
+        show_progress_on=[counted],
+    )
+    which.input(
+        partial(guard, on_which, workbench),
+        [part, which],
+        [counted, table],
+        show_progress_on=[counted],
+    )
     select = table.select(on_select, None, [clicked], show_progress="hidden")
-    select.then(partial(guard, on_answer, workbench), [part, clicked], [detail], show_progress="hidden")
+    select.then(
+        partial(guard, on_answer, workbench), [part, clicked], [detail], show_progress="hidden"
+    )
     return chosen
 
 
@@ -63,8 +100,17 @@ def draw_choice() -> tuple[gr.Dropdown, gr.Dropdown, gr.Button]:
     """Which suite, beside which other."""
     gr.Markdown("### Results", elem_classes="rb-section")
     with gr.Row(equal_height=True, elem_classes="rb-tools"):
-        chosen = gr.Dropdown([], value=None, label="Suite that was run", allow_custom_value=True, elem_id="suites-chosen", scale=4)
-        other = gr.Dropdown([""], value="", label="Beside", allow_custom_value=True, elem_id="suites-other", scale=4)
+        chosen = gr.Dropdown(
+            [],
+            value=None,
+            label="Suite that was run",
+            allow_custom_value=True,
+            elem_id="suites-chosen",
+            scale=4,
+        )
+        other = gr.Dropdown(
+            [""], value="", label="Beside", allow_custom_value=True, elem_id="suites-other", scale=4
+        )
         fill = gr.Button("Fill the form with it", elem_id="suites-fill", scale=1, min_width=220)
     return chosen, other, fill
 
@@ -85,16 +131,29 @@ def draw_reader() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML, gr.Dataframe, gr.H
     """The questions of a part, and one of them."""
     gr.Markdown("### Read the answers", elem_classes="rb-section")
     with gr.Row(equal_height=True):
-        part = gr.Dropdown([], value=None, label="Part", allow_custom_value=True, elem_id="suites-part", scale=4)
+        part = gr.Dropdown(
+            [], value=None, label="Part", allow_custom_value=True, elem_id="suites-part", scale=4
+        )
         which = gr.Dropdown(
-            [views_answers.ALL], value=views_answers.ALL, label="Questions", info="all, or those that ended so",
-            allow_custom_value=True, elem_id="suites-which", scale=2,
-        )  # fmt: skip
+            [views_answers.ALL],
+            value=views_answers.ALL,
+            label="Questions",
+            info="all, or those that ended so",
+            allow_custom_value=True,
+            elem_id="suites-which",
+            scale=2,
+        )
     counted = gr.HTML(views.empty(NO_RUN), elem_id="suites-counted", elem_classes="rb-flush")
     table = gr.Dataframe(
-        headers=list(views_answers.COLUMNS), interactive=False, wrap=True, show_label=False, max_height=420, column_widths=WIDTHS,
-        visible=False, elem_id="suites-answers",
-    )  # fmt: skip
+        headers=list(views_answers.COLUMNS),
+        interactive=False,
+        wrap=True,
+        show_label=False,
+        max_height=420,
+        column_widths=WIDTHS,
+        visible=False,
+        elem_id="suites-answers",
+    )
     return part, which, counted, table, gr.HTML(elem_id="suites-answer", elem_classes="rb-flush")
 
 
@@ -105,26 +164,54 @@ def on_names(workbench: Workbench, chosen: str | None, other: str | None) -> lis
     """The suites that were run until now."""
     names = kept.names(workbench.workspace)
     value = chosen if chosen in names else next(iter(names), None)
-    return [gr.update(choices=names, value=value), gr.update(choices=["", *names], value=other if other in names else "")]
+    return [
+        gr.update(choices=names, value=value),
+        gr.update(choices=["", *names], value=other if other in names else ""),
+    ]
 
 
 def on_open(workbench: Workbench, chosen: str | None, other: str | None) -> list[Any]:
     """Show a suite, or two beside each other."""
     if not chosen:
-        return [views.empty(NO_RESULT), *[gr.update(visible=False), gr.skip()] * 2, "", gr.update(choices=[], value=None), *drawn(())]
+        return [
+            views.empty(NO_RESULT),
+            *[gr.update(visible=False), gr.skip()] * 2,
+            "",
+            gr.update(choices=[], value=None),
+            *drawn(()),
+        ]
     try:
         found = kept.opened(workbench.workspace, chosen)
         second = kept.opened(workbench.workspace, other) if other and other != chosen else None
         gaps = differences(workbench.workspace, found, second) if second else None
-        shown = views_suites.beside(found, second, gaps) if second and gaps else views_suites.whole(found)
+        shown = (
+            views_suites.beside(found, second, gaps)
+            if second and gaps
+            else views_suites.whole(found)
+        )
     except RalleError as error:
-        return [views.error(str(error)), *[gr.update(visible=False), gr.skip()] * 2, "", gr.update(choices=[], value=None), *drawn(())]
-    pairs, files, parts = pairs_of(found, second) if second else {}, files_of(workbench, found), parts_of(workbench, found)
+        return [
+            views.error(str(error)),
+            *[gr.update(visible=False), gr.skip()] * 2,
+            "",
+            gr.update(choices=[], value=None),
+            *drawn(()),
+        ]
+    pairs, files, parts = (
+        pairs_of(found, second) if second else {},
+        files_of(workbench, found),
+        parts_of(workbench, found),
+    )
     return [
-        shown, gr.update(visible=bool(pairs)), gr.update(choices=list(pairs), value=next(iter(pairs), None)),
-        gr.update(visible=bool(files)), gr.update(choices=files, value=None), "",
-        gr.update(choices=parts, value=parts[0][1] if parts else None), *drawn(views_suite_plots.plots_of(found, second)),
-    ]  # fmt: skip
+        shown,
+        gr.update(visible=bool(pairs)),
+        gr.update(choices=list(pairs), value=next(iter(pairs), None)),
+        gr.update(visible=bool(files)),
+        gr.update(choices=files, value=None),
+        "",
+        gr.update(choices=parts, value=parts[0][1] if parts else None),
+        *drawn(views_suite_plots.plots_of(found, second)),
+    ]
 
 
 def drawn(plots: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -143,11 +230,15 @@ def parts_of(workbench: Workbench, found: Kept) -> list[tuple[str, str]]:
     return [(name[len(found.name) + 1 :], name) for name in sorted(begun)]
 
 
-def on_compare(workbench: Workbench, chosen: str | None, other: str | None, pair: str | None) -> list[Any]:
+def on_compare(
+    workbench: Workbench, chosen: str | None, other: str | None, pair: str | None
+) -> list[Any]:
     """Open the two runs of a part in Compare; the time makes a second click on it count."""
     if not chosen or not other:
         raise UsageError("Choose two suites that were run, to have their runs compared.")
-    pairs = pairs_of(kept.opened(workbench.workspace, chosen), kept.opened(workbench.workspace, other))
+    pairs = pairs_of(
+        kept.opened(workbench.workspace, chosen), kept.opened(workbench.workspace, other)
+    )
     if pair not in pairs:
         raise UsageError("Choose a part that both suites have.")
     return [gr.Tabs(selected="compare"), {"runs": list(pairs[pair]), "at": time.time()}]
@@ -159,16 +250,28 @@ def on_fill(workbench: Workbench, form: SuiteForm, chosen: str | None) -> list[A
         raise UsageError("No suite is chosen; choose one that was run.")
     found = kept.opened(workbench.workspace, chosen)
     if found.suite not in SUITES or not found.asked:
-        raise UsageError(f"What {chosen!r} was asked for is not known; it was made by another version.")
+        raise UsageError(
+            f"What {chosen!r} was asked for is not known; it was made by another version."
+        )
     asked = found.asked
     limit = "" if asked.get("limit") is None else str(asked["limit"])
-    return [found.suite, asked.get("llm") or None, limit, found.name, *filled(form, found.suite, asked.get("settings") or {})]
+    return [
+        found.suite,
+        asked.get("llm") or None,
+        limit,
+        found.name,
+        *filled(form, found.suite, asked.get("settings") or {}),
+    ]
 
 
 def files_of(workbench: Workbench, found: Kept) -> list[str]:
     """The files that a suite has made and that are there, below its folder."""
     folder = kept.folder_of(workbench.workspace, found.name)
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith(".")
+    )
 
 
 def on_file(workbench: Workbench, chosen: str | None, file: str | None) -> str:
@@ -210,10 +313,17 @@ def listing(folder: RunFolder, which: str) -> list[Any]:
     """How many questions fit, and the table of them."""
     examples, episodes = examples_of(folder), folder.episodes()
     found = views_answers.rows(examples, episodes, by_question(values_of(folder)), which)
-    more = f", the first {views_answers.MOST_ROWS:,} that fit" if len(found) == views_answers.MOST_ROWS else ""
+    more = (
+        f", the first {views_answers.MOST_ROWS:,} that fit"
+        if len(found) == views_answers.MOST_ROWS
+        else ""
+    )
     text = f"{len(found)} of {len(examples)} questions{more}. {NO_ANSWER if found else 'None fits; choose others.'}"
     link = csv_link(f"{folder.name}.csv", [views_answers.COLUMNS, *found]) if found else ""
-    return [f'<div class="rb-label">{text}</div>{link}', gr.update(value=found, visible=bool(found))]
+    return [
+        f'<div class="rb-label">{text}</div>{link}',
+        gr.update(value=found, visible=bool(found)),
+    ]
 
 
 def on_select(event: gr.SelectData) -> str:
@@ -230,9 +340,13 @@ def on_answer(workbench: Workbench, run: str | None, clicked: str) -> str:
     example = examples[int(clicked) - 1] if 0 < int(clicked) <= len(examples) else None
     episode = folder.episodes().get(example.question.qid) if example else None
     if example is None or episode is None:
-        raise UsageError(f"The run {run!r} has no answer number {clicked} any more; choose the part again.")
+        raise UsageError(
+            f"The run {run!r} has no answer number {clicked} any more; choose the part again."
+        )
     own = by_question(values_of(folder)).get(episode.qid, {})
-    return views_answers.answer(example, episode, own, told_of(workbench, run), recorded_prices(folder.spec()))
+    return views_answers.answer(
+        example, episode, own, told_of(workbench, run), recorded_prices(folder.spec())
+    )
 
 
 def told_of(workbench: Workbench, run: str) -> dict[str, str]:
@@ -242,7 +356,9 @@ def told_of(workbench: Workbench, run: str) -> dict[str, str]:
     for name in kept.names(workbench.workspace):
         if run.startswith(f"{name} "):
             try:
-                return dict((kept.opened(workbench.workspace, name).report or {}).get("definitions", {}))
+                return dict(
+                    (kept.opened(workbench.workspace, name).report or {}).get("definitions", {})
+                )
             except RalleError:
                 return {}
     return {}

@@ -9,10 +9,10 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench import benchmark, sandbox
-from rallebench.bench.score import examples_of
+from rallebench import sandbox
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.engine.score import examples_of
 from rallebench.environments import ENVIRONMENTS
-from rallebench.errors import RalleError, UsageError
 from rallebench.gui import views, views_agent
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
@@ -24,13 +24,14 @@ from rallebench.gui.tabs._agent_form import AgentForm
 from rallebench.gui.tabs._agent_read import beside, draw_read, on_run_chosen, on_unfold, open_it
 from rallebench.gui.tabs.develop import QUESTION, choices, on_find
 from rallebench.gui.tabs.sweep import number_of
-from rallebench.live.kept import keep
-from rallebench.live.opened import is_agents
-from rallebench.live.pieces import actions, before, edit_text
-from rallebench.live.watching import TYPED, Lives, Wanted, Watched, example_of
-from rallebench.workbench import Workbench
+from rallebench.services import benchmark
+from rallebench.services.live.kept import keep
+from rallebench.services.live.opened import is_agents
+from rallebench.services.live.transcript import actions, before, edit_text
+from rallebench.services.live.watching import TYPED, Lives, Wanted, Watched, example_of
+from rallebench.services.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
-from rallebench.workspace import READER
+from rallebench.workspace.paths import READER
 
 NO_AGENT = (
     "copies answers out of passages and cannot act as an agent: it would take all its steps without an answer. "
@@ -45,7 +46,9 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     workbench.closing.append(lives)
     who = draw.draw_agent(workbench)
     reads = gr.HTML(visible=False, elem_id="agent-llm-note", elem_classes="rb-flush")
-    about = gr.HTML(about_of(form_of.FIRST, form_of.FIRST_ENV), elem_id="agent-about", elem_classes="rb-flush")
+    about = gr.HTML(
+        about_of(form_of.FIRST, form_of.FIRST_ENV), elem_id="agent-about", elem_classes="rb-flush"
+    )
     form = form_of.draw_settings(workbench)
     programs = gr.HTML(visible=False, elem_id="agent-programs", elem_classes="rb-flush")
     asked = draw.draw_question(workbench)
@@ -59,75 +62,163 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
 
     chosen = [who["workflow"], who["env"]]
     gr.on(
-        [who["workflow"].change, who["env"].change], partial(guard, on_agent, workbench, form), chosen,
-        [who["env"], about, programs, *form.inputs], show_progress="hidden",
-    )  # fmt: skip
+        [who["workflow"].change, who["env"].change],
+        partial(guard, on_agent, workbench, form),
+        chosen,
+        [who["env"], about, programs, *form.inputs],
+        show_progress="hidden",
+    )
     who["llm"].change(partial(on_llm, workbench), [who["llm"]], [reads], show_progress="hidden")
     wire_question(workbench, who, asked)
     screen = [seen, panel, edit["at"], edit["text"], edit["group"], timer, tools["episodes"]]
     request = [*chosen, who["llm"], asked["dataset"], asked["question"], *form.inputs]
-    tools["run"].click(partial(guard, on_run, workbench, lives, form), [followed, tools["mark"], *request], [followed, *screen], show_progress="hidden")
-    another = [tools["run"].click, edit["go"].click, tools["episodes"].input, reading["go"].click, reading["back"].click, reading["on"].click, session.open_question.change]
+    tools["run"].click(
+        partial(guard, on_run, workbench, lives, form),
+        [followed, tools["mark"], *request],
+        [followed, *screen],
+        show_progress="hidden",
+    )
+    another = [
+        tools["run"].click,
+        edit["go"].click,
+        tools["episodes"].input,
+        reading["go"].click,
+        reading["back"].click,
+        reading["on"].click,
+        session.open_question.change,
+    ]
     gr.on(another, on_begin, None, [after["said"]], show_progress="hidden")
-    tools["stop"].click(partial(guard, on_stop, workbench, lives), [followed, tools["mark"]], screen, show_progress="hidden")
-    timer.tick(partial(guard, on_tick, workbench, lives), [followed, seen, tools["mark"]], screen, show_progress="hidden")
+    tools["stop"].click(
+        partial(guard, on_stop, workbench, lives),
+        [followed, tools["mark"]],
+        screen,
+        show_progress="hidden",
+    )
+    timer.tick(
+        partial(guard, on_tick, workbench, lives),
+        [followed, seen, tools["mark"]],
+        screen,
+        show_progress="hidden",
+    )
     filled = [*chosen, who["llm"], asked["dataset"], asked["question"], asked["gold"], *form.inputs]
     page.load(
-        partial(guard, on_return, workbench, lives, form), [followed, tools["mark"]], [followed, *screen, *filled], show_progress="hidden"
+        partial(guard, on_return, workbench, lives, form),
+        [followed, tools["mark"]],
+        [followed, *screen, *filled],
+        show_progress="hidden",
     )
-    tools["mark"].input(partial(guard, on_mark, workbench, lives), [followed, tools["mark"]], [panel], show_progress="hidden")
+    tools["mark"].input(
+        partial(guard, on_mark, workbench, lives),
+        [followed, tools["mark"]],
+        [panel],
+        show_progress="hidden",
+    )
     tools["episodes"].input(
-        partial(guard, on_episode, workbench, lives, form), [tools["episodes"], tools["mark"]], [followed, *screen, *filled],
+        partial(guard, on_episode, workbench, lives, form),
+        [tools["episodes"], tools["mark"]],
+        [followed, *screen, *filled],
         show_progress="hidden",
     )
-    wire_reading(workbench, lives, form, session, reading, tools["mark"], [followed, *screen, *filled])
-    edit["at"].input(partial(guard, on_action, lives), [followed, edit["at"]], [edit["text"]], show_progress="hidden")
-    edit["go"].click(
-        partial(guard, on_continue, workbench, lives), [followed, tools["mark"], edit["at"], edit["text"]], [followed, *screen],
+    wire_reading(
+        workbench, lives, form, session, reading, tools["mark"], [followed, *screen, *filled]
+    )
+    edit["at"].input(
+        partial(guard, on_action, lives),
+        [followed, edit["at"]],
+        [edit["text"]],
         show_progress="hidden",
-    )  # fmt: skip
+    )
+    edit["go"].click(
+        partial(guard, on_continue, workbench, lives),
+        [followed, tools["mark"], edit["at"], edit["text"]],
+        [followed, *screen],
+        show_progress="hidden",
+    )
     after["send"].click(
-        partial(guard, on_send, workbench, lives), [followed, sent], [sent, after["said"], session.tabs, session.compare_runs],
+        partial(guard, on_send, workbench, lives),
+        [followed, sent],
+        [sent, after["said"], session.tabs, session.compare_runs],
         show_progress_on=[after["said"]],
-    )  # fmt: skip
+    )
     after["benchmark"].click(
-        partial(guard, on_benchmark, workbench, form), [after["limit"], after["track"], *request],
-        [after["said"], session.tabs, session.followed], show_progress_on=[after["said"]],
-    )  # fmt: skip
+        partial(guard, on_benchmark, workbench, form),
+        [after["limit"], after["track"], *request],
+        [after["said"], session.tabs, session.followed],
+        show_progress_on=[after["said"]],
+    )
     tab.select(
-        partial(guard, on_names, workbench, form), [who["llm"]], [who["llm"], asked["dataset"], *form.inputs], show_progress="hidden"
+        partial(guard, on_names, workbench, form),
+        [who["llm"]],
+        [who["llm"], asked["dataset"], *form.inputs],
+        show_progress="hidden",
     )
     draw_analysis(workbench, tab)
 
 
 def wire_question(workbench: Workbench, who: Widgets, asked: Widgets) -> None:
     """Choosing and finding questions."""
-    dataset, find, question, gold = asked["dataset"], asked["find"], asked["question"], asked["gold"]
-    dataset.input(partial(guard, on_dataset, workbench), [dataset, who["env"]], [find, question, gold, who["env"]], show_progress="hidden")
-    find.change(
-        partial(guard, on_find, workbench), [dataset, find], [question], show_progress="hidden", trigger_mode="always_last"
+    dataset, find, question, gold = (
+        asked["dataset"],
+        asked["find"],
+        asked["question"],
+        asked["gold"],
     )
-    question.input(partial(guard, on_question, workbench), [dataset, question], [gold], show_progress="hidden")
+    dataset.input(
+        partial(guard, on_dataset, workbench),
+        [dataset, who["env"]],
+        [find, question, gold, who["env"]],
+        show_progress="hidden",
+    )
+    find.change(
+        partial(guard, on_find, workbench),
+        [dataset, find],
+        [question],
+        show_progress="hidden",
+        trigger_mode="always_last",
+    )
+    question.input(
+        partial(guard, on_question, workbench), [dataset, question], [gold], show_progress="hidden"
+    )
 
 
 def wire_reading(
-    workbench: Workbench, lives: Lives, form: AgentForm, session: Session, reading: Widgets, mark: gr.Checkbox, shown: list[Any]
+    workbench: Workbench,
+    lives: Lives,
+    form: AgentForm,
+    session: Session,
+    reading: Widgets,
+    mark: gr.Checkbox,
+    shown: list[Any],
 ) -> None:
     """Reading a run's episodes, here or by a click in another tab; ``shown``: the episode, its screen and the form."""
     panel = shown[2]
     at = [reading["run"], reading["question"]]
     reading["box"].expand(partial(guard, on_unfold, workbench), at, at, show_progress="hidden")
-    reading["run"].input(partial(guard, on_run_chosen, workbench), [reading["run"]], [reading["question"]], show_progress="hidden")
-    reading["go"].click(partial(guard, on_read, workbench, lives, form), [session.episode, *at, mark], shown, show_progress_on=[panel])
+    reading["run"].input(
+        partial(guard, on_run_chosen, workbench),
+        [reading["run"]],
+        [reading["question"]],
+        show_progress="hidden",
+    )
+    reading["go"].click(
+        partial(guard, on_read, workbench, lives, form),
+        [session.episode, *at, mark],
+        shown,
+        show_progress_on=[panel],
+    )
     for button, step in ((reading["back"], -1), (reading["on"], 1)):
         button.click(
-            partial(guard, on_beside, workbench, lives, form, step), [session.episode, *at, mark],
-            [reading["question"], *shown], show_progress_on=[panel],
-        )  # fmt: skip
+            partial(guard, on_beside, workbench, lives, form, step),
+            [session.episode, *at, mark],
+            [reading["question"], *shown],
+            show_progress_on=[panel],
+        )
     session.open_question.change(
-        partial(guard, on_clicked, workbench, lives, form), [session.open_question, session.episode, mark],
-        [session.tabs, reading["box"], *at, *shown], show_progress="hidden",
-    )  # fmt: skip
+        partial(guard, on_clicked, workbench, lives, form),
+        [session.open_question, session.episode, mark],
+        [session.tabs, reading["box"], *at, *shown],
+        show_progress="hidden",
+    )
 
 
 # what is asked
@@ -139,7 +230,13 @@ def about_of(workflow: str | None, env: str | None) -> str:
         return ""
     entry = WORKFLOWS.entry(workflow)
     acts = form_of.needs_env(workflow)
-    acting = ENVIRONMENTS.entry(env).about if acts and env and env in ENVIRONMENTS else "nothing yet; choose an environment." if acts else ""
+    acting = (
+        ENVIRONMENTS.entry(env).about
+        if acts and env and env in ENVIRONMENTS
+        else "nothing yet; choose an environment."
+        if acts
+        else ""
+    )
     return views_agent.about(entry.about, acting, str(entry.traits.get("paper", "")))
 
 
@@ -150,12 +247,23 @@ def on_llm(workbench: Workbench, llm: str | None) -> Any:
     return gr.update(value=views.note(f"{llm} {NO_AGENT}") if is_reader else "", visible=is_reader)
 
 
-def on_agent(workbench: Workbench, form: AgentForm, workflow: str | None, env: str | None) -> list[Any]:
+def on_agent(
+    workbench: Workbench, form: AgentForm, workflow: str | None, env: str | None
+) -> list[Any]:
     """Show what was chosen, its settings, and for programs what holds them."""
     runs = form_of.needs_python(workflow)
-    held = views_agent.programs(sandbox.protection().sentences(), workbench.allow_python) if runs else ""
+    held = (
+        views_agent.programs(sandbox.protection().sentences(), workbench.allow_python)
+        if runs
+        else ""
+    )
     acts = gr.update(interactive=form_of.needs_env(workflow))
-    return [acts, about_of(workflow, env), gr.update(value=held, visible=runs), *form_of.shown(form, workflow, env)]
+    return [
+        acts,
+        about_of(workflow, env),
+        gr.update(value=held, visible=runs),
+        *form_of.shown(form, workflow, env),
+    ]
 
 
 def on_names(workbench: Workbench, form: AgentForm, llm: str | None) -> list[Any]:
@@ -163,7 +271,11 @@ def on_names(workbench: Workbench, form: AgentForm, llm: str | None) -> list[Any
     space = workbench.workspace
     loaded = [row.name for row in workbench.status() if row.kind == "language model"]
     chosen = llm or next(iter(loaded), None)
-    return [gr.update(choices=list(space.llms()), value=chosen), gr.update(choices=list(space.dataset_paths())), *form_of.offers(workbench, form)]
+    return [
+        gr.update(choices=list(space.llms()), value=chosen),
+        gr.update(choices=list(space.dataset_paths())),
+        *form_of.offers(workbench, form),
+    ]
 
 
 def on_dataset(workbench: Workbench, dataset: str, chosen: str | None) -> list[Any]:
@@ -177,9 +289,18 @@ def on_dataset(workbench: Workbench, dataset: str, chosen: str | None) -> list[A
     env: Any = gr.skip()
     if isinstance(made_for, str) and made_for in ENVIRONMENTS:
         env = made_for
-    elif first.gold.pages and chosen in ENVIRONMENTS and not ENVIRONMENTS.entry(str(chosen)).traits.get("pages"):
+    elif (
+        first.gold.pages
+        and chosen in ENVIRONMENTS
+        and not ENVIRONMENTS.entry(str(chosen)).traits.get("pages")
+    ):
         env = form_of.FIRST_ENV
-    return ["", gr.update(choices=choices(examples, ""), value=first.question.qid, label=QUESTION), views.gold_line(first), env]
+    return [
+        "",
+        gr.update(choices=choices(examples, ""), value=first.question.qid, label=QUESTION),
+        views.gold_line(first),
+        env,
+    ]
 
 
 def on_question(workbench: Workbench, dataset: str, chosen: str) -> str:
@@ -192,14 +313,30 @@ def on_question(workbench: Workbench, dataset: str, chosen: str) -> str:
 
 
 def on_run(
-    workbench: Workbench, lives: Lives, form: AgentForm, followed: str, mark: bool,
-    workflow: str, env: str, llm: str, dataset: str, chosen: str, *values: Any,
-) -> list[Any]:  # fmt: skip
+    workbench: Workbench,
+    lives: Lives,
+    form: AgentForm,
+    followed: str,
+    mark: bool,
+    workflow: str,
+    env: str,
+    llm: str,
+    dataset: str,
+    chosen: str,
+    *values: Any,
+) -> list[Any]:
     """Begin an episode in the background; the panel follows it."""
     refuse_second(lives, followed)
     name, example = example_of(workbench, dataset, chosen)
     settings = form_of.given(form, workflow, env, values)
-    wanted = Wanted((workflow or "").strip(), (env or "").strip() if form_of.needs_env(workflow) else "", (llm or "").strip(), settings, name, example)
+    wanted = Wanted(
+        (workflow or "").strip(),
+        (env or "").strip() if form_of.needs_env(workflow) else "",
+        (llm or "").strip(),
+        settings,
+        name,
+        example,
+    )
     watched = lives.start(workbench, wanted)
     return [watched.name, *screen_of(workbench, lives, watched, mark)]
 
@@ -216,7 +353,15 @@ def screen_of(workbench: Workbench, lives: Lives, watched: Watched, mark: bool) 
     panel = views_agent.shown(watched, workbench.prices(), mark)
     episodes = gr.update(choices=episodes_of(lives), value=watched.name if began(watched) else None)
     if watched.going:
-        return [watched.mark, panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=True), episodes]
+        return [
+            watched.mark,
+            panel,
+            gr.skip(),
+            gr.skip(),
+            gr.update(visible=False),
+            gr.Timer(active=True),
+            episodes,
+        ]
     return [watched.mark, panel, *edit_of(watched), gr.Timer(active=False), episodes]
 
 
@@ -245,21 +390,44 @@ def on_tick(workbench: Workbench, lives: Lives, followed: str, seen: str, mark: 
     """Draw the episode if anything has happened. Its end is drawn once: what is then typed in the edit box stays."""
     watched = lives.get(followed or "")
     if watched is None:
-        return ["", views.note(views_agent.LOST), *[gr.skip()] * 2, gr.update(visible=False), gr.Timer(active=False), gr.skip()]
+        return [
+            "",
+            views.note(views_agent.LOST),
+            *[gr.skip()] * 2,
+            gr.update(visible=False),
+            gr.Timer(active=False),
+            gr.skip(),
+        ]
     if watched.mark == seen:
         return [*[gr.skip()] * 5, gr.skip() if watched.going else gr.Timer(active=False), gr.skip()]
     return screen_of(workbench, lives, watched, mark)
 
 
-def on_return(workbench: Workbench, lives: Lives, form: AgentForm, followed: str, mark: bool) -> list[Any]:
+def on_return(
+    workbench: Workbench, lives: Lives, form: AgentForm, followed: str, mark: bool
+) -> list[Any]:
     """A page that was loaded again finds its episode, or hears that it is gone; a fresh one follows what goes on."""
     going = next((one for one in lives.known() if one.going), None)
     watched = lives.get(followed or "") or (going if not followed else None)
     if watched is not None:
-        return [watched.name, *screen_of(workbench, lives, watched, mark), *filled_with(workbench, form, watched)]
+        return [
+            watched.name,
+            *screen_of(workbench, lives, watched, mark),
+            *filled_with(workbench, form, watched),
+        ]
     episodes = gr.update(choices=episodes_of(lives), value=None)
     panel = views.note(views_agent.LOST) if followed else views.empty(views_agent.NOTHING)
-    return ["", "", panel, gr.skip(), gr.skip(), gr.update(visible=False), gr.Timer(active=False), episodes, *[gr.skip()] * (6 + len(form.inputs))]
+    return [
+        "",
+        "",
+        panel,
+        gr.skip(),
+        gr.skip(),
+        gr.update(visible=False),
+        gr.Timer(active=False),
+        episodes,
+        *[gr.skip()] * (6 + len(form.inputs)),
+    ]
 
 
 def filled_with(workbench: Workbench, form: AgentForm, watched: Watched) -> list[Any]:
@@ -274,16 +442,28 @@ def filled_with(workbench: Workbench, form: AgentForm, watched: Watched) -> list
     return [wanted.workflow, wanted.env or gr.skip(), wanted.llm, *which, *settings]
 
 
-def on_episode(workbench: Workbench, lives: Lives, form: AgentForm, name: str, mark: bool) -> list[Any]:
+def on_episode(
+    workbench: Workbench, lives: Lives, form: AgentForm, name: str, mark: bool
+) -> list[Any]:
     """Show another episode, with the form as it was then."""
     watched = lives.get(name or "")
     if watched is None:
         raise UsageError("That episode is not known any more.")
-    return [watched.name, *screen_of(workbench, lives, watched, mark), *filled_with(workbench, form, watched)]
+    return [
+        watched.name,
+        *screen_of(workbench, lives, watched, mark),
+        *filled_with(workbench, form, watched),
+    ]
 
 
 def on_read(
-    workbench: Workbench, lives: Lives, form: AgentForm, followed: str, run: str | None, qid: str | None, mark: bool
+    workbench: Workbench,
+    lives: Lives,
+    form: AgentForm,
+    followed: str,
+    run: str | None,
+    qid: str | None,
+    mark: bool,
 ) -> list[Any]:
     """Show an episode of a run, as if it had just ended here."""
     refuse_second(lives, followed)
@@ -291,20 +471,38 @@ def on_read(
 
 
 def on_beside(
-    workbench: Workbench, lives: Lives, form: AgentForm, step: int, followed: str, run: str | None, qid: str | None, mark: bool
+    workbench: Workbench,
+    lives: Lives,
+    form: AgentForm,
+    step: int,
+    followed: str,
+    run: str | None,
+    qid: str | None,
+    mark: bool,
 ) -> list[Any]:
     """Show the run's episode before (``step`` −1) or behind (1) the chosen one."""
     other = beside(workbench, run, qid, step)
     return [other, *on_read(workbench, lives, form, followed, run, other, mark)]
 
 
-def on_clicked(workbench: Workbench, lives: Lives, form: AgentForm, wanted: dict[str, Any] | None, followed: str, mark: bool) -> list[Any]:
+def on_clicked(
+    workbench: Workbench,
+    lives: Lives,
+    form: AgentForm,
+    wanted: dict[str, Any] | None,
+    followed: str,
+    mark: bool,
+) -> list[Any]:
     """Show the episode of a question that was clicked in another tab, if an agent's run holds it."""
     if not wanted or not is_agents(folder := workbench.open_run(wanted["run"])):
         return [gr.skip()] * (18 + len(form.inputs))
     qid = examples_of(folder)[wanted["position"] - 1].question.qid
     reading = [gr.Accordion(open=True), *on_unfold(workbench, wanted["run"], qid)]
-    return [gr.Tabs(selected="agent"), *reading, *on_read(workbench, lives, form, followed, wanted["run"], qid, mark)]
+    return [
+        gr.Tabs(selected="agent"),
+        *reading,
+        *on_read(workbench, lives, form, followed, wanted["run"], qid, mark),
+    ]
 
 
 def on_mark(workbench: Workbench, lives: Lives, followed: str, mark: bool) -> Any:
@@ -334,12 +532,16 @@ def on_action(lives: Lives, followed: str, at: int | str | None) -> Any:
     return edit_text(watched.steps[at].reply, watched.wanted.workflow)
 
 
-def on_continue(workbench: Workbench, lives: Lives, followed: str, mark: bool, at: int | str | None, text: str) -> list[Any]:
+def on_continue(
+    workbench: Workbench, lives: Lives, followed: str, mark: bool, at: int | str | None, text: str
+) -> list[Any]:
     """Go on from an action as it now reads; nothing before it is asked again."""
     refuse_second(lives, followed)
     watched = lives.get(followed or "")
     if watched is None or not isinstance(at, int):
-        raise UsageError("There is no action to go on from; run an episode, then choose one of its actions.")
+        raise UsageError(
+            "There is no action to go on from; run an episode, then choose one of its actions."
+        )
     steps = before(watched.steps, at, text or "", watched.wanted.workflow)
     now = lives.start(workbench, replace(watched.wanted, before=steps))
     return [now.name, *screen_of(workbench, lives, now, mark)]
@@ -366,20 +568,50 @@ def on_send(workbench: Workbench, lives: Lives, followed: str, sent: dict[str, A
     same = [name for other, name in sent.values() if other == qid][-8:]
     if len(same) == 1:
         return [sent, views_agent.kept(run), gr.skip(), gr.skip()]
-    return [sent, views_agent.kept(run, len(same)), gr.Tabs(selected="compare"), {"runs": same, "at": time.time()}]
+    return [
+        sent,
+        views_agent.kept(run, len(same)),
+        gr.Tabs(selected="compare"),
+        {"runs": same, "at": time.time()},
+    ]
 
 
 def on_benchmark(
-    workbench: Workbench, form: AgentForm, limit: str, track: bool,
-    workflow: str, env: str, llm: str, dataset: str, chosen: str, *values: Any,
-) -> list[Any]:  # fmt: skip
+    workbench: Workbench,
+    form: AgentForm,
+    limit: str,
+    track: bool,
+    workflow: str,
+    env: str,
+    llm: str,
+    dataset: str,
+    chosen: str,
+    *values: Any,
+) -> list[Any]:
     """Run the agent over a question set in the background, where Benchmark follows it."""
     try:
-        agent = workbench.agent((workflow or "").strip(), env or "", llm or "", form_of.given(form, workflow, env, values), seed=0)
+        agent = workbench.agent(
+            (workflow or "").strip(),
+            env or "",
+            llm or "",
+            form_of.given(form, workflow, env, values),
+            seed=0,
+        )
         plan = benchmark.prepare(
-            workbench.workspace, agent.named_backends(), dataset, limit=number_of(limit), agent=agent, track=bool(track)
+            workbench.workspace,
+            agent.named_backends(),
+            dataset,
+            limit=number_of(limit),
+            agent=agent,
+            track=bool(track),
         )
     except RalleError as error:
         return [views.error(views_agent.sentence(str(error))), gr.skip(), gr.skip()]
     job = workbench.start_run(plan)
-    return [views.note(f"The benchmark {job.name} runs in the background; Benchmark follows it.", "good"), gr.Tabs(selected="benchmark"), job.name]
+    return [
+        views.note(
+            f"The benchmark {job.name} runs in the background; Benchmark follows it.", "good"
+        ),
+        gr.Tabs(selected="benchmark"),
+        job.name,
+    ]

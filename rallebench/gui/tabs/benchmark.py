@@ -9,20 +9,20 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench import benchmark
 from rallebench.analysis.references import Beside, beside
 from rallebench.analysis.runs import waterfall_of
-from rallebench.bench.store import RunFolder
-from rallebench.coverage import MOST_PASSAGES
-from rallebench.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.engine.store import RunFolder
 from rallebench.gui import form, views, views_fall, views_questions, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
-from rallebench.live.opened import is_agents
 from rallebench.metrics import METRICS
-from rallebench.run_verbs import Job, where_read
-from rallebench.workbench import Workbench
-from rallebench.workspace import DEFAULT_DATASET
+from rallebench.services import benchmark
+from rallebench.services.live.opened import is_agents
+from rallebench.services.runs import Job, where_read
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.coverage import MOST_PASSAGES
+from rallebench.workspace.paths import DEFAULT_DATASET
 
 NOTHING = (
     "No run is followed. Press Run benchmark: it benchmarks the chain that stands in Develop. "
@@ -62,13 +62,24 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         show_progress_on=[progress],
     )
     stop.click(partial(guard, on_stop, workbench), [followed], [progress], show_progress="hidden")
-    resume.click(partial(guard, on_resume, workbench), [followed, track], [shown, progress], show_progress_on=[progress])
+    resume.click(
+        partial(guard, on_resume, workbench),
+        [followed, track],
+        [shown, progress],
+        show_progress_on=[progress],
+    )
     references.click(
-        partial(guard, on_references, workbench), [followed, track], [progress], show_progress_on=[progress]
+        partial(guard, on_references, workbench),
+        [followed, track],
+        [progress],
+        show_progress_on=[progress],
     )
     falls.click(on_stage, None, [which], show_progress="hidden")
     which.change(
-        partial(guard, on_filter, workbench), [followed, which], [questions, counted], show_progress_on=[counted]
+        partial(guard, on_filter, workbench),
+        [followed, which],
+        [questions, counted],
+        show_progress_on=[counted],
     )
     questions.select(on_select, [followed], [session.open_question], show_progress="hidden")
     session.dataset.change(on_developed, [session.dataset], [dataset], show_progress="hidden")
@@ -98,7 +109,11 @@ def draw_settings(workbench: Workbench) -> list[Any]:
             20, label="Batch size", elem_id="benchmark-batch-size", scale=1, min_width=100
         )
         name = gr.Textbox(
-            label="Run name", placeholder="made for you", elem_id="benchmark-name", scale=3, max_lines=1
+            label="Run name",
+            placeholder="made for you",
+            elem_id="benchmark-name",
+            scale=3,
+            max_lines=1,
         )
         metrics = gr.Dropdown(
             list(METRICS.names()),
@@ -120,7 +135,12 @@ def draw_buttons() -> list[Any]:
             gr.Button("Resume", elem_id="benchmark-resume", scale=1),
             gr.Button("Reference lines", elem_id="benchmark-references", scale=1),
             gr.Checkbox(
-                True, label="Log to MLflow", elem_id="benchmark-track", scale=1, min_width=150, container=False
+                True,
+                label="Log to MLflow",
+                elem_id="benchmark-track",
+                scale=1,
+                min_width=150,
+                container=False,
             ),
         ]
 
@@ -128,12 +148,17 @@ def draw_buttons() -> list[Any]:
 def draw_results() -> tuple[Any, list[Any]]:
     """The filter of questions; report, waterfall, table of questions and their number, empty as yet."""
     report = gr.HTML(elem_id="benchmark-report", elem_classes="rb-flush")
-    falls = gr.HTML(elem_id="benchmark-waterfall", elem_classes="rb-flush", js_on_load=CLICKED_STAGE)
+    falls = gr.HTML(
+        elem_id="benchmark-waterfall", elem_classes="rb-flush", js_on_load=CLICKED_STAGE
+    )
     with gr.Row(equal_height=True):
         which = gr.Dropdown(
-            [*views_questions.FILTERS, *views_questions.STAGE_FILTERS], value="all", label="Questions", elem_id="benchmark-filter",
+            [*views_questions.FILTERS, *views_questions.STAGE_FILTERS],
+            value="all",
+            label="Questions",
+            elem_id="benchmark-filter",
             scale=2,
-        )  # fmt: skip
+        )
         counted = gr.HTML(elem_id="benchmark-counted")
     questions = gr.Dataframe(
         headers=list(views_questions.QUESTION_COLUMNS),
@@ -160,10 +185,17 @@ def on_run(
     """Check the plan, then run it in the background."""
     chain = form.read_chain(values)
     plan = benchmark.prepare(
-        workbench.workspace, chain, dataset, limit=form.whole_number(limit, "The number of questions"),
-        batch_size=20 if (size := form.whole_number(batch_size, "The batch size")) is None else size,
-        name=name.strip(), metrics=tuple(metrics) or None, track=track,
-    )  # fmt: skip
+        workbench.workspace,
+        chain,
+        dataset,
+        limit=form.whole_number(limit, "The number of questions"),
+        batch_size=20
+        if (size := form.whole_number(batch_size, "The batch size")) is None
+        else size,
+        name=name.strip(),
+        metrics=tuple(metrics) or None,
+        track=track,
+    )
     job = workbench.start_run(plan)
     return [job.name, "", warned(job) + views_runs.live(job.name, {}, "loading"), "", "", [], ""]
 
@@ -185,13 +217,20 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
     if not ended:
         return [followed, mark, progress, *nothing]
     if mark == shown:
-        return [gr.skip(), gr.skip(), progress if lines_going(workbench, followed) else gr.skip(), *nothing]
+        return [
+            gr.skip(),
+            gr.skip(),
+            progress if lines_going(workbench, followed) else gr.skip(),
+            *nothing,
+        ]
     return [followed, mark, progress, *result(workbench, followed, which)]
 
 
 def newest(workbench: Workbench) -> str:
     """The run that this process began last, '' if none: whoever comes back finds what has ended meanwhile."""
-    return next((job.name for job in reversed(list(workbench.jobs.values())) if job.folder is not None), "")
+    return next(
+        (job.name for job in reversed(list(workbench.jobs.values())) if job.folder is not None), ""
+    )
 
 
 def asked_for(workbench: Workbench, name: str) -> str:
@@ -212,9 +251,13 @@ def now(workbench: Workbench, name: str) -> tuple[str, str]:
     jobs = [job for job in list(workbench.jobs.values()) if job.of == name]
     if not version or not jobs:
         return progress, version
-    phases = ["stopping" if job.stop and not job.done else job.phase.replace("running", "") for job in jobs]
+    phases = [
+        "stopping" if job.stop and not job.done else job.phase.replace("running", "")
+        for job in jobs
+    ]
     lines = [
-        (job.name, job.folder.state() if job.folder else {}, phase, job.error) for job, phase in zip(jobs, phases)
+        (job.name, job.folder.state() if job.folder else {}, phase, job.error)
+        for job, phase in zip(jobs, phases)
     ]
     return progress + views_runs.lines_live(lines), f"{version} {sum(job.done for job in jobs)}"
 
@@ -251,7 +294,12 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
         fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES)
         rows = views_questions.question_rows(folder, which, fall)
         report = views_runs.whole_report(folder, beside_lines(workbench, folder))
-        return [report, views_fall.lost(folder.name, fall, CLICK_A_STAGE), rows, counted(folder, rows)]
+        return [
+            report,
+            views_fall.lost(folder.name, fall, CLICK_A_STAGE),
+            rows,
+            counted(folder, rows),
+        ]
     except RalleError:  # the progress line says what is wrong with the run
         return ["", "", [], ""]
 
@@ -264,7 +312,11 @@ def beside_lines(workbench: Workbench, folder: RunFolder) -> Beside | None:
 
 def counted(folder: RunFolder, rows: list[Any]) -> str:
     """How many questions the table shows, and what a click does."""
-    text = f"{len(rows)} question{'s' * (len(rows) != 1)}. {opened_where(folder)}" if rows else "No question fits this filter."
+    text = (
+        f"{len(rows)} question{'s' * (len(rows) != 1)}. {opened_where(folder)}"
+        if rows
+        else "No question fits this filter."
+    )
     return f'<div class="rb-label">{text}</div>'
 
 
@@ -304,7 +356,9 @@ def on_references(workbench: Workbench, followed: str, track: bool) -> str:
     if not followed:
         raise UsageError("No run is followed; press Run benchmark, or open an earlier run in Runs.")
     if not now(workbench, followed)[1]:
-        raise UsageError(f"The run {followed!r} goes on; ask for its reference lines when it has ended.")
+        raise UsageError(
+            f"The run {followed!r} goes on; ask for its reference lines when it has ended."
+        )
     workbench.start_references(followed, track=track)
     return now(workbench, followed)[0]
 
@@ -320,7 +374,11 @@ def on_filter(workbench: Workbench, followed: str, which: str) -> list[Any]:
     if not followed:
         return [[], ""]
     folder = workbench.open_run(followed)
-    fall = waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES) if which in views_questions.STAGE_FILTERS else None
+    fall = (
+        waterfall_of(folder, workbench.workspace, at_most=MOST_PASSAGES)
+        if which in views_questions.STAGE_FILTERS
+        else None
+    )
     rows = views_questions.question_rows(folder, which, fall)
     return [rows, counted(folder, rows)]
 

@@ -10,15 +10,16 @@ from typing import Any, Union
 
 import gradio as gr
 
-from rallebench.bench.perform import flow_error
-from rallebench.bench.single import Delta, Event, StepDone
-from rallebench.errors import RalleError
-from rallebench.gui import form, pulse, views, views_chat
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Chain, Episode, Message
+from rallebench.engine.perform import flow_error
+from rallebench.engine.single import Delta, Event, StepDone
+from rallebench.gui import form, views, views_chat
+from rallebench.gui import keepalive as pulse
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.views_chat import Turn
-from rallebench.types import Chain, Episode, Message
-from rallebench.workbench import Workbench, chat_holder
+from rallebench.services.workbench import Workbench, chat_holder
 
 DEVELOP = ":develop"
 """Stands for the chain in Develop; no saved chain can be called so."""
@@ -84,10 +85,15 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         show_progress="hidden",
     )
     again = talk.retry(
-        partial(guard_stream, on_retry, workbench), [turns, *chosen], [*screen, text], show_progress="hidden"
+        partial(guard_stream, on_retry, workbench),
+        [turns, *chosen],
+        [*screen, text],
+        show_progress="hidden",
     )
     # Cancel first, then draw: in one event the page would drop what is drawn.
-    stop.click(None, None, None, cancels=[sent, again]).then(on_stop, [turns], screen, show_progress="hidden")
+    stop.click(None, None, None, cancels=[sent, again]).then(
+        on_stop, [turns], screen, show_progress="hidden"
+    )
     cleared = gr.on([clear.click, talk.clear], None, None, None, cancels=[sent, again])
     cleared.then(on_clear, None, screen, show_progress="hidden")
     source.input(partial(guard, on_chain, workbench), chosen, [line], show_progress="hidden")
@@ -96,7 +102,10 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
 
 def offers(workbench: Workbench) -> list[tuple[str, str]]:
     """(shown, value) of the chains that can be talked to."""
-    return [("The chain in Develop", DEVELOP), *((name, name) for name in workbench.workspace.chain_paths())]
+    return [
+        ("The chain in Develop", DEVELOP),
+        *((name, name) for name in workbench.workspace.chain_paths()),
+    ]
 
 
 def chosen_chain(workbench: Workbench, source: str, values: form.Values) -> Chain:
@@ -127,7 +136,12 @@ def cut(text: str) -> str:
 def screen_of(turns: list[Turn]) -> list[Any]:
     """State, conversation, and which of Send and Stop can be pressed."""
     busy = running(turns)
-    return [turns, views_chat.messages(turns), gr.update(interactive=not busy), gr.update(interactive=busy)]
+    return [
+        turns,
+        views_chat.messages(turns),
+        gr.update(interactive=not busy),
+        gr.update(interactive=busy),
+    ]
 
 
 def drawn(earlier: list[Turn], growing: Iterator[Turn], box: Any) -> Iterator[list[Any]]:
@@ -169,7 +183,9 @@ def asked(
                 yield turn
             if isinstance(event, Episode):
                 workbench.trace(event, text, "chat")
-    except Exception as error:  # a bug is logged with its traceback and must not leave the turn running
+    except (
+        Exception
+    ) as error:  # a bug is logged with its traceback and must not leave the turn running
         yield replace(turn, error=str(flow_error(error)), state="failed")
 
 
@@ -201,7 +217,9 @@ def on_send(
     yield from drawn(turns, asked(workbench, source, values, turns, text.strip()), "")
 
 
-def on_retry(workbench: Workbench, turns: list[Turn], source: str, *values: Any) -> Iterator[list[Any]]:
+def on_retry(
+    workbench: Workbench, turns: list[Turn], source: str, *values: Any
+) -> Iterator[list[Any]]:
     """Ask the last question again, of the chain as it is now; the new answer takes the old one's place."""
     if not turns or running(turns):
         yield [gr.skip()] * 5

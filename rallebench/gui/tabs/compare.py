@@ -8,20 +8,20 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.analysis.many import HEADLINES, compare_many, shared_by, with_mean
 from rallebench.analysis.measures import Measure, measure, shared_measures
 from rallebench.analysis.radar import DATASETS, axes_of, over, over_datasets, share_nothing
+from rallebench.analysis.ranking import HEADLINES, compare_many, shared_by, with_mean
 from rallebench.analysis.runs import waterfall_of
-from rallebench.bench.score import examples_of
-from rallebench.bench.store import RunFolder
-from rallebench.errors import RalleError
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Example
+from rallebench.engine.score import examples_of
+from rallebench.engine.store import RunFolder
 from rallebench.gui import views, views_compare, views_fall, views_plots
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS, _compare_pair
 from rallebench.gui.tabs._compare_pair import draw_pair
-from rallebench.types import Example
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 NOTHING = (
     "Choose two runs or more of one question set and press Compare. The first is what the others are compared with. "
@@ -43,20 +43,57 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         other, *pair = draw_pair()
         across, plot, lacking = draw_plot()
     over, by, radar, means = draw_radar()
-    gr.on([tab.select], partial(guard, on_offer, workbench), [chosen], [chosen], show_progress="hidden")
-    chosen.change(partial(guard, on_chosen, workbench), [chosen], [chosen, name], show_progress="hidden")
-    shown = [said, results, compared, metrics, differences, falls, other, plot, lacking, over, by, radar, means]
+    gr.on(
+        [tab.select],
+        partial(guard, on_offer, workbench),
+        [chosen],
+        [chosen],
+        show_progress="hidden",
+    )
+    chosen.change(
+        partial(guard, on_chosen, workbench), [chosen], [chosen, name], show_progress="hidden"
+    )
+    shown = [
+        said,
+        results,
+        compared,
+        metrics,
+        differences,
+        falls,
+        other,
+        plot,
+        lacking,
+        over,
+        by,
+        radar,
+        means,
+    ]
     asked = session.compare_runs.change(
-        partial(guard, on_asked, workbench), [session.compare_runs], [chosen], show_progress="hidden"
+        partial(guard, on_asked, workbench),
+        [session.compare_runs],
+        [chosen],
+        show_progress="hidden",
     )
     on_pair = partial(guard, _compare_pair.on_pair, workbench)
     for event in (start.click, asked.then):
-        done = event(partial(guard, on_compare, workbench), [chosen, name, across], shown, show_progress="hidden")
+        done = event(
+            partial(guard, on_compare, workbench),
+            [chosen, name, across],
+            shown,
+            show_progress="hidden",
+        )
         then = done.then(on_pair, [compared, other], pair, show_progress="hidden")
         then.then(partial(guard, on_falls, workbench), [compared], [falls], show_progress="hidden")
     other.input(on_pair, [compared, other], pair, show_progress="hidden")
-    across.input(partial(guard, on_plot, workbench), [compared, across], [plot, lacking], show_progress="hidden")
-    by.input(partial(guard, on_radar, workbench), [compared, by], [radar, means], show_progress="hidden")
+    across.input(
+        partial(guard, on_plot, workbench),
+        [compared, across],
+        [plot, lacking],
+        show_progress="hidden",
+    )
+    by.input(
+        partial(guard, on_radar, workbench), [compared, by], [radar, means], show_progress="hidden"
+    )
     _compare_pair.connect(workbench, session, compared, other, pair)
 
 
@@ -70,14 +107,27 @@ def draw_choice() -> tuple[gr.Dropdown, gr.Dropdown, gr.Button]:
     """Which runs, and by which metric."""
     with gr.Row(equal_height=True, elem_classes="rb-tools"):
         chosen = gr.Dropdown(
-            [], value=[], multiselect=True, label="Runs", info="the first is what the others are compared with",
-            allow_custom_value=True, elem_id="compare-runs", scale=6,
-        )  # fmt: skip
+            [],
+            value=[],
+            multiselect=True,
+            label="Runs",
+            info="the first is what the others are compared with",
+            allow_custom_value=True,
+            elem_id="compare-runs",
+            scale=6,
+        )
         name = gr.Dropdown(
-            [(AUTOMATIC, ""), *HEADLINES], value="", label="Metric of the differences",
-            info="any metric's name may be typed", allow_custom_value=True, elem_id="compare-metric", scale=3,
-        )  # fmt: skip
-        start = gr.Button("Compare", variant="primary", elem_id="compare-start", scale=1, min_width=120)
+            [(AUTOMATIC, ""), *HEADLINES],
+            value="",
+            label="Metric of the differences",
+            info="any metric's name may be typed",
+            allow_custom_value=True,
+            elem_id="compare-metric",
+            scale=3,
+        )
+        start = gr.Button(
+            "Compare", variant="primary", elem_id="compare-start", scale=1, min_width=120
+        )
     return chosen, name, start
 
 
@@ -101,9 +151,12 @@ def draw_radar() -> tuple[gr.Column, gr.Dropdown, gr.Plot, gr.HTML]:
     with gr.Column(visible=False) as over:
         gr.Markdown("### Over question sets or kinds of question", elem_classes="rb-section")
         by = gr.Dropdown(
-            [], label="Axes", info="question sets, or a field of the questions' records", allow_custom_value=True,
+            [],
+            label="Axes",
+            info="question sets, or a field of the questions' records",
+            allow_custom_value=True,
             elem_id="compare-by",
-        )  # fmt: skip
+        )
         radar = gr.Plot(show_label=False, elem_id="compare-radar")
         save_buttons("compare-radar", "radar")
         means = gr.HTML(elem_id="compare-means", elem_classes="rb-flush")
@@ -118,14 +171,21 @@ def on_offer(workbench: Workbench, chosen: list[str]) -> Any:
     names = [run.name for run in workbench.runs() if run.report()]
     there = [name for name in chosen or [] if name in names]
     # What another tab asks for at the same moment must not be taken back.
-    return gr.update(choices=names) if there == (chosen or []) else gr.update(choices=names, value=there)
+    return (
+        gr.update(choices=names)
+        if there == (chosen or [])
+        else gr.update(choices=names, value=there)
+    )
 
 
 def on_chosen(workbench: Workbench, chosen: list[str] | None) -> list[Any]:
     """Let go of what is no run, as the half of a name that Escape or a click elsewhere leaves, and offer the metrics of the rest."""
     names = {run.name for run in workbench.runs()} if chosen else set()
     there = [one for one in chosen or () if one in names]
-    return [gr.skip() if there == (chosen or []) else gr.update(value=there), on_metrics(workbench, there)]
+    return [
+        gr.skip() if there == (chosen or []) else gr.update(value=there),
+        on_metrics(workbench, there),
+    ]
 
 
 def on_metrics(workbench: Workbench, chosen: list[str] | None) -> Any:
@@ -142,7 +202,9 @@ def on_asked(workbench: Workbench, asked: dict[str, Any] | None) -> Any:
     """Choose the runs that another tab wants to see compared."""
     if not asked:
         return gr.skip()
-    return gr.update(choices=[run.name for run in workbench.runs() if run.report()], value=list(asked["runs"]))
+    return gr.update(
+        choices=[run.name for run in workbench.runs() if run.report()], value=list(asked["runs"])
+    )
 
 
 def on_compare(workbench: Workbench, chosen: list[str], name: str, across: str) -> list[Any]:
@@ -155,20 +217,36 @@ def on_compare(workbench: Workbench, chosen: list[str], name: str, across: str) 
             return [said + only, *shown]
         found = compare_many(runs, name)
     except RalleError as error:
-        return [views.error(str(error)), gr.update(visible=False), {}, *[gr.skip()] * 6, gr.update(visible=False), *[gr.skip()] * 3]
+        return [
+            views.error(str(error)),
+            gr.update(visible=False),
+            {},
+            *[gr.skip()] * 6,
+            gr.update(visible=False),
+            *[gr.skip()] * 3,
+        ]
     others = [run.name for run in runs[1:]]
     return [
-        said, gr.update(visible=True), {"runs": [run.name for run in runs], "metric": found.metric}, views_compare.table(found),
-        views_compare.differences(found), views.empty(COUNTING), gr.update(choices=others, value=others[0]),
-        *drawn(runs, found.measure, across), *radar_of(runs, found.common, found.metric),
-    ]  # fmt: skip
+        said,
+        gr.update(visible=True),
+        {"runs": [run.name for run in runs], "metric": found.metric},
+        views_compare.table(found),
+        views_compare.differences(found),
+        views.empty(COUNTING),
+        gr.update(choices=others, value=others[0]),
+        *drawn(runs, found.measure, across),
+        *radar_of(runs, found.common, found.metric),
+    ]
 
 
 def left_out(workbench: Workbench, chosen: Sequence[str]) -> tuple[list[str], str]:
     """The names of runs among what is chosen, and a note on the others: a click on Compare with half a name typed makes that
     one of them. With fewer than two runs all is kept, so that the refusal says what is wrong."""
     names = {run.name for run in workbench.runs()}
-    there, no_runs = [one for one in chosen if one in names], [one for one in chosen if one not in names]
+    there, no_runs = (
+        [one for one in chosen if one in names],
+        [one for one in chosen if one not in names],
+    )
     if not no_runs or len(there) < 2:
         return list(chosen), ""
     return there, views.note(f"Left out, because no run is called so: {', '.join(no_runs)}.")
@@ -190,9 +268,17 @@ def on_falls(workbench: Workbench, compared: dict[str, Any]) -> Any:
 def over_sets(runs: Sequence[RunFolder], name: str) -> list[Any]:
     """What can be said of runs that share no question: their means over question sets. Raises UsageError."""
     found = over_datasets(runs, name)
-    said = views.note("The runs share no question, so no difference between two of them can be tested; below are their means.")
+    said = views.note(
+        "The runs share no question, so no difference between two of them can be tested; below are their means."
+    )
     compared = {"runs": [run.name for run in runs], "metric": found.metric}
-    return [said, gr.update(visible=False), compared, *[gr.skip()] * 6, *radar_of(runs, (), found.metric)]
+    return [
+        said,
+        gr.update(visible=False),
+        compared,
+        *[gr.skip()] * 6,
+        *radar_of(runs, (), found.metric),
+    ]
 
 
 def radar_of(runs: Sequence[RunFolder], common: Sequence[Example], name: str) -> list[Any]:

@@ -11,16 +11,17 @@ import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 from gradio.utils import get_upload_folder
 
-from rallebench.catalog import chain_to_json
-from rallebench.chain.ralle import load_chain_file
-from rallebench.errors import RalleError, UsageError
-from rallebench.gui import executed, form, views, views_config
+from rallebench.chains.ralle import load_chain_file
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Chain
+from rallebench.gui import develop_output as executed
+from rallebench.gui import form, views, views_config
 from rallebench.gui.session import Session
 from rallebench.gui.tabs import TABS
-from rallebench.standalone import script
-from rallebench.types import Chain
-from rallebench.workbench import Workbench
-from rallebench.workspace import DEFAULT_DATASET
+from rallebench.services.standalone import script
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import chain_to_json
+from rallebench.workspace.paths import DEFAULT_DATASET
 
 FORMS = (
     ("json", "JSON", "json", ".json"),
@@ -78,8 +79,12 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
                 height=160,
                 elem_id="config-upload",
             )
-            paste = gr.Textbox(label="Or the text of one", lines=8, max_lines=20, elem_id="config-paste")
-            bring = gr.Button("Fill Develop with this text", variant="primary", elem_id="config-import")
+            paste = gr.Textbox(
+                label="Or the text of one", lines=8, max_lines=20, elem_id="config-paste"
+            )
+            bring = gr.Button(
+                "Fill Develop with this text", variant="primary", elem_id="config-import"
+            )
             brought = gr.HTML(visible=False, padding=False, elem_id="config-imported")
 
     shown = [*(d for _, d in drawn), *(c for c, _ in drawn), ralle, command, command_note, name]
@@ -88,11 +93,15 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     tab.select(partial(on_tab, workbench), current, [status, *shown], show_progress="hidden")
     saving = partial(on_save, workbench), [name, *current], [saved, session.form[0], *shown]
     save.click(*saving, show_progress="hidden")
-    upload.upload(partial(on_upload, workbench), [upload, dataset], filled, show_progress_on=[upload])
+    upload.upload(
+        partial(on_upload, workbench), [upload, dataset], filled, show_progress_on=[upload]
+    )
     bring.click(partial(on_import, workbench), [paste, dataset], filled, show_progress="hidden")
 
 
-def draw_form(key: str, label: str, language: Any, ending: str) -> tuple[gr.Code, gr.DownloadButton]:
+def draw_form(
+    key: str, label: str, language: Any, ending: str
+) -> tuple[gr.Code, gr.DownloadButton]:
     """The text of the chain in one form, and the button that takes it away."""
     with gr.Tab(label, elem_id=f"config-tab-{key}"):
         code = gr.Code(
@@ -168,7 +177,9 @@ def read_text(text: str) -> Chain:
     if not text.strip():
         raise UsageError("There is no text to read; paste a chain, or choose a file above.")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ("pasted.json" if text.lstrip().startswith(("{", "[")) else "pasted.yaml")
+        path = Path(folder) / (
+            "pasted.json" if text.lstrip().startswith(("{", "[")) else "pasted.yaml"
+        )
         path.write_text(text, encoding="utf-8", errors="replace")
         return read_file(path, "The pasted text")
 
@@ -178,12 +189,19 @@ def filled_with(workbench: Workbench, dataset: str, chain: Chain) -> list[Any]:
     space = workbench.workspace
     actions = f"{len(chain.actions)} action" + ("s" if len(chain.actions) > 1 else "")
     message = views.note(f"Develop now holds {chain.name!r} ({actions}).", "good")
-    unknown = views_config.unknown_targets(chain, {"retrieve": space.retriever, "generate": space.llm})
+    unknown = views_config.unknown_targets(
+        chain, {"retrieve": space.retriever, "generate": space.llm}
+    )
     if unknown:
         message += views.note(
             f"Not known in this workspace: {'; '.join(unknown)}. Choose another one in Develop."
         )
-    return [told(message), *exported(workbench, dataset, chain), *form.write_chain(chain), *executed.blank()]
+    return [
+        told(message),
+        *exported(workbench, dataset, chain),
+        *form.write_chain(chain),
+        *executed.blank(),
+    ]
 
 
 def unfilled(message: str) -> list[Any]:
@@ -208,7 +226,11 @@ def on_save(workbench: Workbench, name: str, dataset: str, *values: Any) -> list
         chain = workbench.workspace.chain(str(path))
     except RalleError as error:
         return [told(views.error(str(error))), *[gr.skip()] * (SHOWN + 1)]
-    return [told(views.note(views_config.saved(path, before), "good")), chain.name, *exported(workbench, dataset, chain)]
+    return [
+        told(views.note(views_config.saved(path, before), "good")),
+        chain.name,
+        *exported(workbench, dataset, chain),
+    ]
 
 
 def on_upload(workbench: Workbench, path: str, dataset: str) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.errors import RalleError
+from rallebench.core.errors import RalleError
 from rallebench.gui import views, views_data, views_indexes
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS, _data_build, _data_corpora, _data_indexes, _data_tradeoff
@@ -20,8 +20,8 @@ from rallebench.gui.tabs._data_paths import corpora_choices, offered
 from rallebench.gui.tabs._data_search import draw_search
 from rallebench.gui.tabs._data_tradeoff import draw_tradeoff
 from rallebench.gui.tabs._making import draw_making, writers
-from rallebench.prepared.stored import stored
-from rallebench.workbench import Workbench
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes.stored import stored
 
 REFRESH_SECONDS = 1.0
 SECTIONS = (
@@ -61,9 +61,13 @@ def draw_section(workbench: Workbench, name: str) -> dict[str, Any]:
     if name == "chunks":
         return {"cut": draw_chunks(workbench)}
     draw = {
-        "corpora": draw_corpora, "build": draw_build, "indexes": draw_indexes, "search": draw_search,
-        "tradeoff": draw_tradeoff, "make": draw_making,
-    }  # fmt: skip
+        "corpora": draw_corpora,
+        "build": draw_build,
+        "indexes": draw_indexes,
+        "search": draw_search,
+        "tradeoff": draw_tradeoff,
+        "make": draw_making,
+    }
     return draw[name](workbench)
 
 
@@ -75,19 +79,37 @@ def snapshot(workbench: Workbench) -> Snapshot:
     sources, pieces = corpora_choices(workbench), stored(workbench.workspace)
     own = [(f"{k.key} ({k.encoder}, {k.passages:,} passages)", k.key) for k in vectors]
     return {
-        "sources": sources, "cut": sources, "corpora": list(corpora), "indexes": built, "verified": built,
-        "parts": retrievers, "searchable": retrievers, "compared": retrievers,
-        "combinations": own_combinations(workbench), "vectors": own,
-        "stored": [(f"{views_indexes.short(one.key)} ({', '.join(views_indexes.said_of(one))})", one.key) for one in pieces],
+        "sources": sources,
+        "cut": sources,
+        "corpora": list(corpora),
+        "indexes": built,
+        "verified": built,
+        "parts": retrievers,
+        "searchable": retrievers,
+        "compared": retrievers,
+        "combinations": own_combinations(workbench),
+        "vectors": own,
+        "stored": [
+            (f"{views_indexes.short(one.key)} ({', '.join(views_indexes.said_of(one))})", one.key)
+            for one in pieces
+        ],
         "own_sets": workbench.data.own_question_sets(),
-        "search_sets": list(sets), "tradeoff_sets": list(sets), "results": _data_tradeoff.results(workbench),
-        "building": list(workbench.builds.going_on()), "made_from": sources, "writers": writers(workbench),
-        "corpora_table": views_data.corpora(corpora), "question_table": views_data.question_sets(sets),
-        "vector_table": views_indexes.vectors(vectors), "index_table": index_table(workbench),
+        "search_sets": list(sets),
+        "tradeoff_sets": list(sets),
+        "results": _data_tradeoff.results(workbench),
+        "building": list(workbench.builds.going_on()),
+        "made_from": sources,
+        "writers": writers(workbench),
+        "corpora_table": views_data.corpora(corpora),
+        "question_table": views_data.question_sets(sets),
+        "vector_table": views_indexes.vectors(vectors),
+        "index_table": index_table(workbench),
         "stored_table": views_indexes.stored(pieces),
-        "imports": _data_corpora.importing(workbench), "builds": _data_build.building(workbench),
-        "checks": _data_indexes.checking(workbench), "tradeoffs": _data_tradeoff.measuring(workbench),
-    }  # fmt: skip
+        "imports": _data_corpora.importing(workbench),
+        "builds": _data_build.building(workbench),
+        "checks": _data_indexes.checking(workbench),
+        "tradeoffs": _data_tradeoff.measuring(workbench),
+    }
 
 
 def own_combinations(workbench: Workbench) -> list[str]:
@@ -104,7 +126,9 @@ def index_table(workbench: Workbench) -> str:
     return views_indexes.indexes(rows, workbench.data.verifications.ended())
 
 
-def changes(seen: Snapshot | None, now: Snapshot, names: Sequence[str], chosen: Mapping[str, Any]) -> list[Any]:
+def changes(
+    seen: Snapshot | None, now: Snapshot, names: Sequence[str], chosen: Mapping[str, Any]
+) -> list[Any]:
     """Updates of the components; one that has not changed is left alone, under the user's hand."""
     updates: list[Any] = []
     for name in names:
@@ -113,7 +137,9 @@ def changes(seen: Snapshot | None, now: Snapshot, names: Sequence[str], chosen: 
         elif name not in chosen:
             updates.append(now[name])
         else:
-            updates.append(offered(now[name], chosen[name], custom=name in TYPED) | newest(seen, now, name))
+            updates.append(
+                offered(now[name], chosen[name], custom=name in TYPED) | newest(seen, now, name)
+            )
     return updates
 
 
@@ -123,7 +149,9 @@ def newest(seen: Snapshot | None, now: Snapshot, name: str) -> dict[str, Any]:
     return {"value": new} if new and (seen is None or new not in seen[name]) else {}
 
 
-def on_refresh(workbench: Workbench, names: Sequence[str], seen: Snapshot | None, *chosen: Any) -> list[Any]:
+def on_refresh(
+    workbench: Workbench, names: Sequence[str], seen: Snapshot | None, *chosen: Any
+) -> list[Any]:
     """Show what has changed since this page was last told, by whomever."""
     now = snapshot(workbench)
     return [now, *changes(seen, now, names, dict(zip(names, chosen)))]

@@ -9,17 +9,18 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.catalog import MAX_ACTIONS, chain_from_json, chain_to_json
-from rallebench.errors import RalleError
-from rallebench.gui import executed, form, views, views_config
-from rallebench.gui.executed import Steps, blank, prefix, show_step
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Chain, Example
+from rallebench.gui import develop_output as executed
+from rallebench.gui import form, views, views_config
+from rallebench.gui.develop_output import Steps, blank, prefix, show_step
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._develop_action import Widgets, draw_action
-from rallebench.live.opened import is_agents
-from rallebench.types import Chain, Example
-from rallebench.workbench import Workbench
-from rallebench.workspace import DEFAULT_CHAIN, DEFAULT_DATASET
+from rallebench.services.live.opened import is_agents
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import MAX_ACTIONS, chain_from_json, chain_to_json
+from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
 
 SHOWN_QUESTIONS = 200
 QUESTION = "Question (choose one, or type your own)"
@@ -39,27 +40,54 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         record = gr.JSON(dict(first.record), elem_id="develop-record", show_label=False)
 
     session.dataset = picked["dataset"]
-    session.form += [tools["name"], count, about, *(row[field] for row in rows for field in form.FIELDS)]
+    session.form += [
+        tools["name"],
+        count,
+        about,
+        *(row[field] for row in rows for field in form.FIELDS),
+    ]
     session.groups += [row["group"] for row in rows]
-    session.executed += [steps, tools["status"], *(row[part] for row in rows for part in ("prompt", "response"))]
+    session.executed += [
+        steps,
+        tools["status"],
+        *(row[part] for row in rows for part in ("prompt", "response")),
+    ]
     whole_form = [*session.form, *session.groups]
 
     wire_question(workbench, session, picked, record)
     wire_chain(workbench, session, picked, tools)
     edited = [*whole_form, *session.executed]
-    changed = [add.click(partial(guard, on_edit, "add", 0), session.form, edited, show_progress="hidden")]
+    changed = [
+        add.click(partial(guard, on_edit, "add", 0), session.form, edited, show_progress="hidden")
+    ]
     for index, row in enumerate(rows):
-        wire_action(workbench, session, index, row, [picked["dataset"], picked["question"], tools["mark"]])
+        wire_action(
+            workbench, session, index, row, [picked["dataset"], picked["question"], tools["mark"]]
+        )
         for verb in ("up", "down", "remove"):
-            click = row[verb].click(partial(guard, on_edit, verb, index), session.form, edited, show_progress="hidden")
+            click = row[verb].click(
+                partial(guard, on_edit, verb, index), session.form, edited, show_progress="hidden"
+            )
             changed.append(click)
     targets = [row[field] for row in rows for field in ("retriever", "llm")]
     names = [picked["dataset"], tools["saved"], *targets]
     tab.select(partial(guard, on_names, workbench), names, names, show_progress="hidden")
     drawn = page.load(partial(guard, on_names, workbench), names, names, show_progress="hidden")
-    wire_keeping(session, [tools["name"], *(row[field] for row in rows for field in form.FIELDS)], changed, tools["load"])
-    drawn.then(partial(on_return, workbench), [session.edited_chain], edited, show_progress="hidden")
-    wire_opening(workbench, session, tools, [session.tabs, picked["dataset"], picked["question"], picked["gold"], record, *edited])
+    wire_keeping(
+        session,
+        [tools["name"], *(row[field] for row in rows for field in form.FIELDS)],
+        changed,
+        tools["load"],
+    )
+    drawn.then(
+        partial(on_return, workbench), [session.edited_chain], edited, show_progress="hidden"
+    )
+    wire_opening(
+        workbench,
+        session,
+        tools,
+        [session.tabs, picked["dataset"], picked["question"], picked["gold"], record, *edited],
+    )
 
 
 # what is drawn
@@ -107,9 +135,15 @@ def draw_tools(workbench: Workbench, chain: Chain) -> Widgets:
             elem_id="develop-chain",
             scale=3,
         )
-        load = gr.Button("Load chain", elem_id="develop-load-chain", scale=0, min_width=130, size="md")
-        name = gr.Textbox(chain.name, label="Name", elem_id="develop-chain-name", scale=2, max_lines=1)
-        save = gr.Button("Save chain", elem_id="develop-save-chain", scale=0, min_width=130, size="md")
+        load = gr.Button(
+            "Load chain", elem_id="develop-load-chain", scale=0, min_width=130, size="md"
+        )
+        name = gr.Textbox(
+            chain.name, label="Name", elem_id="develop-chain-name", scale=2, max_lines=1
+        )
+        save = gr.Button(
+            "Save chain", elem_id="develop-save-chain", scale=0, min_width=130, size="md"
+        )
         mark = gr.Checkbox(
             True, label="Mark gold", elem_id="develop-mark", scale=0, min_width=130, container=False
         )
@@ -124,14 +158,36 @@ def draw_tools(workbench: Workbench, chain: Chain) -> Widgets:
         stop = gr.Button("Stop", elem_id="develop-stop", scale=0, min_width=90, size="md")
     with gr.Row(elem_classes="rb-tools", visible=False) as replacing:
         replaced = gr.HTML(elem_id="develop-replaced", elem_classes="rb-flush")
-        replace = gr.Button("Open it and drop my edits", elem_id="develop-replace", scale=0, min_width=220, size="md")
-        keep = gr.Button("Keep my chain", elem_id="develop-keep", variant="primary", scale=0, min_width=150, size="md")
+        replace = gr.Button(
+            "Open it and drop my edits",
+            elem_id="develop-replace",
+            scale=0,
+            min_width=220,
+            size="md",
+        )
+        keep = gr.Button(
+            "Keep my chain",
+            elem_id="develop-keep",
+            variant="primary",
+            scale=0,
+            min_width=150,
+            size="md",
+        )
     status = gr.HTML(elem_id="develop-status", elem_classes="rb-flush")
     return {
-        "saved": saved, "load": load, "name": name, "save": save,
-        "mark": mark, "execute": execute, "stop": stop, "status": status,
-        "replacing": replacing, "replaced": replaced, "replace": replace, "keep": keep,
-    }  # fmt: skip
+        "saved": saved,
+        "load": load,
+        "name": name,
+        "save": save,
+        "mark": mark,
+        "execute": execute,
+        "stop": stop,
+        "status": status,
+        "replacing": replacing,
+        "replaced": replaced,
+        "replace": replace,
+        "keep": keep,
+    }
 
 
 # what happens when
@@ -174,7 +230,10 @@ def wire_chain(workbench: Workbench, session: Session, picked: Widgets, tools: W
         show_progress="hidden",
     )
     tools["save"].click(
-        partial(guard, on_save_chain, workbench), session.form, [tools["saved"], status], show_progress="hidden"
+        partial(guard, on_save_chain, workbench),
+        session.form,
+        [tools["saved"], status],
+        show_progress="hidden",
     )
     mark.input(partial(guard, on_mark, workbench), [*asked, steps], outputs, show_progress="hidden")
     running = tools["execute"].click(
@@ -183,7 +242,9 @@ def wire_chain(workbench: Workbench, session: Session, picked: Widgets, tools: W
         session.executed,
         show_progress="hidden",
     )
-    tools["stop"].click(None, cancels=[running]).then(on_stop, None, [status], show_progress="hidden")
+    tools["stop"].click(None, cancels=[running]).then(
+        on_stop, None, [status], show_progress="hidden"
+    )
 
 
 def wire_keeping(session: Session, fields: list[Any], changed: list[Any], load: gr.Button) -> None:
@@ -202,12 +263,20 @@ def wire_keeping(session: Session, fields: list[Any], changed: list[Any], load: 
 
 def wire_opening(workbench: Workbench, session: Session, tools: Widgets, screen: list[Any]) -> None:
     """A question that is chosen in another tab is shown here; an edited chain is replaced only when its user says so."""
-    wanted, shown = [session.open_question, tools["mark"]], [*screen, tools["replacing"], tools["replaced"]]
+    wanted, shown = (
+        [session.open_question, tools["mark"]],
+        [*screen, tools["replacing"], tools["replaced"]],
+    )
     top = "() => window.scrollTo({ top: 0 })"  # the clicked row was far down in another tab
     session.open_question.change(
-        partial(guard, on_asked_to_open, workbench), [*wanted, session.edited_chain, *session.form], shown, show_progress="hidden"
+        partial(guard, on_asked_to_open, workbench),
+        [*wanted, session.edited_chain, *session.form],
+        shown,
+        show_progress="hidden",
     ).then(None, None, None, js=top)
-    tools["replace"].click(partial(guard, on_replace, workbench), wanted, shown, show_progress="hidden")
+    tools["replace"].click(
+        partial(guard, on_replace, workbench), wanted, shown, show_progress="hidden"
+    )
     tools["keep"].click(on_keep_mine, None, shown[-2:], show_progress="hidden")
 
 
@@ -218,11 +287,17 @@ def wire_action(
     steps, status = session.executed[:2]
     given = [*asked, steps, *session.form]
     row["kind"].change(
-        on_kind, [row["kind"]], [row["retriever"], row["k"], row["llm"], row["settings"]], show_progress="hidden"
+        on_kind,
+        [row["kind"]],
+        [row["retriever"], row["k"], row["llm"], row["settings"]],
+        show_progress="hidden",
     )
     row["dialect"].change(on_dialect, [row["dialect"]], [row["template"]], show_progress="hidden")
     row["interpret"].click(
-        partial(guard, on_interpret, workbench, index), given, [row["prompt"], status], show_progress="hidden"
+        partial(guard, on_interpret, workbench, index),
+        given,
+        [row["prompt"], status],
+        show_progress="hidden",
     )
     row["execute"].click(
         partial(guard_stream, on_execute_action, workbench, index),
@@ -238,7 +313,9 @@ def wire_action(
 def choices(examples: tuple[Example, ...], words: str) -> list[tuple[str, str]]:
     """(shown text, id) of the first questions that hold all of ``words``."""
     wanted = words.lower().split()
-    found = (e.question for e in examples if all(word in e.question.text.lower() for word in wanted))
+    found = (
+        e.question for e in examples if all(word in e.question.text.lower() for word in wanted)
+    )
     return [(" ".join(q.text.split())[:160], q.qid) for _, q in zip(range(SHOWN_QUESTIONS), found)]
 
 
@@ -261,7 +338,11 @@ def on_find(workbench: Workbench, dataset: str, words: str) -> Any:
 def on_question(workbench: Workbench, dataset: str, chosen: str) -> list[Any]:
     """Another question: its record and gold; what was executed belongs to the old one."""
     example = workbench.example(dataset, chosen)
-    return [views.gold_line(example), dict(example.record) or {"note": "Not in the question set."}, *blank()]
+    return [
+        views.gold_line(example),
+        dict(example.record) or {"note": "Not in the question set."},
+        *blank(),
+    ]
 
 
 def on_load_chain(workbench: Workbench, reference: str) -> list[Any]:
@@ -284,7 +365,10 @@ def on_let_go() -> str:
 
 def on_return(workbench: Workbench, kept: str | None) -> list[Any]:
     """The chain that was being edited when the page was loaded anew; nothing if it is the one that a new page shows."""
-    nothing = [*[gr.skip()] * (len(form.HEAD) + MAX_ACTIONS * (len(form.FIELDS) + 1)), *executed.unchanged()]
+    nothing = [
+        *[gr.skip()] * (len(form.HEAD) + MAX_ACTIONS * (len(form.FIELDS) + 1)),
+        *executed.unchanged(),
+    ]
     try:
         chain = chain_from_json(json.loads(kept or ""))
     except (RalleError, ValueError):
@@ -292,7 +376,9 @@ def on_return(workbench: Workbench, kept: str | None) -> list[Any]:
     if chain == workbench.workspace.chain(DEFAULT_CHAIN):
         return nothing
     screen = blank()
-    screen[1] = views.note("The chain that you edited before the page was loaded anew. Save keeps it; Load brings a saved one.")
+    screen[1] = views.note(
+        "The chain that you edited before the page was loaded anew. Save keeps it; Load brings a saved one."
+    )
     return [*form.write_chain(chain), *screen]
 
 
@@ -322,7 +408,10 @@ def on_edit(verb: str, index: int, *values: Any) -> list[Any]:
 
 def on_kind(kind: str) -> list[Any]:
     """Show the widgets that the function needs."""
-    retrieve, generate = gr.update(visible=kind == "retrieve"), gr.update(visible=kind == "generate")
+    retrieve, generate = (
+        gr.update(visible=kind == "retrieve"),
+        gr.update(visible=kind == "generate"),
+    )
     return [retrieve, retrieve, generate, generate]
 
 
@@ -332,7 +421,13 @@ def on_dialect(dialect: str) -> Any:
 
 
 def on_interpret(
-    workbench: Workbench, index: int, dataset: str, chosen: str, mark: bool, steps: Steps, *values: Any
+    workbench: Workbench,
+    index: int,
+    dataset: str,
+    chosen: str,
+    mark: bool,
+    steps: Steps,
+    *values: Any,
 ) -> list[Any]:
     """Fill in the template of one action; nothing is run."""
     example, chain = workbench.example(dataset, chosen), form.read_chain(values)
@@ -346,7 +441,13 @@ def on_interpret(
 
 
 def on_execute_action(
-    workbench: Workbench, index: int, dataset: str, chosen: str, mark: bool, steps: Steps, *values: Any
+    workbench: Workbench,
+    index: int,
+    dataset: str,
+    chosen: str,
+    mark: bool,
+    steps: Steps,
+    *values: Any,
 ) -> Iterator[list[Any]]:
     """Run one action on what the earlier ones answered."""
     example, chain = workbench.example(dataset, chosen), form.read_chain(values)
@@ -388,10 +489,15 @@ def is_edited(workbench: Workbench, kept: str | None, values: Any) -> bool:
     if not kept or on_keep(*values) != kept:
         return False
     chain = form.read_chain(values)
-    return chain.name not in workbench.workspace.chain_paths() or workbench.workspace.chain(chain.name) != chain
+    return (
+        chain.name not in workbench.workspace.chain_paths()
+        or workbench.workspace.chain(chain.name) != chain
+    )
 
 
-def on_asked_to_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool, kept: str | None, *values: Any) -> list[Any]:
+def on_asked_to_open(
+    workbench: Workbench, wanted: dict[str, Any] | None, mark: bool, kept: str | None, *values: Any
+) -> list[Any]:
     """Open a question of a run; over an edited chain that would be lost, ask first."""
     opened = on_open(workbench, wanted, mark)
     if not wanted or opened[0] == gr.skip() or not is_edited(workbench, kept, values):
@@ -422,7 +528,9 @@ def on_open(workbench: Workbench, wanted: dict[str, Any] | None, mark: bool) -> 
     screen[1] = views.error(error) if error else views.note(f"Opened from the run {wanted['run']}.")
     for index, step in steps.items():
         screen[executed.place(index)] = show_step(workbench, step, example, mark)
-    question = gr.update(choices=choices((example,), ""), value=example.question.qid, label=QUESTION)
+    question = gr.update(
+        choices=choices((example,), ""), value=example.question.qid, label=QUESTION
+    )
     shown = [
         gr.Tabs(selected="develop"),
         opened.dataset,

@@ -8,18 +8,18 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench import memory
-from rallebench.budget import Room
-from rallebench.catalog import LLMEntry
-from rallebench.errors import RalleError, UsageError
+from rallebench.core import memory
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views, views_models
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._models_add import draw_add, offer
-from rallebench.loads import HEAVY_BACKENDS
-from rallebench.turns import Going
-from rallebench.workbench import Workbench
-from rallebench.workspace import DEFAULT_CHAIN
+from rallebench.llms._memory.budget import Room
+from rallebench.services.load_queue import Going
+from rallebench.services.models import HEAVY_BACKENDS
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.paths import DEFAULT_CHAIN
 
 WELCOME = (
     "**Welcome! Press Load first**: it loads the ticked retriever and language model, which come with "
@@ -71,9 +71,16 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     progress = gr.HTML(loads_now(workbench), elem_id="models-progress", elem_classes="rb-flush")
     with gr.Row(equal_height=True, elem_classes="rb-tools", visible=False) as busy:
         going = gr.Dropdown(
-            [], label="Being loaded", allow_custom_value=True, elem_id="models-going", scale=4, min_width=200
+            [],
+            label="Being loaded",
+            allow_custom_value=True,
+            elem_id="models-going",
+            scale=4,
+            min_width=200,
         )
-        cancel = gr.Button("Cancel", variant="stop", elem_id="models-cancel", scale=1, min_width=110)
+        cancel = gr.Button(
+            "Cancel", variant="stop", elem_id="models-cancel", scale=1, min_width=110
+        )
     held = gr.HTML(now["memory"], elem_id="models-memory", elem_classes="rb-flush")
     table = gr.HTML(now["table"], elem_id="models-table", elem_classes=["rb-flush", "rb-long"])
     draw_add(workbench, llms)
@@ -84,22 +91,43 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     pace = gr.Timer(LOADING_SECONDS, active=False)
     followed = [progress, busy, going, pace]
     begun = load.click(
-        partial(guard, on_load, workbench), [retrievers, llms], [said, *followed], show_progress="hidden"
+        partial(guard, on_load, workbench),
+        [retrievers, llms],
+        [said, *followed],
+        show_progress="hidden",
     )
-    ended = unload.click(partial(guard, on_unload, workbench), [loaded], [said, progress], show_progress="hidden")
+    ended = unload.click(
+        partial(guard, on_unload, workbench), [loaded], [said, progress], show_progress="hidden"
+    )
     stopped = cancel.click(
         partial(guard, on_cancel, workbench), [going], [said, *followed], show_progress="hidden"
     )
     told, shown = gr.State(""), [*followed, seen, *choosers, table, held, room]
     develop.click(on_open_develop, None, [session.tabs], show_progress="hidden")
     refresh, asked = partial(guard, on_refresh, workbench), [told, going, seen, *choosers]
-    pace.tick(partial(guard, on_follow, workbench), [told, going], [told, *followed], show_progress="hidden")
-    for happening in (begun.then, ended.then, stopped.then, tab.select, page.load, gr.Timer(REFRESH_SECONDS).tick):
+    pace.tick(
+        partial(guard, on_follow, workbench),
+        [told, going],
+        [told, *followed],
+        show_progress="hidden",
+    )
+    for happening in (
+        begun.then,
+        ended.then,
+        stopped.then,
+        tab.select,
+        page.load,
+        gr.Timer(REFRESH_SECONDS).tick,
+    ):
         happening(refresh, asked, [told, *shown], show_progress="hidden")
     gr.on(
-        [llms.input], partial(guard, on_tick, workbench), [llms], [room],
-        show_progress="hidden", trigger_mode="always_last",
-    )  # fmt: skip
+        [llms.input],
+        partial(guard, on_tick, workbench),
+        [llms],
+        [room],
+        show_progress="hidden",
+        trigger_mode="always_last",
+    )
 
 
 def draw_list(label: str, part: str, now: Snapshot, ticked: Sequence[str]) -> gr.CheckboxGroup:
@@ -228,10 +256,14 @@ def on_tick(workbench: Workbench, llms: list[str]) -> str:
 def on_load(workbench: Workbench, retrievers: list[str], llms: list[str]) -> list[Any]:
     """Begin to load what is ticked, one after the other; what is loaded stays loaded."""
     if not retrievers and not llms:
-        raise UsageError("Nothing is ticked; tick a retriever or a language model, then press Load.")
+        raise UsageError(
+            "Nothing is ticked; tick a retriever or a language model, then press Load."
+        )
     if not workbench.loading():
         workbench.loads.forget()
-    wanted = [(name, "retriever") for name in retrievers] + [(name, "language model") for name in llms]
+    wanted = [(name, "retriever") for name in retrievers] + [
+        (name, "language model") for name in llms
+    ]
     lines = [begin(workbench, name, kind) for name, kind in wanted]
     return ["".join(lines), *on_follow(workbench, "")[1:]]
 
@@ -277,7 +309,10 @@ def on_open_develop() -> Any:
 
 def draw_ask(workbench: Workbench) -> gr.Dropdown:
     """One question to a loaded model; returns the list of those that can be asked."""
-    with gr.Accordion("Ask a language model one question", open=False, elem_id="models-ask-panel"), gr.Row():
+    with (
+        gr.Accordion("Ask a language model one question", open=False, elem_id="models-ask-panel"),
+        gr.Row(),
+    ):
         with gr.Column(scale=5, min_width=320):
             llm = gr.Dropdown(
                 [],
@@ -285,12 +320,16 @@ def draw_ask(workbench: Workbench) -> gr.Dropdown:
                 allow_custom_value=True,
                 elem_id="models-ask-llm",
             )
-            prompt = gr.Textbox(TRY, label="Prompt", lines=5, max_lines=16, elem_id="models-ask-prompt")
+            prompt = gr.Textbox(
+                TRY, label="Prompt", lines=5, max_lines=16, elem_id="models-ask-prompt"
+            )
             with gr.Row():
                 ask = gr.Button("Ask", elem_id="models-ask", scale=3)
                 stop = gr.Button("Stop", elem_id="models-ask-stop", scale=1, min_width=80)
         with gr.Column(scale=5, min_width=320):
-            shown = gr.HTML(views.empty(NO_ANSWER), elem_id="models-ask-answer", elem_classes="rb-flush")
+            shown = gr.HTML(
+                views.empty(NO_ANSWER), elem_id="models-ask-answer", elem_classes="rb-flush"
+            )
     handler = partial(guard_stream, on_ask, workbench)
     asking = ask.click(handler, [llm, prompt], [shown], show_progress="hidden")
     stop.click(on_stop_asking, None, [shown], cancels=[asking], show_progress="hidden")

@@ -12,21 +12,21 @@ import gradio as gr
 
 from rallebench.analysis.references import beside
 from rallebench.analysis.runs import waterfall_of
-from rallebench.bench.store import RunFolder
-from rallebench.benchmark import lines_of
-from rallebench.catalog import chain_from_json
-from rallebench.coverage import MOST_PASSAGES
-from rallebench.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Action
+from rallebench.engine.store import RunFolder
 from rallebench.gui import views, views_fall, views_runs, views_suites
 from rallebench.gui.form import KINDS
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
+from rallebench.services.benchmark import lines_of
+from rallebench.services.workbench import Workbench
 from rallebench.tracking import server
 from rallebench.tracking.connection import tracking_uri_of, without_credentials
 from rallebench.tracking.mlflow import remembered
-from rallebench.types import Action
-from rallebench.workbench import Workbench
-from rallebench.workspace import Workspace
+from rallebench.workspace.coverage import MOST_PASSAGES
+from rallebench.workspace.entries import chain_from_json
+from rallebench.workspace.paths import Workspace
 
 T = TypeVar("T")
 
@@ -35,7 +35,22 @@ NO_RUNS = (
     "the run appears here. On the command line: python -m rallebench run --chain starter."
 )
 NOTHING_CHOSEN = "Click a run to see its report, its chain and its warnings."
-WIDTHS = ["17%", "7%", "7.4%", "4.9%", "5%", "5%", "5.2%", "7.3%", "7%", "6.8%", "6.8%", "6.2%", "7.9%", "6.5%"]
+WIDTHS = [
+    "17%",
+    "7%",
+    "7.4%",
+    "4.9%",
+    "5%",
+    "5%",
+    "5.2%",
+    "7.3%",
+    "7%",
+    "6.8%",
+    "6.8%",
+    "6.2%",
+    "7.9%",
+    "6.5%",
+]
 TO_DETAILS = """() => {
     const hidden = document.getElementById("runs-details").getBoundingClientRect().top - window.innerHeight + 300;
     if (hidden > 0) window.scrollBy({ top: hidden, behavior: "smooth" });
@@ -97,11 +112,22 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         trigger_mode="always_last",
     )
     clicked = table.select(on_select, None, [chosen, status], show_progress="hidden")
-    told = clicked.then(partial(guard, on_chosen, workbench), [chosen], read, show_progress="hidden")
+    told = clicked.then(
+        partial(guard, on_chosen, workbench), [chosen], read, show_progress="hidden"
+    )
     told.then(None, None, None, js=TO_DETAILS)
-    benchmark.click(partial(guard, on_open_benchmark, workbench), [chosen], [session.tabs, session.followed])
-    send.click(partial(guard_stream, on_send, workbench), [chosen], [status, details], show_progress="hidden")
-    start.click(partial(guard_stream, on_start_mlflow, workbench), None, [mlflow], show_progress="hidden")
+    benchmark.click(
+        partial(guard, on_open_benchmark, workbench), [chosen], [session.tabs, session.followed]
+    )
+    send.click(
+        partial(guard_stream, on_send, workbench),
+        [chosen],
+        [status, details],
+        show_progress="hidden",
+    )
+    start.click(
+        partial(guard_stream, on_start_mlflow, workbench), None, [mlflow], show_progress="hidden"
+    )
 
 
 # the list
@@ -195,7 +221,10 @@ def reading(workbench: Workbench, chosen: str) -> list[Any]:
     if not chosen:
         return [views.empty(NOTHING_CHOSEN), *[gr.update(interactive=False)] * 2]
     try:
-        shown, usable = whole(workbench.open_run(chosen), partial(run_view, workbench.workspace)), True
+        shown, usable = (
+            whole(workbench.open_run(chosen), partial(run_view, workbench.workspace)),
+            True,
+        )
     except RalleError as error:
         shown, usable = views.error(str(error)), False
     return [shown, *[gr.update(interactive=usable)] * 2]
@@ -204,7 +233,13 @@ def reading(workbench: Workbench, chosen: str) -> list[Any]:
 def run_view(workspace: Workspace, run: RunFolder) -> str:
     """Everything about a run: facts, warnings, chain, report, where it lost its questions."""
     made, state = run.spec(), run.state()
-    return facts(run, made, state) + warnings(state) + chain(made["spec"]) + report(workspace, run) + lost(workspace, run)
+    return (
+        facts(run, made, state)
+        + warnings(state)
+        + chain(made["spec"])
+        + report(workspace, run)
+        + lost(workspace, run)
+    )
 
 
 def facts(run: RunFolder, made: Mapping[str, Any], state: Mapping[str, Any]) -> str:
@@ -217,7 +252,9 @@ def facts(run: RunFolder, made: Mapping[str, Any], state: Mapping[str, Any]) -> 
     ]
     badges = "".join(views.badge(f"{name} {value}") for name, value in known if value is not None)
     tracked = remembered(run.path).get("tracking_uri")
-    badges += views.badge(f"in MLflow: {tracked}", "page") if tracked else views.badge("not in MLflow")
+    badges += (
+        views.badge(f"in MLflow: {tracked}", "page") if tracked else views.badge("not in MLflow")
+    )
     return (
         f'<div class="rb-label"><b>{escape(run.name)}</b>{views_runs.state_badge(str(state["state"]))}'
         f"{badges}<span>{escape(str(run.path))}</span></div>"
@@ -235,7 +272,9 @@ def report(workspace: Workspace, run: RunFolder) -> str:
     """All metrics, beside the reference lines that there are, the cost, and the errors of questions that failed."""
     lines = lines_of(workspace, run)
     own = (run.report() or {}).get("suite")
-    return (views_suites.own_numbers(own) if own else "") + views_runs.whole_report(run, beside(run, lines) if lines else None)
+    return (views_suites.own_numbers(own) if own else "") + views_runs.whole_report(
+        run, beside(run, lines) if lines else None
+    )
 
 
 def lost(workspace: Workspace, run: RunFolder) -> str:
@@ -243,7 +282,9 @@ def lost(workspace: Workspace, run: RunFolder) -> str:
     if not run.report():
         return ""
     fall = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
-    return views_fall.lost(run.name, fall, "Open the run in Benchmark to list the questions of a stage.")
+    return views_fall.lost(
+        run.name, fall, "Open the run in Benchmark to list the questions of a stage."
+    )
 
 
 def chain(spec: Mapping[str, Any]) -> str:
@@ -261,7 +302,10 @@ def action_view(number: int, action: Action) -> str:
     kind = {value: label for label, value in KINDS}[action.kind]
     told = [action.target, f"k = {action.k}" if action.kind == "retrieve" else "", action.dialect]
     told += [f"{name}: {value}" for name, value in action.generation.items()]
-    body = escape(action.template) or '<span class="rb-empty">empty template: the chain ends here</span>'
+    body = (
+        escape(action.template)
+        or '<span class="rb-empty">empty template: the chain ends here</span>'
+    )
     return views.text_box(
         f"Action {number}: {kind}", body, "".join(views.badge(text) for text in told if text)
     )
@@ -334,4 +378,6 @@ def runs_page(workbench: Workbench, url: str) -> str:
 def by_hand(workbench: Workbench) -> str:
     """The command that opens MLflow's page without rallebench."""
     command = server.open_command(workbench.workspace.path, workbench.tracking_uri)
-    return f'<div class="rb-label"><span>MLflow by hand:</span> <code>{escape(command)}</code></div>'
+    return (
+        f'<div class="rb-label"><span>MLflow by hand:</span> <code>{escape(command)}</code></div>'
+    )

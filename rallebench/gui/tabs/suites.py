@@ -7,8 +7,10 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.background import Works
-from rallebench.errors import RalleError
+from rallebench.core.errors import RalleError
+from rallebench.experiments.suites import SUITES, estimating, kept, planning, probing
+from rallebench.experiments.suites._names import run_name
+from rallebench.experiments.suites.running import Finished, Working, run_suite
 from rallebench.gui import views, views_suites
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
@@ -25,11 +27,9 @@ from rallebench.gui.tabs._suites_form import (
 )
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.gui.wording import on_page
-from rallebench.suites import SUITES, estimating, kept, planning, probing
-from rallebench.suites._names import run_name
-from rallebench.suites.running import Finished, Working, run_suite
-from rallebench.workbench import Workbench
-from rallebench.workspace import READER
+from rallebench.services.background import Works
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.paths import READER
 
 NOTHING = "No suite runs. Press Run suite: every part becomes a run of its own, and the tables appear below."
 TO_PROGRESS = "() => document.getElementById('suites-progress').scrollIntoView({ behavior: 'smooth', block: 'center' })"
@@ -40,7 +40,10 @@ NO_PLAN = "See what it would run, or have a few questions of each part answered 
 @TABS.register("suites", order=9, label="Suites")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Ask, plan, run, watch, read."""
-    works, probes = workbench.works("suite", Finished), workbench.works("probe", estimating.Estimate)
+    works, probes = (
+        workbench.works("suite", Finished),
+        workbench.works("probe", estimating.Estimate),
+    )
     first = first_suite()
     suite, llm, limit, name = draw_request(workbench, first)
     about = gr.HTML(about_of(first), elem_id="suites-about", elem_classes="rb-flush")
@@ -52,35 +55,85 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     chosen = results.draw(workbench, session, tab, form, [suite, llm, limit, name])
     asked, seen, probed = [suite, llm, limit, name, *form.inputs], gr.State(""), gr.State("")
 
-    suite.change(partial(guard, on_suite, workbench, form), [suite], [said, about, *form.inputs], show_progress="hidden")
-    plan.click(partial(guard, on_plan, workbench, form), asked, [said, planned], show_progress_on=[planned])
-    measure.click(partial(guard, on_measure, workbench, form, probes), [count, *asked], [said, planned], show_progress_on=[planned])
-    started = start.click(partial(guard, on_start, workbench, form, works), [track, *asked], [said, panel], show_progress_on=[panel])
+    suite.change(
+        partial(guard, on_suite, workbench, form),
+        [suite],
+        [said, about, *form.inputs],
+        show_progress="hidden",
+    )
+    plan.click(
+        partial(guard, on_plan, workbench, form), asked, [said, planned], show_progress_on=[planned]
+    )
+    measure.click(
+        partial(guard, on_measure, workbench, form, probes),
+        [count, *asked],
+        [said, planned],
+        show_progress_on=[planned],
+    )
+    started = start.click(
+        partial(guard, on_start, workbench, form, works),
+        [track, *asked],
+        [said, panel],
+        show_progress_on=[panel],
+    )
     started.then(None, None, None, js=TO_PROGRESS)
-    stop.click(partial(guard, on_stop, workbench, works, probes), None, [said], show_progress="hidden")
+    stop.click(
+        partial(guard, on_stop, workbench, works, probes), None, [said], show_progress="hidden"
+    )
     timer = gr.Timer(1.5)
-    timer.tick(partial(guard, on_tick, workbench, works), [seen, chosen], [seen, panel, chosen], show_progress="hidden")
-    timer.tick(partial(guard, on_probe_tick, probes), [probed], [probed, planned], show_progress="hidden")
-    tab.select(partial(guard, on_offers, workbench, form), [llm], [llm, *form.inputs], show_progress="hidden")
+    timer.tick(
+        partial(guard, on_tick, workbench, works),
+        [seen, chosen],
+        [seen, panel, chosen],
+        show_progress="hidden",
+    )
+    timer.tick(
+        partial(guard, on_probe_tick, probes), [probed], [probed, planned], show_progress="hidden"
+    )
+    tab.select(
+        partial(guard, on_offers, workbench, form),
+        [llm],
+        [llm, *form.inputs],
+        show_progress="hidden",
+    )
 
 
 def draw_request(workbench: Workbench, first: str | None) -> list[Any]:
     """Which suite, with which model, over how many questions, under which name."""
     with gr.Row(equal_height=True):
         return [
-            gr.Dropdown(list(SUITES.names()), value=first, label="Suite", allow_custom_value=True, elem_id="suites-suite", scale=3),
             gr.Dropdown(
-                list(workbench.workspace.llms()), value=None, label="Language model", allow_custom_value=True,
-                elem_id="suites-llm", scale=3,
+                list(SUITES.names()),
+                value=first,
+                label="Suite",
+                allow_custom_value=True,
+                elem_id="suites-suite",
+                scale=3,
+            ),
+            gr.Dropdown(
+                list(workbench.workspace.llms()),
+                value=None,
+                label="Language model",
+                allow_custom_value=True,
+                elem_id="suites-llm",
+                scale=3,
             ),
             gr.Textbox(
-                label="Number of questions", placeholder="all", max_lines=1, elem_id="suites-limit", scale=2, min_width=130
+                label="Number of questions",
+                placeholder="all",
+                max_lines=1,
+                elem_id="suites-limit",
+                scale=2,
+                min_width=130,
             ),
             gr.Textbox(
-                label="Name", placeholder="made for you; the same name goes on", max_lines=1,
-                elem_id="suites-name", scale=4,
+                label="Name",
+                placeholder="made for you; the same name goes on",
+                max_lines=1,
+                elem_id="suites-name",
+                scale=4,
             ),
-        ]  # fmt: skip
+        ]
 
 
 def draw_buttons() -> list[Any]:
@@ -89,10 +142,23 @@ def draw_buttons() -> list[Any]:
         return [
             gr.Button("What will it run?", elem_id="suites-plan", scale=1, min_width=160),
             gr.Button("What will it cost?", elem_id="suites-measure", scale=1, min_width=160),
-            gr.Number(probing.QUESTIONS, label="Questions to try", elem_id="suites-probe", scale=1, min_width=150),
+            gr.Number(
+                probing.QUESTIONS,
+                label="Questions to try",
+                elem_id="suites-probe",
+                scale=1,
+                min_width=150,
+            ),
             gr.Button("Run suite", variant="primary", elem_id="suites-run", scale=2),
             gr.Button("Stop", elem_id="suites-stop", scale=1, min_width=90),
-            gr.Checkbox(True, label="Log to MLflow", elem_id="suites-track", scale=1, min_width=190, container=False),
+            gr.Checkbox(
+                True,
+                label="Log to MLflow",
+                elem_id="suites-track",
+                scale=1,
+                min_width=190,
+                container=False,
+            ),
         ]
 
 
@@ -108,17 +174,26 @@ def on_offers(workbench: Workbench, form: SuiteForm, llm: str | None) -> list[An
     """The models, indexes and encoders that there are now; a model where none was chosen yet."""
     names = list(workbench.workspace.llms())
     chosen = {} if llm else {"value": first_llm(workbench)}
-    return [gr.update(choices=names, **chosen), *[gr.update(**one) if one else gr.skip() for one in offers(workbench, form)]]
+    return [
+        gr.update(choices=names, **chosen),
+        *[gr.update(**one) if one else gr.skip() for one in offers(workbench, form)],
+    ]
 
 
 def first_llm(workbench: Workbench) -> str | None:
     """The model that was loaded last, else the built-in reader."""
     models = workbench.workspace.llms()
     loaded = [row.name for row in workbench.status() if row.name in models]
-    return loaded[-1] if loaded else next((name for name, entry in models.items() if entry.backend == READER), None)
+    return (
+        loaded[-1]
+        if loaded
+        else next((name for name, entry in models.items() if entry.backend == READER), None)
+    )
 
 
-def on_plan(workbench: Workbench, form: SuiteForm, suite: str, llm: str, limit: str, name: str, *values: Any) -> list[str]:
+def on_plan(
+    workbench: Workbench, form: SuiteForm, suite: str, llm: str, limit: str, name: str, *values: Any
+) -> list[str]:
     """What would be run."""
     try:
         request = request_of(workbench, form, suite, llm, limit, name, values)
@@ -129,7 +204,15 @@ def on_plan(workbench: Workbench, form: SuiteForm, suite: str, llm: str, limit: 
 
 
 def on_measure(
-    workbench: Workbench, form: SuiteForm, probes: Works, count: float | None, suite: str, llm: str, limit: str, name: str, *values: Any
+    workbench: Workbench,
+    form: SuiteForm,
+    probes: Works,
+    count: float | None,
+    suite: str,
+    llm: str,
+    limit: str,
+    name: str,
+    *values: Any,
 ) -> list[str]:
     """Have some questions of every part answered in the background; the plan and what it costs appear when they are."""
     try:
@@ -144,7 +227,15 @@ def on_measure(
 
 
 def on_start(
-    workbench: Workbench, form: SuiteForm, works: Works, track: bool, suite: str, llm: str, limit: str, name: str, *values: Any
+    workbench: Workbench,
+    form: SuiteForm,
+    works: Works,
+    track: bool,
+    suite: str,
+    llm: str,
+    limit: str,
+    name: str,
+    *values: Any,
 ) -> list[str]:
     """Run the suite in the background; the panel follows it."""
     request = None
@@ -169,7 +260,12 @@ def command(workbench: Workbench, request: Request) -> str:
     """The command line that runs the same."""
     asked = request.asked
     return views_suites.command(
-        request.suite, asked.llm, request.changed, asked.limit, request.name, str(workbench.workspace.path)
+        request.suite,
+        asked.llm,
+        request.changed,
+        asked.limit,
+        request.name,
+        str(workbench.workspace.path),
     )
 
 
@@ -180,16 +276,22 @@ def panel_of(workbench: Workbench, works: Works) -> str:
     """Suites that go on, and how the last ones ended."""
     stopping = works.stopping()
     shown_now = [
-        views_suites.going_on(name, works.said(name), state_of(workbench, name, works.said(name)), name in stopping)
+        views_suites.going_on(
+            name, works.said(name), state_of(workbench, name, works.said(name)), name in stopping
+        )
         for name in works.going_on()
     ]
-    shown_now += [views_suites.ended(name, end) for name, end in reversed(works.ended().items())][:3]
+    shown_now += [views_suites.ended(name, end) for name, end in reversed(works.ended().items())][
+        :3
+    ]
     return "".join(shown_now) or views.empty(NOTHING)
 
 
 def state_of(workbench: Workbench, name: str, pieces: list[Any]) -> dict[str, Any]:
     """Where the run of the part that is worked on stands: done, total, rate; {} before there is one."""
-    now = next((piece for piece in reversed(pieces) if isinstance(piece, Working) and piece.total), None)
+    now = next(
+        (piece for piece in reversed(pieces) if isinstance(piece, Working) and piece.total), None
+    )
     if now is None:
         return {}
     try:
@@ -203,12 +305,16 @@ def on_stop(workbench: Workbench, works: Works, probes: Works) -> str:
     if not works.going_on() and not probes.going_on():
         return views.note("No suite runs and no probe goes on, so there is nothing to stop.")
     for name in works.going_on():
-        now = next((piece for piece in reversed(works.said(name)) if isinstance(piece, Working)), None)
+        now = next(
+            (piece for piece in reversed(works.said(name)) if isinstance(piece, Working)), None
+        )
         if now is not None:
             workbench.stop_run(run_name(name, now.label))
     works.stop()
     probes.stop()
-    return views.note("Stopping after what is being answered. Run it again under its name to go on.")
+    return views.note(
+        "Stopping after what is being answered. Run it again under its name to go on."
+    )
 
 
 def mark_of(works: Works) -> str:
@@ -239,7 +345,10 @@ def on_probe_tick(probes: Works, seen: str) -> list[Any]:
 def probe_panel(probes: Works) -> str:
     """The probes that go on, or how the last one ended."""
     stopping = probes.stopping()
-    going = "".join(views_suites.probing(name, said, name in stopping) for name, said in probes.going_on().items())
+    going = "".join(
+        views_suites.probing(name, said, name in stopping)
+        for name, said in probes.going_on().items()
+    )
     if going or not probes.ended():
         return going
     name, end = next(reversed(probes.ended().items()))

@@ -9,22 +9,22 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.analysis.many import HEADLINES
-from rallebench.background import Works
-from rallebench.benchmark import check_chain
-from rallebench.embeddings import Building
-from rallebench.errors import RalleError, UsageError
+from rallebench.analysis.ranking import HEADLINES
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Chain
+from rallebench.experiments.sweeps import WAYS, Cell, cells, factor, indexing, run_name
+from rallebench.experiments.sweeps.kept import checked_name, kept, opened
+from rallebench.experiments.sweeps.results import Swept
+from rallebench.experiments.sweeps.running import sweep
 from rallebench.gui import form, views, views_sweep
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
-from rallebench.sweeps import WAYS, Cell, cells, factor, indexing, run_name
-from rallebench.sweeps.kept import checked_name, kept, opened
-from rallebench.sweeps.results import Swept
-from rallebench.sweeps.running import sweep
-from rallebench.types import Chain
-from rallebench.workbench import Workbench
-from rallebench.workspace import DEFAULT_DATASET, parse_settings
+from rallebench.services.background import Works
+from rallebench.services.benchmark import check_chain
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes.vectors import Building
+from rallebench.workspace.paths import DEFAULT_DATASET, parse_settings
 
 NOTHING = (
     "Write what to vary, one field a line, and press Run sweep: every variant of the chain in Develop becomes a run. "
@@ -48,58 +48,103 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
         plan = gr.Button("Show the variants", elem_id="sweep-plan", scale=2)
         start = gr.Button("Run sweep", variant="primary", elem_id="sweep-start", scale=3)
         stop = gr.Button("Stop", elem_id="sweep-stop", scale=1)
-        track = gr.Checkbox(True, label="Log to MLflow", elem_id="sweep-track", min_width=150, container=False)
+        track = gr.Checkbox(
+            True, label="Log to MLflow", elem_id="sweep-track", min_width=150, container=False
+        )
     said = gr.HTML(elem_id="sweep-status", elem_classes="rb-flush")
     panel = gr.HTML(views.empty(NOTHING), elem_id="sweep-progress", elem_classes="rb-flush")
     with gr.Row(equal_height=True):
-        chosen = gr.Dropdown([], label="Sweep", allow_custom_value=True, elem_id="sweep-chosen", scale=4)
+        chosen = gr.Dropdown(
+            [], label="Sweep", allow_custom_value=True, elem_id="sweep-chosen", scale=4
+        )
         by = gr.Dropdown(
-            ["", *HEADLINES], value="", label="Decided by", info="empty = the first that all variants have",
-            allow_custom_value=True, elem_id="sweep-metric", scale=3,
-        )  # fmt: skip
+            ["", *HEADLINES],
+            value="",
+            label="Decided by",
+            info="empty = the first that all variants have",
+            allow_custom_value=True,
+            elem_id="sweep-metric",
+            scale=3,
+        )
     table = gr.HTML(views.empty(NO_SWEEP), elem_id="sweep-table", elem_classes="rb-flush")
     plot = gr.Plot(visible=False, show_label=False, elem_id="sweep-plot")
     saving = save_buttons("sweep-plot", "sweep", visible=False)
     seen = gr.State(0)
 
-    plan.click(partial(guard_stream, on_plan, workbench), [vary, settings[0], *session.form], [said], show_progress="hidden")
-    start.click(
-        partial(guard, on_start, workbench, works), [vary, *settings, track, *session.form], [said, panel],
+    plan.click(
+        partial(guard_stream, on_plan, workbench),
+        [vary, settings[0], *session.form],
+        [said],
         show_progress="hidden",
-    )  # fmt: skip
+    )
+    start.click(
+        partial(guard, on_start, workbench, works),
+        [vary, *settings, track, *session.form],
+        [said, panel],
+        show_progress="hidden",
+    )
     stop.click(partial(guard, on_stop, works), None, [said], show_progress="hidden")
     gr.Timer(1.5).tick(
-        partial(guard, on_tick, workbench, works), [seen, chosen], [seen, panel, chosen], show_progress="hidden"
+        partial(guard, on_tick, workbench, works),
+        [seen, chosen],
+        [seen, panel, chosen],
+        show_progress="hidden",
     )
     gr.on(
-        [chosen.change, by.change], partial(guard, on_open, workbench), [chosen, by], [table, plot, saving],
+        [chosen.change, by.change],
+        partial(guard, on_open, workbench),
+        [chosen, by],
+        [table, plot, saving],
         show_progress="hidden",
-    )  # fmt: skip
-    tab.select(partial(guard, on_names, workbench), [chosen], [settings[1], chosen], show_progress="hidden")
+    )
+    tab.select(
+        partial(guard, on_names, workbench), [chosen], [settings[1], chosen], show_progress="hidden"
+    )
 
 
 def draw_settings(workbench: Workbench) -> list[Any]:
     """What to vary and on which questions; in the order in which ``on_start`` takes them."""
     with gr.Row(equal_height=True):
         vary = gr.Textbox(
-            label="Vary", info=HELP, placeholder=EXAMPLE, lines=3, max_lines=12, elem_id="sweep-vary", scale=5
+            label="Vary",
+            info=HELP,
+            placeholder=EXAMPLE,
+            lines=3,
+            max_lines=12,
+            elem_id="sweep-vary",
+            scale=5,
         )
         way = gr.Radio(
-            [("one field at a time", WAYS[0]), ("all combinations", WAYS[1])], value=WAYS[0], label="Way",
-            elem_id="sweep-way", scale=3,
-        )  # fmt: skip
+            [("one field at a time", WAYS[0]), ("all combinations", WAYS[1])],
+            value=WAYS[0],
+            label="Way",
+            elem_id="sweep-way",
+            scale=3,
+        )
     with gr.Row(equal_height=True):
         dataset = gr.Dropdown(
-            list(workbench.workspace.dataset_paths()), value=DEFAULT_DATASET, label="Question set",
-            allow_custom_value=True, elem_id="sweep-dataset", scale=3,
-        )  # fmt: skip
+            list(workbench.workspace.dataset_paths()),
+            value=DEFAULT_DATASET,
+            label="Question set",
+            allow_custom_value=True,
+            elem_id="sweep-dataset",
+            scale=3,
+        )
         limit = gr.Textbox(
-            label="Number of questions", placeholder="all", max_lines=1, elem_id="sweep-limit", scale=2, min_width=130
+            label="Number of questions",
+            placeholder="all",
+            max_lines=1,
+            elem_id="sweep-limit",
+            scale=2,
+            min_width=130,
         )
         name = gr.Textbox(
-            label="Name", placeholder="made for you; a stopped sweep goes on under its name", max_lines=1,
-            elem_id="sweep-name", scale=4,
-        )  # fmt: skip
+            label="Name",
+            placeholder="made for you; a stopped sweep goes on under its name",
+            max_lines=1,
+            elem_id="sweep-name",
+            scale=4,
+        )
     return [vary, way, dataset, limit, name]
 
 
@@ -119,21 +164,40 @@ def on_plan(workbench: Workbench, vary: str, way: str, *values: Any) -> Iterator
         costs = None
         for costs in indexing.counting(workbench.workspace, found):
             if isinstance(costs, Building):
-                yield views.note(f"Counting: {costs.stage} {f'{costs.done:,}' if costs.done else ''} …")
+                yield views.note(
+                    f"Counting: {costs.stage} {f'{costs.done:,}' if costs.done else ''} …"
+                )
         yield views_sweep.plan(found, costs)
     except RalleError as error:
         yield views.error(str(error))
 
 
 def on_start(
-    workbench: Workbench, works: Works, vary: str, way: str, dataset: str, limit: str, name: str, track: bool, *values: Any
+    workbench: Workbench,
+    works: Works,
+    vary: str,
+    way: str,
+    dataset: str,
+    limit: str,
+    name: str,
+    track: bool,
+    *values: Any,
 ) -> list[str]:
     """Run the sweep in the background; the panel follows it."""
     try:
         chain, found = variants(vary, way, values)
         name = checked_name((name or "").strip() or time.strftime("sweep-%Y%m%d-%H%M%S"))
-        asked = sweep(workbench, name, chain, found, dataset, limit=number_of(limit), track=bool(track))
-        next(works.follow(name, (repr(chain), tuple(run_name(name, c) for c in found), dataset, limit), lambda: asked), None)  # type: ignore[arg-type,return-value]
+        asked = sweep(
+            workbench, name, chain, found, dataset, limit=number_of(limit), track=bool(track)
+        )
+        next(
+            works.follow(
+                name,
+                (repr(chain), tuple(run_name(name, c) for c in found), dataset, limit),
+                lambda: asked,
+            ),
+            None,
+        )  # type: ignore[arg-type,return-value]
     except RalleError as error:
         if name not in works.going_on():
             works.forget(name)  # told here, where it was asked for
@@ -147,13 +211,18 @@ def number_of(text: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or not 0 < int(text) < 10**9:
-        raise UsageError(f"The number of questions is {text!r}; it must be a whole number from 1, or empty for all.")
+        raise UsageError(
+            f"The number of questions is {text!r}; it must be a whole number from 1, or empty for all."
+        )
     return int(text)
 
 
 def panel_of(works: Works) -> str:
     """Sweeps that go on, and how the last ones ended."""
-    shown = [views_sweep.going_on(name, works.said(name), name in works.stopping()) for name in works.going_on()]
+    shown = [
+        views_sweep.going_on(name, works.said(name), name in works.stopping())
+        for name in works.going_on()
+    ]
     shown += [views_sweep.ended(name, end) for name, end in reversed(works.ended().items())][:3]
     return "".join(shown) or views.empty(NOTHING)
 
@@ -171,7 +240,9 @@ def on_tick(workbench: Workbench, works: Works, seen: int, chosen: str | None) -
     ended = works.ended()
     fresh = len(ended) != seen and ended
     newest = next(reversed(ended)) if fresh else None
-    opens = gr.update(choices=kept(workbench.workspace), value=newest or chosen) if fresh else gr.skip()
+    opens = (
+        gr.update(choices=kept(workbench.workspace), value=newest or chosen) if fresh else gr.skip()
+    )
     if not works.going_on() and not fresh:
         return [seen, gr.skip(), gr.skip()]
     return [len(ended), panel_of(works), opens]
@@ -181,7 +252,10 @@ def on_names(workbench: Workbench, chosen: str | None) -> list[Any]:
     """The question sets and sweeps that there are now."""
     names = kept(workbench.workspace)
     value = chosen if chosen in names else names[0] if names else None
-    return [gr.update(choices=list(workbench.workspace.dataset_paths())), gr.update(choices=names, value=value)]
+    return [
+        gr.update(choices=list(workbench.workspace.dataset_paths())),
+        gr.update(choices=names, value=value),
+    ]
 
 
 def on_open(workbench: Workbench, name: str | None, by: str) -> list[Any]:
@@ -196,4 +270,8 @@ def on_open(workbench: Workbench, name: str | None, by: str) -> list[Any]:
         return [views.error(str(error)), hidden, hidden]
     if found.compared is None:
         return [shown, hidden, hidden]
-    return [shown, gr.update(value=views_sweep.figure(found), visible=True), gr.update(visible=True)]
+    return [
+        shown,
+        gr.update(value=views_sweep.figure(found), visible=True),
+        gr.update(visible=True),
+    ]

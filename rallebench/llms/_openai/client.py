@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from rallebench.endpoints.connection import Answer, Connection
-from rallebench.endpoints.failures import Failure, Refusal, refused
-from rallebench.endpoints.gate import Turn
-from rallebench.endpoints.reading import parsed
+from rallebench.core.types import Reply, ToolSpec
+from rallebench.http.client import Answer, Connection
+from rallebench.http.failures import Failure, Refusal, refused
+from rallebench.http.limiter import Turn
+from rallebench.http.reading import parsed
 from rallebench.llms._openai.dialect import Dialect
 from rallebench.llms._openai.forms import NO_COUNTS, form_of, in_form, in_prompt, noted, with_calls
 from rallebench.llms._openai.replies import reply_of
 from rallebench.llms._openai.settings import Settings
 from rallebench.llms._openai.streams import looks_like_events, read_stream
-from rallebench.types import Reply, ToolSpec
 
 PATH = "/chat/completions"
 BYTES_A_TOKEN = 4
@@ -40,7 +40,9 @@ class Asking:
     @property
     def tokens(self) -> float:
         """How many tokens it takes at most, prompt and answer."""
-        return self.prompt_tokens + float(self.body.get("max_tokens") or self.body.get("max_completion_tokens") or 0)
+        return self.prompt_tokens + float(
+            self.body.get("max_tokens") or self.body.get("max_completion_tokens") or 0
+        )
 
 
 class Client:
@@ -113,13 +115,17 @@ class Client:
         counted = reply.prompt_tokens or reply.completion_tokens
         return reply if counted else noted(reply, NO_COUNTS)
 
-    def _refused(self, error: Refusal, said: str, sent: Mapping[str, Any], asking: Asking) -> Failure:
+    def _refused(
+        self, error: Refusal, said: str, sent: Mapping[str, Any], asking: Asking
+    ) -> Failure:
         """A status other than 2xx: asked differently where that helps."""
         if error.status_code in (400, 422):
             if self._dialect.learn(said, sent):
                 return Failure("asks for other fields", at_once=True)
             if asking.form and "response_format" in sent:
-                asking.refused_form = f"({error.status_code}: {said})" if said else f"({error.status_code})"
+                asking.refused_form = (
+                    f"({error.status_code}: {said})" if said else f"({error.status_code})"
+                )
                 return Failure("asks for another form", at_once=True)
         return refused(error, said, self._settings, self._key)
 
@@ -134,4 +140,7 @@ def _weigh(turn: Turn, reply: Reply, asking: Asking) -> None:
 
 
 def _tokens_in(messages: Any) -> float:
-    return sum(len((m.get("content") or "").encode("utf-8", "replace")) for m in messages) / BYTES_A_TOKEN
+    return (
+        sum(len((m.get("content") or "").encode("utf-8", "replace")) for m in messages)
+        / BYTES_A_TOKEN
+    )

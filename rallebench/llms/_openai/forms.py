@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rallebench.errors import BackendError
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Reply, digest
 from rallebench.llms._structured import calls_of, check_schema, fault_of, json_of, schema_of
-from rallebench.types import Reply, digest
 
 NO_COUNTS = "The server reported no token counts."
 
@@ -38,7 +38,10 @@ def in_prompt(body: Mapping[str, Any], form: Form) -> dict[str, Any]:
         messages = [*before, {**last, "content": f"{last['content']}\n\n{wish}"}]
     else:
         messages = [*before, last, {"role": "user", "content": wish}]
-    return {**{key: value for key, value in body.items() if key != "response_format"}, "messages": messages}
+    return {
+        **{key: value for key, value in body.items() if key != "response_format"},
+        "messages": messages,
+    }
 
 
 def in_form(reply: Reply, form: Form | None, refused: str) -> Reply:
@@ -50,7 +53,9 @@ def in_form(reply: Reply, form: Form | None, refused: str) -> Reply:
         return reply
     said = []
     if refused:
-        said.append(f"The server takes no response_format {refused}; the schema was put into the prompt.")
+        said.append(
+            f"The server takes no response_format {refused}; the schema was put into the prompt."
+        )
     if not reply.tool_calls or reply.text:
         if fault := fault_of(reply.text, form.schema):
             said.append(fault)

@@ -6,15 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.endpoints.failures import NOT_OPENAI, SEE_LOG, Failure, short
-from rallebench.types import Reply, ToolCall
+from rallebench.core.types import Reply, ToolCall
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, short
 
 
 def reply_of(document: Any, key: str) -> Reply:
     """A whole chat completion as a Reply; raises Failure where it is not one."""
     choice = choice_of(document, key)
     message = choice.get("message")
-    if not isinstance(message, Mapping) or not {"content", "tool_calls", "refusal"} & message.keys():
+    if (
+        not isinstance(message, Mapping)
+        or not {"content", "tool_calls", "refusal"} & message.keys()
+    ):
         raise Failure("answered with a choice that holds no message", NOT_OPENAI)
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):

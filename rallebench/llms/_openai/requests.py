@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rallebench.core.types import Generate, Message, ToolSpec
 from rallebench.llms._openai.settings import Settings, check_fields
-from rallebench.types import Generate, Message, ToolSpec
 
 SERVER_TEMPERATURE = 1.0
 """What a server samples with that is told nothing: OpenAI's default, and that of most."""
@@ -66,7 +66,11 @@ def _message(message: Message) -> dict[str, Any]:
     if not message.tool_calls:
         return {"role": message.role, "content": message.content}
     calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
         for call in message.tool_calls
     ]
     return {"role": message.role, "content": message.content or None, "tool_calls": calls}

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.endpoints import MAX_RATE
-from rallebench.endpoints.addresses import OPENAI, check_address
-from rallebench.endpoints.attempts import MAX_PAUSE
-from rallebench.endpoints.key import check_variable
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
+from rallebench.http import MAX_RATE
+from rallebench.http.addresses import OPENAI, check_address
+from rallebench.http.keys import check_variable
+from rallebench.http.retry import MAX_PAUSE
 from rallebench.llms import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, checked_number
 
 OURS = frozenset({"messages", "model", "n", "stream", "stream_options"})
@@ -58,7 +58,9 @@ def check(name: str, given: Settings) -> None:
         if not isinstance(getattr(given, setting), str):
             raise UsageError(f"{name!r}: {setting} must be a text.")
     if not given.model.strip():
-        raise UsageError(f"{name!r}: model is empty; it must be the name the server knows the model by.")
+        raise UsageError(
+            f"{name!r}: model is empty; it must be the name the server knows the model by."
+        )
     check_address(name, given.base_url)
     if given.api_key_env is not None:
         check_variable(name, given.api_key_env)
@@ -70,7 +72,9 @@ def check(name: str, given: Settings) -> None:
     checked_number(name, "temperature", given.temperature, 0, 5, optional=True)
     checked_number(name, "top_p", given.top_p, 0, 1, optional=True)
     if given.max_tokens_field not in ("auto", "max_tokens", "max_completion_tokens"):
-        raise UsageError(f"{name!r}: max_tokens_field must be auto, max_tokens or max_completion_tokens.")
+        raise UsageError(
+            f"{name!r}: max_tokens_field must be auto, max_tokens or max_completion_tokens."
+        )
     if not isinstance(given.extra_body, Mapping):
         raise UsageError(f"{name!r}: extra_body must be an object of request fields.")
     check_fields(name, "extra_body", given.extra_body)
@@ -93,7 +97,9 @@ def _check_prices(name: str, prices: Any) -> None:
 def check_fields(name: str, where: str, fields: Mapping[str, Any]) -> None:
     """Raise UsageError if ``fields`` of a request are ours to set, or no JSON."""
     if taken := sorted(OURS.intersection(fields)):
-        raise UsageError(f"{name!r}: {where} may not set {', '.join(taken)}; rallebench sets that itself.")
+        raise UsageError(
+            f"{name!r}: {where} may not set {', '.join(taken)}; rallebench sets that itself."
+        )
     try:
         json.dumps(dict(fields), allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rallebench.endpoints.failures import DROPPED, NOT_OPENAI, Failure
-from rallebench.endpoints.reading import parsed
+from rallebench.core.types import Reply
+from rallebench.http.failures import DROPPED, NOT_OPENAI, Failure
+from rallebench.http.reading import parsed
 from rallebench.llms._openai.replies import choice_of, reply_of, text_of
-from rallebench.types import Reply
 
 
 def read_stream(
@@ -129,6 +129,13 @@ class Gathered:
     def document(self) -> dict[str, Any]:
         """What the server would have answered without streaming."""
         calls = [{"id": call["id"], "function": call} for _, call in sorted(self.calls.items())]
-        message = {"content": "".join(self.text), "refusal": "".join(self.refusal), "tool_calls": calls}
+        message = {
+            "content": "".join(self.text),
+            "refusal": "".join(self.refusal),
+            "tool_calls": calls,
+        }
         choice = {"message": message, "finish_reason": self.finish_reason}
-        return {"choices": [{**choice, "logprobs": {"content": self.logprobs}}], "usage": self.usage}
+        return {
+            "choices": [{**choice, "logprobs": {"content": self.logprobs}}],
+            "usage": self.usage,
+        }

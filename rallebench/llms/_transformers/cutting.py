@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from rallebench.types import Evidence, Message, Passage
+from rallebench.core.types import Evidence, Message, Passage
 
 JOINT = 40
 """Characters, besides the title, that may stand between two passages and leave with the second."""
@@ -41,7 +41,9 @@ class _Span:
 
 
 def shortened(
-    messages: Sequence[Message], evidence: Evidence | None, fits: Callable[[Sequence[Message]], bool]
+    messages: Sequence[Message],
+    evidence: Evidence | None,
+    fits: Callable[[Sequence[Message]], bool],
 ) -> Cut | None:
     """The messages with as many passages, from the first on, as ``fits`` allows; None if none may be left.
 
@@ -91,9 +93,7 @@ def _spans(messages: Sequence[Message], evidence: Evidence) -> tuple[list[Passag
             continue  # inside another passage
         passage = evidence.passages[index]
         joint = _joint(messages[number].content, before, start, passage, evidence.question)
-        spans.append(
-            _Span(number, joint, start, start - size, order.setdefault(index, len(order)))
-        )
+        spans.append(_Span(number, joint, start, start - size, order.setdefault(index, len(order))))
     return [evidence.passages[index] for index in order], spans
 
 

@@ -116,7 +116,9 @@ class DrawRows(LogitsProcessor):  # type: ignore[misc]
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         for warper in self.warpers:
             scores = warper(input_ids, scores)
-        drawn = torch.stack([torch.rand(1, generator=g, dtype=torch.float64) for g in self.generators])
+        drawn = torch.stack(
+            [torch.rand(1, generator=g, dtype=torch.float64) for g in self.generators]
+        )
         ladder = torch.softmax(scores.double(), dim=-1).cumsum(dim=-1)
         # right=True takes the first step above the number, which is never one of probability 0.
         token = torch.searchsorted(ladder, drawn.to(ladder.device) * ladder[:, -1:], right=True)

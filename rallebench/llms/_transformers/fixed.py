@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.types import digest
 from rallebench.llms._transformers.settings import DECODING, OPTIONS, Settings
-from rallebench.types import digest
 
 if TYPE_CHECKING:
     from rallebench.llms._transformers.loading import Loaded

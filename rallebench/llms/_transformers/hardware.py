@@ -6,8 +6,8 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.checkpoints.need import SPREAD
-from rallebench.errors import BadFileError, MissingPackageError, UsageError
+from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
+from rallebench.llms._memory.need import SPREAD
 from rallebench.llms._transformers.settings import Settings
 
 _FLASH = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}
@@ -23,7 +23,9 @@ def check_hardware(name: str, given: Settings) -> None:
     for device in devices:
         number = _cuda_number(device)
         if number is not None and number >= count:
-            have = f"only {count} CUDA devices are here" if count else "there is no CUDA device here"
+            have = (
+                f"only {count} CUDA devices are here" if count else "there is no CUDA device here"
+            )
             raise UsageError(
                 f"{name!r}: device_map names {device!r}, but {have}; choose cpu, or leave device_map out."
             )
@@ -38,7 +40,9 @@ def check_hardware(name: str, given: Settings) -> None:
     package = _FLASH.get(attention)
     if package and not any(importlib.util.find_spec(known) for known in (package, "kernels")):
         raise MissingPackageError(
-            package, f"and attn_implementation {attention} needs it (or set that to auto)", "flash-attn"
+            package,
+            f"and attn_implementation {attention} needs it (or set that to auto)",
+            "flash-attn",
         )
 
 

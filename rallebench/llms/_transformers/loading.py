@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.checkpoints.failures import loading_failed
-from rallebench.checkpoints.folders import content_hash, model_folder
-from rallebench.checkpoints.need import Need, check_room, device_of, dtype_of, need_of, note_use
-from rallebench.checkpoints.watching import counting_tensors, download_bar
-from rallebench.errors import BadFileError, MissingPackageError, RalleError
+from rallebench.core.errors import BadFileError, MissingPackageError, RalleError
+from rallebench.core.memory import Memory, forget_frames, pages_of_their_own, release, size
 from rallebench.llms import settings_from
-from rallebench.llms._transformers.hardware import check_hardware, check_vocabulary, from_pretrained_arguments
+from rallebench.llms._memory.failures import loading_failed
+from rallebench.llms._memory.folders import content_hash, model_folder
+from rallebench.llms._memory.need import Need, check_room, device_of, dtype_of, need_of, note_use
+from rallebench.llms._memory.watching import counting_tensors, download_bar
+from rallebench.llms._transformers.hardware import (
+    check_hardware,
+    check_vocabulary,
+    from_pretrained_arguments,
+)
 from rallebench.llms._transformers.settings import Settings
-from rallebench.memory import Memory, forget_frames, pages_of_their_own, release, size
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,9 @@ def load(name: str, settings: Settings) -> Iterator[str | Loaded]:
         raise failed
 
 
-def need(name: str, context: int | None = None, batch: int | None = None, /, **given: Any) -> Need | None:
+def need(
+    name: str, context: int | None = None, batch: int | None = None, /, **given: Any
+) -> Need | None:
     """What the model of an entry's settings will take, without loading it; None if nothing here says so.
 
     ``context`` tokens and ``batch`` answers at once: by default what the settings say.
@@ -78,7 +84,10 @@ def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Ite
     if settings.quantization != "none":
         import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
     yield f"Reading the configuration and the tokenizer of {where}"
-    common = {"revision": settings.revision or "main", "trust_remote_code": settings.trust_remote_code}
+    common = {
+        "revision": settings.revision or "main",
+        "trust_remote_code": settings.trust_remote_code,
+    }
     config = AutoConfig.from_pretrained(where, **common)
     tokenizer = AutoTokenizer.from_pretrained(where, **common)
     check_vocabulary(where, tokenizer, config)
@@ -88,7 +97,9 @@ def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Ite
     needed = need(name, **{**vars(settings), "dtype": dtype, "device_map": device_map})
     if needed is not None:
         check_room(name, needed)
-    said = f"Loading the weights of {where} as {form}" + (f" ({size(needed.weights)})" if needed else "")
+    said = f"Loading the weights of {where} as {form}" + (
+        f" ({size(needed.weights)})" if needed else ""
+    )
     yield said
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     quantized = _quantized(settings, dtype)
@@ -115,7 +126,9 @@ def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Ite
         _let_go_of_file(model)
     _read_mapped(model)
     release()
-    source = content_hash(folder) if folder else f"{where}@{config._commit_hash or common['revision']}"
+    source = (
+        content_hash(folder) if folder else f"{where}@{config._commit_hash or common['revision']}"
+    )
     loaded = Loaded(model, tokenizer, source, dtype, _device(model), Memory.now() - before)
     note_use(settings.quantization)
     yield loaded
@@ -128,7 +141,10 @@ def _import_class(auto: Any, config: Any) -> None:
     """
     import torch
 
-    with contextlib.suppress(Exception), torch.device("meta"):  # code of the model's own comes with its weights
+    with (
+        contextlib.suppress(Exception),
+        torch.device("meta"),
+    ):  # code of the model's own comes with its weights
         auto.from_config(config)
 
 
@@ -152,9 +168,13 @@ def _quantized(settings: Settings, dtype: str) -> dict[str, Any]:
 
     logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
     if settings.quantization == "8bit":
-        eight_bits = BitsAndBytesConfig(load_in_8bit=True, llm_int8_threshold=float(settings.llm_int8_threshold))
+        eight_bits = BitsAndBytesConfig(
+            load_in_8bit=True, llm_int8_threshold=float(settings.llm_int8_threshold)
+        )
         return {"quantization_config": eight_bits}
-    compute = dtype if settings.bnb_4bit_compute_dtype == "auto" else settings.bnb_4bit_compute_dtype
+    compute = (
+        dtype if settings.bnb_4bit_compute_dtype == "auto" else settings.bnb_4bit_compute_dtype
+    )
     four_bits = BitsAndBytesConfig(
         load_in_4bit=True,
         bnb_4bit_quant_type=settings.bnb_4bit_quant_type,

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rallebench.errors import BackendError, UsageError
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.registry import unknown
+from rallebench.core.types import Generate, Message, ToolSpec
 from rallebench.llms._structured import schema_of
 from rallebench.llms._transformers.cutting import shortened
 from rallebench.llms._transformers.settings import (
@@ -29,8 +31,6 @@ from rallebench.llms._transformers.templates import (
     plain,
     with_schema,
 )
-from rallebench.registry import unknown
-from rallebench.types import Generate, Message, ToolSpec
 
 ROOM_STEP = 16
 """What is left of the window is rounded down to a multiple of this (from two of them on): prompts that
@@ -67,7 +67,9 @@ class Prompter:
         self._name, self._settings, self._tokenizer = name, settings, tokenizer
         self._encoder_decoder = bool(config.is_encoder_decoder)
         # What the model cannot exceed: past the last of learned positions there is an index error.
-        self._positions: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
+        self._positions: int | None = getattr(
+            config.get_text_config(), "max_position_embeddings", None
+        )
         self._vocabulary: int | None = getattr(config.get_text_config(), "vocab_size", None)
         self._lock = threading.RLock()  # tokenizers set options on themselves while they encode
         self.chat = self._uses_chat()
@@ -80,8 +82,12 @@ class Prompter:
         given = self._settings
         for option in request.options:
             if option not in OPTIONS:
-                raise UsageError(f"{self._name!r}: {unknown('generation setting', option, OPTIONS)}")
-        asked = {part: getattr(given, part) for part in (*DECODING, *OPTIONS)} | dict(request.options)
+                raise UsageError(
+                    f"{self._name!r}: {unknown('generation setting', option, OPTIONS)}"
+                )
+        asked = {part: getattr(given, part) for part in (*DECODING, *OPTIONS)} | dict(
+            request.options
+        )
         asked |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
         asked |= {} if request.temperature is None else {"temperature": request.temperature}
         decoding = Decoding(*(asked[part] for part in DECODING))
@@ -101,7 +107,11 @@ class Prompter:
         if 2 * ROOM_STEP <= room < decoding.max_tokens:
             room -= room % ROOM_STEP
         room = min(room, decoding.max_tokens)
-        short = "" if room == decoding.max_tokens else f"The context window left room for {room} tokens only."
+        short = (
+            ""
+            if room == decoding.max_tokens
+            else f"The context window left room for {room} tokens only."
+        )
         seeds = [seed for seed in (request.seed, given.seed) if seed is not None]
         return Prompt(
             tokens,
@@ -118,7 +128,11 @@ class Prompter:
     # ── what is read ─────────────────────────────────────────────────────────
 
     def _fitting(
-        self, request: Generate, schema: Mapping[str, Any] | None, extra: Mapping[str, Any], max_tokens: int
+        self,
+        request: Generate,
+        schema: Mapping[str, Any] | None,
+        extra: Mapping[str, Any],
+        max_tokens: int,
     ) -> tuple[list[int], tuple[str, ...]]:
         """The tokens, shortened if the rule is cut, and how they differ from the request's messages."""
         if not any(message.content.strip() for message in request.messages):
@@ -150,7 +164,10 @@ class Prompter:
             try:
                 # A chat template writes its own beginning of text; a second one would change the answer.
                 encoded = self._tokenizer(text, add_special_tokens=not self.chat, verbose=False)
-            except (UnicodeError, TypeError):  # the second is what the tokenizers written in Rust raise
+            except (
+                UnicodeError,
+                TypeError,
+            ):  # the second is what the tokenizers written in Rust raise
                 raise BackendError(
                     f"The prompt for {self._name!r} holds half of a surrogate pair, which is no text; mend the "
                     "passage or question that it comes from."
@@ -172,7 +189,9 @@ class Prompter:
             messages = folded(messages)
         try:
             return in_template(self._tokenizer, messages, tools, extra)
-        except Exception as error:  # a template is a program of the model's maker and may raise anything
+        except (
+            Exception
+        ) as error:  # a template is a program of the model's maker and may raise anything
             said = " ".join(str(error).split()) or type(error).__name__
             raise BackendError(
                 f"The chat template of {self._name!r} refuses these messages ({said}); put everything into "
@@ -205,7 +224,9 @@ class Prompter:
         return BackendError(f"The prompt for {self._name!r} is empty; give it at least one word.")
 
     def _no_template(self, setting: str) -> UsageError:
-        return UsageError(f"{self._name!r}: {setting} needs a chat template, and none is used; leave it out.")
+        return UsageError(
+            f"{self._name!r}: {setting} needs a chat template, and none is used; leave it out."
+        )
 
     # ── what fits ────────────────────────────────────────────────────────────
 
@@ -221,7 +242,9 @@ class Prompter:
                 "larger window."
             )
         if self._encoder_decoder:
-            return self._positions - 1 if self._positions else None  # one is the decoder's start token
+            return (
+                self._positions - 1 if self._positions else None
+            )  # one is the decoder's start token
         return None if self.window is None else self.window - length
 
     def _limit(self, max_tokens: int) -> int | None:

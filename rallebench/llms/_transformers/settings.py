@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.checkpoints.need import SPREAD
-from rallebench.errors import UsageError
+from rallebench.core.errors import UsageError
 from rallebench.llms import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, checked_number
+from rallebench.llms._memory.need import SPREAD
 from rallebench.llms._structured import schema_of
 
 DECODING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -20,7 +20,14 @@ OPTIONS = (*DECODING[2:], "chat_template_kwargs", "response_format", "logprobs")
 """What a request's ``options`` may set; all are settings too."""
 
 TEMPLATE_OURS = frozenset(
-    {"conversation", "tools", "chat_template", "add_generation_prompt", "continue_final_message", "tokenize"}
+    {
+        "conversation",
+        "tools",
+        "chat_template",
+        "add_generation_prompt",
+        "continue_final_message",
+        "tokenize",
+    }
     | {"padding", "truncation", "max_length", "return_tensors", "return_dict", "tokenizer_kwargs"}
 )
 """Arguments of ``apply_chat_template`` that ``chat_template_kwargs`` may not set."""
@@ -29,7 +36,13 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "quantization": ("none", "8bit", "4bit"),
     "dtype": ("auto", "float32", "bfloat16", "float16"),
     "attn_implementation": (
-        "auto", "eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention",
+        "auto",
+        "eager",
+        "sdpa",
+        "flash_attention_2",
+        "flash_attention_3",
+        "flash_attention_4",
+        "flex_attention",
     ),
     "chat_template": ("auto", "on", "off", True, False),
     "context_rule": ("refuse", "cut"),
@@ -38,7 +51,7 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "bnb_4bit_quant_type": ("nf4", "fp4"),
     "bnb_4bit_use_double_quant": (True, False),
     "bnb_4bit_compute_dtype": ("auto", "float32", "bfloat16", "float16"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,9 @@ def check(name: str, given: Settings) -> None:
     """Raise UsageError for the first setting that cannot be."""
     for setting, allowed in _CHOICES.items():
         value = getattr(given, setting)
-        if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in allowed):
+        if not any(
+            value is choice or (isinstance(choice, str) and value == choice) for choice in allowed
+        ):
             known = ", ".join(str(choice).lower() for choice in allowed)
             raise UsageError(f"{name!r}: {setting} is {value!r}; it must be one of: {known}.")
     if not isinstance(given.model, str) or not given.model.strip():
@@ -125,7 +140,9 @@ def check(name: str, given: Settings) -> None:
     if isinstance(given.stop, str) or not all(isinstance(text, str) for text in given.stop):
         raise UsageError(f"{name!r}: stop must be a list of texts.")
     for setting in ("batch_size", "threads", "context_window"):
-        checked_number(name, setting, getattr(given, setting), 1, 10_000_000, whole=True, optional=True)
+        checked_number(
+            name, setting, getattr(given, setting), 1, 10_000_000, whole=True, optional=True
+        )
     check_decoding(name, Decoding(*(getattr(given, part) for part in DECODING)))
     check_asked(name, {option: getattr(given, option) for option in OPTIONS})
     checked_number(name, "seed", given.seed, 0, 2**63 - 1, whole=True, optional=True)
@@ -147,7 +164,9 @@ def _check_quantization(name: str, given: Settings) -> None:
 
 def _check_devices(name: str, given: Settings) -> None:
     where = given.device_map
-    known = isinstance(where, str) and (where in SPREAD or re.fullmatch(r"cpu|mps|(cuda|xpu)(:\d+)?", where))
+    known = isinstance(where, str) and (
+        where in SPREAD or re.fullmatch(r"cpu|mps|(cuda|xpu)(:\d+)?", where)
+    )
     if not known and not (isinstance(where, dict) and where) and where is not None:
         raise UsageError(
             f"{name!r}: device_map is {where!r}; it must be cpu, cuda, cuda:1, {', '.join(SPREAD)}, or an "
@@ -156,10 +175,14 @@ def _check_devices(name: str, given: Settings) -> None:
     room = given.max_memory
     if room is None:
         return
-    devices = isinstance(room, Mapping) and room and all(
-        re.fullmatch(r"cpu|disk|\d+", str(device)) and isinstance(most, (int, str))
-        for device, most in room.items()
-    )  # fmt: skip
+    devices = (
+        isinstance(room, Mapping)
+        and room
+        and all(
+            re.fullmatch(r"cpu|disk|\d+", str(device)) and isinstance(most, (int, str))
+            for device, most in room.items()
+        )
+    )
     if not devices or where not in SPREAD:
         raise UsageError(
             f'{name!r}: max_memory must name each device and what it may hold, such as {{"0": "20GB", "cpu": '

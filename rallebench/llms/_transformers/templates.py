@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from rallebench.types import Message, ToolCall, ToolSpec
+from rallebench.core.types import Message, ToolCall, ToolSpec
 
 _PROBE = "rallebench probes this"
 
@@ -52,7 +52,11 @@ def _call(call: ToolCall) -> dict[str, Any]:
     arguments: Any = call.arguments
     with suppress(ValueError):  # templates write the object, and text that is none as it stands
         arguments = json.loads(call.arguments)
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
 
 
 def plain(messages: Sequence[Message]) -> str:

@@ -1,0 +1,236 @@
+"""R-Eval's logs (Tu et al. 2024): a run of an agent written as one, and such a log read as a run, so that it can be analysed.
+
+A line is an object with ``question, answer, prediction, correct, reward, halted, error, prompt, scratchpad`` and, of programs,
+``exe_time`` (seconds). The file is ``{agent}_{model}_{maxlen}/{dataset}_log.jsonl``, which says what it is of.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench import __version__
+from rallebench.analysis.agents import System
+from rallebench.analysis.agents.reading import told
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.files import sha256_file
+from rallebench.core.sources import Source
+from rallebench.core.types import Episode, Note, Outcome, Reply, RunSpec, Step, digest
+from rallebench.engine.score import examples_of, score_run
+from rallebench.engine.store import RunFolder, checked_run_name
+from rallebench.metrics.recorded import IMPORTED
+from rallebench.services.name_check import refuse_taken
+from rallebench.workspace.paths import Workspace
+
+FORM = "r-eval"
+NEEDED = ("question", "answer", "prediction", "reward")
+FIELDS = (*NEEDED, "correct", "halted", "error", "prompt", "scratchpad", "exe_time")
+METRICS = ("f1_yes_no", "em", "position_match", "f1")
+_ENDING = "_log"
+_FOLDER = re.compile(r"(?P<agent>[^_]+)(?:_(?:wiki|aminer)_run_Agent)?_(?P<model>.+?)(?:_\d+)?")
+_STEP = re.compile(r"(?:^|\n)Action \d+:")
+_STEPS = 10
+"""So many steps an episode of R-Eval may take."""
+NOT_FOUND = "Could not find that p"
+"""The beginning of the observations by which R-Eval's environments fail (page, person, publication)."""
+
+
+# writing
+
+
+def lines(run: RunFolder) -> Iterator[str]:
+    """A run as R-Eval's log, a JSON object a line, in the run's order. What failed has ``error`` and the reward 0, as there;
+    only the first answer of the gold is written and scored."""
+    episodes = run.episodes()
+    for example in examples_of(run):
+        episode = episodes.get(example.question.qid)
+        if episode is None:
+            continue
+        row = told(example, episode, original=True)
+        value: dict[str, Any] = {
+            "question": row.question,
+            "answer": row.golds[0] if row.golds else "",
+            "prediction": row.answer,
+            "correct": bool(row.correct),
+            "reward": row.reward or 0.0,
+            "halted": row.halted,
+            "error": row.failed,
+            "prompt": row.prompt,
+            "scratchpad": row.scratchpad,
+        }
+        if row.seconds is not None:
+            value["exe_time"] = round(row.seconds, 6)
+        yield json.dumps(value, ensure_ascii=False) + "\n"
+
+
+# reading
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    """The rows of a log, every field there and of its kind, each question with its answer once: of several the last counts.
+
+    ``repeated`` of a row says how often it stood there before. Raises BadFileError, naming the line.
+    """
+    if not file.is_file():
+        raise UsageError(f"There is no file {file}; give a log of R-Eval, a JSON object a line.")
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for line, row in Source(file).objects():
+        made = _checked(row, f"{file}, line {line}")
+        key = (made["question"], made["answer"])
+        made["repeated"] = found[key]["repeated"] + 1 if key in found else 0
+        found[key] = made
+    if not found:
+        raise BadFileError(f"{file} holds no row of R-Eval's logs ({', '.join(NEEDED)} …).")
+    return list(found.values())
+
+
+def _checked(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    missing = [name for name in NEEDED if name not in row]
+    if missing:
+        raise BadFileError(
+            f"{where} has no {missing[0]!r}; a row of R-Eval's logs has {', '.join(NEEDED)}."
+        )
+    value: dict[str, Any] = {"exe_time": None}
+    for name in ("question", "answer", "prediction", "prompt", "scratchpad"):
+        text = row.get(name, "")
+        text = ";".join(map(str, text)) if name == "answer" and isinstance(text, list) else text
+        if not isinstance(text, (str, int, float, type(None))):
+            raise BadFileError(f"{where}: {name} is no text.")
+        value[name] = "" if text is None else str(text)
+    for name in ("reward", "exe_time"):
+        number = row.get(name)
+        if name == "exe_time" and number is None:
+            continue
+        if not isinstance(number, (int, float)) or not math.isfinite(number) or number < 0:
+            raise BadFileError(f"{where}: {name} is {number!r}; it must be a number from 0 on.")
+        value[name] = float(number)
+    for name in ("correct", "halted", "error"):
+        flag = row.get(name, False)
+        if not isinstance(flag, (bool, int, float, type(None))):
+            raise BadFileError(f"{where}: {name} is {flag!r}; it must be true or false.")
+        value[name] = bool(flag)
+    return value
+
+
+def recognises(file: Path) -> bool:
+    """Whether the first row of a JSON-lines file is one of R-Eval's logs."""
+    try:
+        _, row = next(iter(Source(file).objects()), (0, {}))
+    except (BadFileError, OSError):
+        return False
+    return {*NEEDED, "scratchpad"} <= row.keys()
+
+
+def named_by(file: Path) -> tuple[System, str]:
+    """(system, question set) that a log is of, by the names of its folder and its own.
+
+    >>> named_by(Path("result/ReAct_gpt-4-1106_16000/hotpotqa_log.jsonl"))
+    (System(workflow='react', llm='gpt-4-1106'), 'hotpotqa')
+    """
+    dataset = file.name.split(".json")[0].removesuffix(_ENDING)
+    found = _FOLDER.fullmatch(
+        file.resolve().parent.name if file.is_absolute() else file.parent.name
+    )
+    if not found or not file.name.split(".json")[0].endswith(_ENDING):
+        return System("", ""), dataset
+    workflow = found["agent"].lower()
+    return System("function-calling" if workflow == "fc" else workflow, found["model"]), dataset
+
+
+def import_log(
+    workspace: Workspace,
+    file: Path,
+    name: str,
+    *,
+    workflow: str = "",
+    llm: str = "",
+    dataset: str = "",
+) -> RunFolder:
+    """Make the run ``name`` of a log, scored anew; its own scores, ``halted`` and ``error`` are kept for ``compat=original``.
+
+    ``workflow``, ``llm``, ``dataset``: over what the names of folder and file say. Raises UsageError and BadFileError; then
+    nothing is written.
+    """
+    refuse_taken(workspace, "run", checked_run_name(name))
+    rows = rows_of(file)
+    system, named = named_by(file.resolve())
+    system = System(workflow or system.workflow or name, llm or system.llm)
+    settings = {
+        "file": file.name,
+        "sha256": sha256_file(file),
+        "system": {"workflow": system.workflow, "llm": system.llm},
+    }
+    spec = RunSpec(dataset or named, IMPORTED, settings, METRICS)
+    made = {
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "fingerprint": spec.fingerprint(),
+        "dataset_file": "",
+        "spec": {
+            "dataset": spec.dataset,
+            "workflow": IMPORTED,
+            "settings": settings,
+            "limit": None,
+            "seed": 0,
+        },
+        "metrics": list(METRICS),
+        "batch_size": 1,
+        "versions": {"rallebench": __version__, "python": platform.python_version()},
+        "platform": platform.platform(),
+    }
+    folder = RunFolder.create(workspace.runs, name, made, (_record(row) for row in rows))
+    with folder.log() as log:
+        for row in rows:
+            folder.append(log, _episode(row, system.workflow), "import", 0.0)
+    report = score_run(folder, METRICS)
+    folder.set_state(
+        "done",
+        done=report["n_done"],
+        total=report["n"],
+        errors=report["n_errors"],
+        seconds=0.0,
+        message="",
+    )
+    return folder
+
+
+def _qid(row: Mapping[str, Any]) -> str:
+    return digest([row["question"], row["answer"]])[:16]
+
+
+def _record(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: row[key] for key in ("reward", "correct", "halted", "error", "prompt", "exe_time")}
+    return {
+        "id": _qid(row),
+        "input": row["question"],
+        "output": [{"answer": row["answer"]}],
+        "logged": kept,
+    }
+
+
+def _episode(row: Mapping[str, Any], workflow: str) -> Episode:
+    pad = row["scratchpad"]
+    return Episode(
+        _qid(row),
+        IMPORTED,
+        (Step(Note(pad), Reply(pad)),),
+        Outcome(row["prediction"], reason_of(row, workflow)),
+    )
+
+
+def reason_of(row: Mapping[str, Any], workflow: str = "") -> str:
+    """Why a logged episode ended, as far as the log tells: a halted one of ten steps reached the step limit, a shorter one the
+    context limit; ``halted`` where the scratchpad marks no steps."""
+    if row["error"]:
+        return "model_error"
+    if row["halted"]:
+        steps = len(_STEP.findall(row["scratchpad"]))
+        return "halted" if not steps else "step_limit" if steps >= _STEPS else "context_limit"
+    if row["prediction"].strip():
+        return "answered"
+    return "gave_up" if workflow == "dfsdt" else "no_answer"

@@ -1,0 +1,112 @@
+"""What an episode's trace says: its scratchpad as R-Eval writes it, and what the environment alone has answered."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from rallebench import sandbox
+from rallebench.core.types import Episode, Generate, Note, Step, UseTool
+
+LINES = frozenset({"react", "zero-shot", "zero-shot-think", "plan-then-act", "planner-react"})
+"""Workflows whose scratchpad is a page of lines; the messages of the others are joined by blanks."""
+
+_LABEL = re.compile(r"(?:^|\n)((?:Thought|Action|Plan) ?\d*:)$")
+_OBSERVATION = re.compile(r"^Observation(?: \d+)?: ?(.*)", re.DOTALL)
+_LOGGED = re.compile(
+    r"(?:^|\n)Observation \d+: ?(.*?)(?=\n(?:Thought|Action|Observation) \d+:|\Z)", re.DOTALL
+)
+_ECHO = re.compile(
+    r"^(?:Could not find \[.*?\]\.\s*(?=Similar:)|There is no (?:tool|call) .*?['\"]\.\s*)",
+    re.DOTALL,
+)
+_ENDS = frozenset({"Episode finished.", "Answer is CORRECT", "Answer is INCORRECT"})
+"""Observations that come from finishing, not from a search."""
+
+
+def scratchpad_of(episode: Episode) -> str:
+    """All that the model wrote and was told after the question, as R-Eval's log has it."""
+    lines = episode.workflow in LINES
+    parts = list(_lines(episode.steps) if lines else _messages(episode.steps))
+    return ("\n" if lines and parts else "") + ("\n" if lines else " ").join(parts)
+
+
+def observed_by(episode: Episode) -> str:
+    """What the environment answered, one observation a line: nothing that the model wrote itself."""
+    return "\n".join(map(_without_echo, _observations(episode.steps)))
+
+
+def observed_in(scratchpad: str) -> str:
+    """The observations of a scratchpad that another program logged; '' where it marks none.
+
+    >>> observed_in("\\nThought 1: Hm.\\nAction 1: Search[Ada]\\nObservation 1: A poet.\\nAction 2: Finish[x]\\nObservation 2: Answer is CORRECT")
+    'A poet.'
+    """
+    found = (text.strip() for text in _LOGGED.findall(scratchpad))
+    return "\n".join(_without_echo(text) for text in found if not text.startswith(tuple(_ENDS)))
+
+
+def _without_echo(observation: str) -> str:
+    """An observation without the model's own words that it repeats.
+
+    >>> _without_echo("Could not find [Ada]. Similar: ['Ada Lovelace']"), _without_echo("There is no tool 'Ada'. The tools are Search.")
+    ("Similar: ['Ada Lovelace']", 'The tools are Search.')
+    """
+    return _ECHO.sub("", observation)
+
+
+def prompt_of(episode: Episode) -> str:
+    """The first prompt, without the label that it ends with; '' if the model was never asked."""
+    first = next(
+        (step.request for step in episode.steps if isinstance(step.request, Generate)), None
+    )
+    if first is None:
+        return ""
+    return _LABEL.sub("", "\n".join(message.content for message in first.messages))
+
+
+def _observations(steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        text = _observation(step)
+        if text is not None and text not in _ENDS:
+            yield text
+
+
+def _observation(step: Step) -> str | None:
+    if isinstance(step.request, Note):
+        found = _OBSERVATION.match(step.request.text)
+        return found[1] if found else None
+    if isinstance(step.request, UseTool) and step.request.tool == sandbox.TOOL:
+        return step.request.arguments.get("observation")
+    return None
+
+
+def _lines(steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step.request, Generate):
+            label = _LABEL.search(step.request.messages[-1].content)
+            said = " ".join(step.reply.text.split())
+            yield f"{label[1]} {said}" if label else step.reply.text.strip()
+        elif _observation(step) is not None and isinstance(step.request, Note):
+            yield step.request.text
+
+
+def _messages(steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step.request, Generate):
+            calls = (f"{call.name}({_argument(call.arguments)})" for call in step.reply.tool_calls)
+            yield from filter(None, (step.reply.text.strip(), *calls))
+        elif isinstance(step.request, UseTool) and step.request.tool == sandbox.TOOL:
+            printed = "" if step.reply.tool_calls else step.reply.text.strip()
+            yield from filter(None, (step.request.arguments.get("observation", ""), printed))
+        elif (said := _observation(step)) is not None:
+            yield said
+
+
+def _argument(arguments: str) -> str:
+    """A call's JSON without needless escapes; as it is where it is none."""
+    try:
+        return json.dumps(json.loads(arguments), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return arguments

@@ -1,0 +1,148 @@
+"""A chain as a flow: bind the history to the template's names, ask, remember, go on.
+
+The strings that the templates see are RaLLe's, to the last separator (SPEC 1.7 of the project):
+a retriever's ``response`` joins the passages by ``"; "``, ``wiki_id_title`` joins
+``"title, page id"`` by ``"; "``; an identity action answers with its own prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rallebench.chains.template import render
+from rallebench.core.errors import TemplateError, UsageError
+from rallebench.core.types import (
+    Action,
+    Chain,
+    Evidence,
+    Flow,
+    Generate,
+    Message,
+    Note,
+    Outcome,
+    Passage,
+    Question,
+    Request,
+    Retrieve,
+    Step,
+)
+
+_OWN = ("max_tokens", "temperature", "seed", "stop", "system")
+
+
+def bindings(question: Question, steps: Sequence[Step]) -> dict[str, Any]:
+    """The variables that a template of the next action sees."""
+    return {
+        "question": question.text,
+        "history": history_text(question.history),
+        "prompt": [prompt_of(step.request) for step in steps],
+        "response": [step.reply.text for step in steps],
+        "wiki_id_title": [wiki_id_title(step) for step in steps],
+        "documents": [documents(step) for step in steps],
+    }
+
+
+def history_text(history: Sequence[Message]) -> str:
+    """The earlier turns of a chat, one line each: ``User: …``, ``Assistant: …``."""
+    return "\n".join(f"{message.role.capitalize()}: {message.content}" for message in history)
+
+
+def prompt_of(request: Request) -> str:
+    """The interpreted template of a request: the query, the last user message, or the note."""
+    if isinstance(request, Retrieve):
+        return request.query
+    if isinstance(request, Generate):
+        return request.messages[-1].content if request.messages else ""
+    return request.text if isinstance(request, Note) else str(dict(request.arguments))
+
+
+def wiki_id_title(step: Step) -> str:
+    """RaLLe's ``title, id; title, id; …`` of a retrieval, '' for anything else."""
+    return "; ".join(f"{hit.passage.title}, {hit.passage.page_id}" for hit in step.reply.hits)
+
+
+def documents(step: Step) -> list[dict[str, Any]]:
+    """The retrieved passages as plain mappings: titles with commas stay whole."""
+    return [
+        {
+            "rank": rank,
+            "title": hit.passage.title,
+            "text": hit.passage.text,
+            "page_id": hit.passage.page_id,
+            "doc_id": hit.passage.doc_id,
+            "score": hit.score,
+        }
+        for rank, hit in enumerate(step.reply.hits, 1)
+    ]
+
+
+def interpret(action: Action, question: Question, steps: Sequence[Step]) -> str:
+    """The action's template with everything filled in; TemplateError says what is missing."""
+    return render(action.template, action.dialect, bindings(question, steps))
+
+
+def plan(action: Action, question: Question, steps: Sequence[Step]) -> Request:
+    """What the action would ask now. Pure: nothing is run. Raises TemplateError, UsageError."""
+    prompt = interpret(action, question, steps)
+    if action.kind == "retrieve":
+        if not action.target:
+            raise UsageError("This retrieve action names no retriever; choose one.")
+        if action.k < 1:
+            raise UsageError(f"k is {action.k}; a retriever needs at least 1.")
+        return Retrieve(action.target, prompt, action.k)
+    if action.kind == "generate":
+        if not action.target:
+            raise UsageError("This generate action names no language model; choose one.")
+        return _generate(action, prompt, question, steps)
+    return Note(prompt)
+
+
+def _generate(action: Action, prompt: str, question: Question, steps: Sequence[Step]) -> Generate:
+    settings: Mapping[str, Any] = action.generation
+    system = settings.get("system")
+    messages = ((Message("system", system),) if system else ()) + (Message("user", prompt),)
+    return Generate(
+        action.target,
+        messages,
+        max_tokens=settings.get("max_tokens"),
+        temperature=settings.get("temperature"),
+        seed=settings.get("seed"),
+        stop=tuple(settings.get("stop") or ()),
+        options={name: value for name, value in settings.items() if name not in _OWN},
+        evidence=evidence(prompt, question, steps),
+    )
+
+
+def evidence(prompt: str, question: Question, steps: Sequence[Step]) -> Evidence:
+    """What of the question and the passages really stands in the prompt, word for word."""
+    seen: dict[str, Passage] = {}
+    for passage in (
+        *question.passages,
+        *(hit.passage for step in steps for hit in step.reply.hits),
+    ):
+        if passage.text and passage.text in prompt:
+            seen.setdefault(passage.doc_id, passage)
+    text = question.text
+    return Evidence(text if text and text in prompt else "", tuple(seen.values()))
+
+
+def as_flow(chain: Chain, question: Question) -> Flow:
+    """The chain as a generator; an action with an empty template ends it, as in RaLLe.
+
+    The answer is that of the last generate or identity action that ran, '' if there is none.
+    """
+    steps: list[Step] = []
+    answer = ""
+    for number, action in enumerate(chain.actions, 1):
+        if not action.template:
+            return Outcome(answer, "empty_template")
+        try:
+            request = plan(action, question, steps)
+        except (TemplateError, UsageError) as error:
+            raise type(error)(f"Action {number}: {error}") from None
+        reply = yield request
+        steps.append(Step(request, reply))
+        if action.kind != "retrieve":
+            answer = reply.text
+    return Outcome(answer)

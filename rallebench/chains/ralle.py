@@ -1,0 +1,275 @@
+"""RaLLe's experiment files and our own chain files: read either, write either.
+
+RaLLe's form (SPEC 1.6 of the project) has no place for a chain's name and for generation settings. The
+name is the file's; generation settings stand under an extra key ``generation`` of the action, and only
+if there are any. RaLLe does not look at keys it does not know, so it loads such a file unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
+from rallebench.core.files import read_json
+from rallebench.core.sources import Source
+from rallebench.core.types import Action, ActionKind, Chain, Dialect
+from rallebench.workspace.entries import MAX_ACTIONS, chain_from_json, checked_generation
+
+_KINDS: Mapping[str, ActionKind] = {
+    "LLM": "generate",
+    "Retriever": "retrieve",
+    "Identity": "identity",
+}
+_DIALECTS: Mapping[str, Dialect] = {"f-strings": "fstring", "eval": "eval"}
+_FUNCTIONS = {kind: function for function, kind in _KINDS.items()}
+_FORMATS = {dialect: name for name, dialect in _DIALECTS.items()}
+_TARGETS: Mapping[ActionKind, str] = {"generate": "llm_name", "retrieve": "retriever_name"}
+_MAX_K = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A chain and what to run it on. ``num_evaluate`` None means all questions.
+
+    ``resume`` is what the file says and is never acted upon: a run knows itself where it stopped.
+    """
+
+    chain: Chain
+    dataset_name: str = ""
+    num_evaluate: int | None = None
+    batch_size: int = 1
+    resume: int | None = None
+
+
+# ── RaLLe's form ─────────────────────────────────────────────────────────────
+
+
+def experiment_from_json(value: Any, what: str = "the file", name: str = "") -> Experiment:
+    """RaLLe's experiment JSON → Experiment; ``what`` opens the error messages, ``name`` names the chain.
+
+    As in RaLLe's own files: actions beyond ``len_chain`` are dropped unread, numbers may be text, an
+    Identity names nobody, ``f-strings`` is the default, ``num_evaluate`` ≤ 0 means all. A missing model
+    or retriever name becomes '' and a missing ``npassage`` 5. Anything else is a BadFileError.
+    """
+    config = _object(_object(value, what).get("chain_config"), f"{what}: 'chain_config'")
+    listed = config.get("chain")
+    if not isinstance(listed, list) or not listed:
+        raise BadFileError(
+            f"{what}: 'chain' is {_shown(listed)}; it should be a list of at least one action."
+        )
+    length = _whole(config.get("len_chain"), f"{what}: 'len_chain'", len(listed))
+    if not 1 <= length <= len(listed):
+        raise BadFileError(
+            f"{what}: 'len_chain' is {length}; it must be 1 to {len(listed)}, the actions listed."
+        )
+    if length > MAX_ACTIONS:
+        raise BadFileError(f"{what} has {length} actions; a chain has at most {MAX_ACTIONS}.")
+    actions = tuple(
+        _action(saved, f"{what}, action {n}") for n, saved in enumerate(listed[:length], 1)
+    )
+    return _with_dataset(Chain(name or "ralle-chain", actions), config.get("dataset"), what)
+
+
+def _with_dataset(chain: Chain, value: Any, what: str) -> Experiment:
+    dataset = _object({} if value is None else value, f"{what}: 'dataset'")
+    dataset_name = _text(dataset.get("dataset_name"), f"{what}: 'dataset_name'")
+    number = _whole(dataset.get("num_evaluate"), f"{what}: 'num_evaluate'", -1)
+    batch_size = _whole(dataset.get("batch_size"), f"{what}: 'batch_size'", 1)
+    if batch_size < 1:
+        raise BadFileError(f"{what}: 'batch_size' is {batch_size}; it must be at least 1.")
+    resume = dataset.get("resume")
+    kept = None if resume is None else _whole(resume, f"{what}: 'resume'", 0)
+    return Experiment(chain, dataset_name, number if number > 0 else None, batch_size, kept)
+
+
+def _action(value: Any, what: str) -> Action:
+    saved = _object(value, what)
+    kind = _one_of(_KINDS, saved.get("function"), f"{what}: 'function'")
+    written = saved.get("f-strings_or_eval")
+    dialect = _one_of(
+        _DIALECTS, "f-strings" if written is None else written, f"{what}: 'f-strings_or_eval'"
+    )
+    template = saved.get("prompt_template")
+    if not isinstance(template, str):
+        raise BadFileError(f"{what}: 'prompt_template' is {_shown(template)}; it should be text.")
+    target = (
+        _text(saved.get(_TARGETS[kind]), f"{what}: {_TARGETS[kind]!r}") if kind in _TARGETS else ""
+    )
+    k = _whole(saved.get("npassage"), f"{what}: 'npassage'", 5) if kind == "retrieve" else 5
+    if not 1 <= k <= _MAX_K:
+        raise BadFileError(f"{what}: 'npassage' is {k}; it must be 1 to {_MAX_K:,}.")
+    generation = (
+        _object(saved.get("generation", {}), f"{what}: 'generation'") if kind == "generate" else {}
+    )
+    return Action(kind, template, dialect, target, k, checked_generation(generation, what))
+
+
+def experiment_to_json(
+    chain: Chain, dataset_name: str = "", num_evaluate: int | None = None, batch_size: int = 1
+) -> dict[str, Any]:
+    """The chain in RaLLe's form; ``num_evaluate`` None is written as -1.
+
+    RaLLe's templates know neither ``documents`` nor ``history``: it loads a chain that uses them, but
+    cannot run it. The chain's name and ``about`` have no place here.
+    """
+    dataset = {
+        "dataset_name": dataset_name,
+        "num_evaluate": num_evaluate or -1,
+        "batch_size": batch_size,
+    }
+    actions = [_saved(action) for action in chain.actions]
+    return {"chain_config": {"dataset": dataset, "len_chain": len(actions), "chain": actions}}
+
+
+def _saved(action: Action) -> dict[str, Any]:
+    saved: dict[str, Any] = {
+        "prompt_template": action.template,
+        "function": _FUNCTIONS[action.kind],
+    }
+    if action.kind in _TARGETS:
+        saved[_TARGETS[action.kind]] = action.target
+    if action.kind == "retrieve":
+        saved["npassage"] = action.k
+    saved["f-strings_or_eval"] = _FORMATS[action.dialect]
+    if action.kind == "generate" and action.generation:
+        saved["generation"] = dict(action.generation)
+    return saved
+
+
+# ── files and folders ────────────────────────────────────────────────────────
+
+
+def load_chain_file(path: Path) -> Chain:
+    """The chain of a file in our own form or in RaLLe's, JSON or (by its suffix) YAML.
+
+    RaLLe's form has no name: the file's name without suffix is taken. Raises BadFileError.
+    """
+    return _load(Path(path)).chain
+
+
+def load_experiments(folder: Path) -> list[tuple[Path, Experiment]]:
+    """Every ``*.json`` in a folder and the folders in it, ordered by path; hidden ones are left out.
+
+    A chain is named after its path in the folder, without suffix: ``retrieve-read/06_nq``. A file in our
+    own form counts as an experiment without a dataset. Raises BadFileError for the first file that is
+    no experiment, and if there is none.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise BadFileError(
+            f"{folder} is not a folder; name a folder that holds experiment files (*.json)."
+        )
+    inside = sorted(path.relative_to(folder) for path in folder.rglob("*.json") if path.is_file())
+    shown = [path for path in inside if not any(part.startswith(".") for part in path.parts)]
+    if not shown:
+        raise BadFileError(
+            f"{folder} holds no *.json file; name a folder that holds experiment files."
+        )
+    return [
+        (folder / path, _named(_load(folder / path), path.with_suffix("").as_posix()))
+        for path in shown
+    ]
+
+
+def override(
+    chain: Chain, llm: str | None = None, retriever: str | None = None, k: int | None = None
+) -> Chain:
+    """The chain with another model, retriever or number of passages in every action that has one.
+
+    None (or '') leaves a setting alone; a chain without such an action stays as it is, so that one
+    override fits a whole folder of chains. Raises UsageError if ``k`` is not 1 to 10,000.
+    """
+    if k is not None and not 1 <= k <= _MAX_K:
+        raise UsageError(f"k is {k}; the number of passages must be 1 to {_MAX_K:,}.")
+    targets = {"generate": llm, "retrieve": retriever}
+    return replace(
+        chain,
+        actions=tuple(
+            replace(
+                a,
+                target=targets.get(a.kind) or a.target,
+                k=k if k and a.kind == "retrieve" else a.k,
+            )
+            for a in chain.actions
+        ),
+    )
+
+
+def _named(experiment: Experiment, name: str) -> Experiment:
+    return replace(experiment, chain=replace(experiment.chain, name=name))
+
+
+def _load(path: Path) -> Experiment:
+    value = _read_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else read_json(path)
+    if isinstance(value, dict) and "chain_config" in value:
+        return experiment_from_json(value, str(path), path.stem)
+    if isinstance(value, dict) and ("format" in value or "actions" in value):
+        return Experiment(chain_from_json(value, str(path)))
+    raise BadFileError(
+        f"{path} is no chain: it should hold 'format', 'name' and 'actions', or RaLLe's 'chain_config'."
+    )
+
+
+def _read_yaml(path: Path) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise MissingPackageError("pyyaml", f"but needed to read {path}") from None
+    text = "".join(f"{line}\n" for _, line in Source(path).lines())
+    try:
+        return yaml.safe_load(text)
+    except (
+        yaml.YAMLError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        # Beyond YAMLError: what PyYAML's constructors raise for a malformed number, date or tag.
+        mark = getattr(error, "problem_mark", None)
+        lines = text.count("\n")  # a bracket that is never closed is marked behind the last line
+        place = f"line {min(mark.line + 1, lines)}: " if mark else ""
+        reason = getattr(error, "problem", None) or str(error) or type(error).__name__
+        raise BadFileError(f"{path} is not valid YAML ({place}{reason}).") from None
+
+
+# ── values ───────────────────────────────────────────────────────────────────
+
+
+def _object(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise BadFileError(f"{what} is {_shown(value)}; it should be an object.")
+    return value
+
+
+def _text(value: Any, what: str) -> str:
+    if value is not None and not isinstance(value, str):
+        raise BadFileError(f"{what} is {_shown(value)}; it should be text.")
+    return value or ""
+
+
+def _whole(value: Any, what: str, default: int) -> int:
+    """A whole number, which may be written as text: RaLLe's page saves what was typed into a box."""
+    if value is None:
+        return default
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", value, re.ASCII):
+        return int(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1:
+        return int(value)
+    raise BadFileError(f"{what} is {_shown(value)}; it should be a whole number.")
+
+
+def _one_of(known: Mapping[str, Any], value: Any, what: str) -> Any:
+    if not isinstance(value, str) or value not in known:
+        raise BadFileError(f"{what} is {_shown(value)}; it must be one of {', '.join(known)}.")
+    return known[value]
+
+
+def _shown(value: Any) -> str:
+    return "missing" if value is None else reprlib.repr(value)

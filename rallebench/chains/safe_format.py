@@ -1,0 +1,203 @@
+"""Format strings: ``str.format`` with nothing in it that reaches further than the given values.
+
+A field is ``{name}``, ``{name[0][title]}``, with ``!r``, ``!s`` or ``!a`` and a format spec. No attributes,
+no fields within fields, and widths and precisions up to ``MAX_WIDTH``: what is left means what it means in
+Python, which the tests check against ``str.format`` itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rallebench.chains.safe_limits import (
+    MAX_BRACES,
+    MAX_FIELDS,
+    MAX_KEYS,
+    MAX_WIDTH,
+    STEP,
+    Budget,
+    Refused,
+    clip,
+)
+from rallebench.chains.safe_values import SCALARS, Value, as_repr, as_text, item, joined, kind
+
+_BRACE = re.compile(r"\{\{|\}\}|\{|\}")
+_FIELD = re.compile(r"\{([^{}\[\]!:]*)((?:\[[^\[\]{}]*\])*)(?:!([^:{}]*))?(?::([^{}]*))?\}")
+_SPEC = re.compile(
+    r"(?:.?[<>=^])?[-+ ]?z?#?0?(?P<width>\d*)[,_]?(?:\.(?P<precision>\d+))?[a-zA-Z%]?",
+    re.ASCII | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One replacement field; ``at`` is where its brace stands, in characters from 0."""
+
+    at: int
+    name: str
+    keys: tuple[int | str, ...] = ()
+    conversion: str = ""
+    spec: str = ""
+
+
+def parse_format(text: str) -> tuple[str | Field, ...]:
+    """Literal texts and fields in order. Raises Refused, with its place, for whatever is not allowed."""
+    return _cached_parse(text) if len(text) <= 2_000 else _parse(text)
+
+
+def _parse(text: str) -> tuple[str | Field, ...]:
+    pieces: list[str | Field] = []
+    done = position = fields = 0
+    if text.count("{") + text.count("}") > MAX_BRACES:
+        raise Refused(f"more than {MAX_BRACES:,} braces are not allowed", 0)
+    while brace := _BRACE.search(text, position):
+        start, position = brace.span()
+        pieces.append(text[done:start])
+        if brace[0] == "}":
+            raise Refused("this '}' closes nothing: write '}}' for a brace that is text", start)
+        if brace[0] == "{":
+            field, position = _parse_field(text, start)
+            pieces.append(field)
+            fields += 1
+        else:
+            pieces.append(brace[0][0])
+        if fields > MAX_FIELDS:
+            raise Refused(f"more than {MAX_FIELDS:,} fields are not allowed", start)
+        done = position
+    pieces.append(text[done:])
+    return tuple(piece for piece in pieces if piece != "")
+
+
+_cached_parse = lru_cache(maxsize=64)(_parse)  # a template is filled once for every question
+
+
+def _parse_field(text: str, start: int) -> tuple[Field, int]:
+    match = _FIELD.match(text, start)
+    if not match:
+        raise Refused(_why_no_field(text, start), start)
+    name, keys, conversion, spec = match.groups()
+    if "." in name:
+        raise Refused(
+            f"attributes are not allowed: {clip(match[0])} may only use [number] or [key]", start
+        )
+    if conversion is not None and conversion not in ("r", "s", "a"):
+        raise Refused(
+            f"the conversion !{clip(conversion)} is not allowed: only !r, !s and !a are", start
+        )
+    if keys.count("[") > MAX_KEYS:
+        raise Refused(f"more than {MAX_KEYS} pairs of [] in one field are not allowed", start)
+    check_spec(spec or "", start)
+    found = tuple(_key(key, start) for key in re.findall(r"\[(.*?)\]", keys, re.DOTALL))
+    return Field(start, name, found, conversion or "", spec or ""), match.end()
+
+
+def _why_no_field(text: str, start: int) -> str:
+    closing, nested = text.find("}", start), text.find("{", start + 1)
+    if closing < 0:
+        return "this '{' is not closed: write '{{' for a brace that is text"
+    if 0 <= nested < closing:
+        return "a field within a field is not allowed: close this '{' first, or write '{{' if it is text"
+    return f"{clip(text[start : closing + 1])} is not a field: write a variable, then [number] or [key]"
+
+
+def _key(key: str, start: int) -> int | str:
+    if not key:
+        raise Refused("[] is empty: write a number or a key between the brackets", start)
+    if not key.isdecimal():
+        return key
+    if len(key) > 9:
+        raise Refused(f"the index [{clip(key)}] is too large", start)
+    return int(key)
+
+
+def check_spec(spec: str, at: int | None = None) -> None:
+    """Raises Refused unless ``spec`` is a plain format spec with width and precision ≤ ``MAX_WIDTH``."""
+    match = _SPEC.fullmatch(spec)
+    if not match:
+        raise Refused(f"the format spec {clip(spec)!r} is not allowed", at)
+    for part in ("width", "precision"):
+        digits = (match[part] or "").lstrip("0")
+        if len(digits) > 4 or int(digits or 0) > MAX_WIDTH:
+            raise Refused(
+                f"a {part} of {clip(digits, 12)} is not allowed: the limit is {MAX_WIDTH:,}", at
+            )
+
+
+def format_value(value: Value, conversion: str, spec: str, budget: Budget) -> str:
+    """``value`` as one field writes it. ``conversion`` is '', 'r', 's' or 'a'; ``spec`` has been checked."""
+    budget.spend(STEP)
+    if conversion == "s":
+        value = as_text(value, budget)
+    elif conversion:
+        value = as_repr(value, budget)
+        if conversion == "a" and not value.isascii():
+            # only here does Python's ascii() differ from repr(): what is not ASCII is escaped
+            value = value.encode("ascii", "backslashreplace").decode("ascii")
+            budget.text(len(value), True)
+    if not spec:
+        return as_text(value, budget)
+    if type(value) not in SCALARS or value is None:
+        raise Refused(f"{kind(value)} takes no format spec such as {clip(spec)!r}")
+    if type(value) is str:
+        budget.text(len(value) + MAX_WIDTH, value.isascii())
+    try:
+        text = format(value, spec)
+        budget.spend(20 * len(text))
+        return text
+    except (ValueError, OverflowError) as error:
+        raise Refused(
+            f"the format spec {clip(spec)!r} does not fit {kind(value)}: {error}"
+        ) from None
+
+
+def fill(pieces: Sequence[str | Field], value_of: Callable[[Field], Value], budget: Budget) -> str:
+    """The text of parsed ``pieces``; ``value_of`` finds a field's variable. Errors carry the place."""
+    return joined((_written(piece, value_of, budget) for piece in pieces), budget)
+
+
+def _written(piece: str | Field, value_of: Callable[[Field], Value], budget: Budget) -> str:
+    if isinstance(piece, str):
+        return piece
+    try:
+        return _fill_field(piece, value_of, budget)
+    except Refused as refusal:
+        refusal.at = piece.at
+        raise
+
+
+def _fill_field(field: Field, value_of: Callable[[Field], Value], budget: Budget) -> str:
+    value, label = value_of(field), field.name
+    for key in field.keys:
+        budget.spend(STEP)
+        value = item(value, key, label, budget)
+        label += f"[{key}]"
+    return format_value(value, field.conversion, field.spec, budget)
+
+
+def format_call(
+    text: str, args: Sequence[Value], kwargs: Mapping[str, Value], budget: Budget
+) -> str:
+    """``text.format(*args, **kwargs)``; fields are automatic, numbered or named."""
+    budget.spend(4 * STEP + 10 * len(text) + STEP * (text.count("{") + text.count("}")))
+    following = iter(range(len(args)))
+    styles: set[bool] = set()
+
+    def value_of(field: Field) -> Value:
+        if field.name and not field.name.isdecimal():
+            if field.name in kwargs:
+                return kwargs[field.name]
+            raise Refused(f"format was given no value named {clip(field.name)!r}")
+        styles.add(bool(field.name))
+        if len(styles) == 2:
+            raise Refused("{} and {0} cannot be mixed in one text")
+        position = _key(field.name, field.at) if field.name else next(following, len(args))
+        if isinstance(position, str) or position >= len(args):
+            raise Refused(
+                f"format was given {len(args)} value{'s' * (len(args) != 1)}, and a field asks for more"
+            )
+        return args[position]
+
+    return fill(parse_format(text), value_of, budget)

@@ -1,0 +1,212 @@
+"""The values a template handles: plain data only, compared, looked up and written out at a known cost.
+
+Python's own ``==``, ``<``, ``hash`` and ``repr`` of nested data take exponential time on lists that
+share their elements, so containers are walked here and every element is paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rallebench.chains.safe_limits import INTEGER_BOUND, STEP, Budget, Refused, check_length, clip
+
+Value = Any  # str, int, float, bool, None, or list, tuple, dict, set of them
+
+KINDS: dict[type, str] = {
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "a truth value",
+    type(None): "None",
+    list: "a list",
+    tuple: "a tuple",
+    dict: "a dict",
+    set: "a set",
+}
+_BRACKETS: dict[type, str] = {list: "[]", tuple: "()", dict: "{}"}
+SCALARS = (str, int, float, bool, type(None))
+NUMBERS = (int, float, bool)
+UNORDERED = "a set has no order, so the prompt would change from run to run: use sorted(...)"
+
+
+def kind(value: Value) -> str:
+    """What a message calls ``value``: 'a text', 'a list' and so on."""
+    return KINDS.get(type(value), "an object")
+
+
+def plain(value: object, name: str) -> Value:
+    """``value`` of the variable ``name`` as plain data: exactly Python's own types, all the way down.
+
+    Raises Refused for anything else, so that no object with behaviour ever meets a template.
+    """
+    if type(value) in SCALARS:
+        return value
+    if isinstance(value, str):  # a subclass of a scalar, such as numpy.float64
+        return str.__str__(value)
+    if isinstance(value, (int, float)):
+        return int.__int__(value) if isinstance(value, int) else float.__float__(value)
+    if isinstance(value, Mapping):
+        return {plain(key, name): plain(element, name) for key, element in value.items()}
+    if isinstance(value, tuple):
+        return tuple(plain(element, name) for element in value)
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
+        return [plain(element, name) for element in value]
+    raise Refused(
+        f"the variable {name!r} holds a {type(value).__name__}, which a template cannot use"
+    )
+
+
+def check_number(value: Value) -> Value:
+    """``value`` if it is a number within bounds, else Refused."""
+    if type(value) is int and not -INTEGER_BOUND < value < INTEGER_BOUND:
+        raise Refused("a whole number beyond 2**64 is not allowed")
+    if type(value) not in NUMBERS:
+        raise Refused(f"a {type(value).__name__} is not allowed as a number")
+    return value
+
+
+def check_key(key: Value, budget: Budget) -> Value:
+    """``key`` if a dict or set may hold it: a scalar, or a tuple of scalars. Pays for finding it."""
+    for part in key if type(key) is tuple else (key,):
+        if type(part) not in SCALARS:
+            raise Refused(
+                f"{kind(key)} cannot be a key here: only texts, numbers and tuples of them can"
+            )
+        budget.spend(8 * len(part) if type(part) is str else 8)
+    return key
+
+
+def joined(pieces: Iterable[str], budget: Budget) -> str:
+    """``"".join(pieces)``, given up as soon as it grows too long."""
+    kept: list[str] = []
+    length = 0
+    for piece in pieces:
+        length += len(piece)
+        check_length(length)
+        kept.append(piece)
+    budget.text(length, all(piece.isascii() for piece in kept))
+    return "".join(kept)
+
+
+def as_text(value: Value, budget: Budget) -> str:
+    """``str(value)``."""
+    return value if type(value) is str else as_repr(value, budget)
+
+
+def as_repr(value: Value, budget: Budget) -> str:
+    """``repr(value)``. Sets are refused: their order differs from process to process."""
+    if type(value) not in SCALARS:
+        pieces: list[str] = []
+        _write(value, pieces, budget)
+        return joined(pieces, budget)
+    text = repr(value)  # at most ten times as long as the text it is made of
+    budget.text(len(text), text.isascii())
+    return text
+
+
+def _write(value: Value, pieces: list[str], budget: Budget) -> None:
+    """Append the parts of ``repr(value)``; every element is paid for, however often it is shared."""
+    budget.spend(STEP)
+    if type(value) in SCALARS:
+        pieces.append(as_repr(value, budget))
+        return
+    if type(value) is set:
+        raise Refused(UNORDERED)
+    brackets = _BRACKETS[type(value)]
+    pieces.append(brackets[0])
+    for number, element in enumerate(value):
+        pieces.append(", " if number else "")
+        _write(element, pieces, budget)
+        if type(value) is dict:
+            pieces.append(": ")
+            _write(value[element], pieces, budget)
+    pieces.append(",)" if type(value) is tuple and len(value) == 1 else brackets[1])
+
+
+def equal(left: Value, right: Value, budget: Budget) -> bool:
+    """``left == right``."""
+    if type(left) in SCALARS or type(right) in SCALARS or type(left) is not type(right):
+        if type(left) is str and type(right) is str and len(left) == len(right):
+            budget.spend(4 * len(left))
+        return bool(left == right)  # between different kinds Python looks no further
+    budget.spend(STEP)
+    if len(left) != len(right):
+        return False
+    if type(left) is set:
+        return all(check_key(key, budget) in right for key in _paid(left, budget))
+    if type(left) is dict:
+        return all(
+            check_key(key, budget) in right and same(left[key], right[key], budget)
+            for key in _paid(left, budget)
+        )
+    return all(
+        same(one, other, budget) for one, other in zip(_paid(left, budget), right, strict=True)
+    )
+
+
+def same(left: Value, right: Value, budget: Budget) -> bool:
+    """Whether Python takes two elements for the same: one object, such as the nan of a variable, or equal."""
+    return left is right or equal(left, right, budget)
+
+
+def less(left: Value, right: Value, budget: Budget, *, or_equal: bool = False) -> bool:
+    """``left < right``, or ``<=``, for two numbers, two texts, or two lists or tuples of them.
+
+    Lists are compared by their first two elements that are not ``same``. With nan, ``<=`` is not the opposite of ``>``.
+    """
+    if type(left) in NUMBERS and type(right) in NUMBERS:
+        return bool(left <= right if or_equal else left < right)
+    if type(left) is str and type(right) is str:
+        budget.spend(4 * min(len(left), len(right)))
+        return left <= right if or_equal else left < right
+    if type(left) is type(right) and type(left) in (list, tuple):
+        for one, other in zip(_paid(left, budget), right, strict=False):
+            if not same(one, other, budget):
+                return less(one, other, budget, or_equal=or_equal)
+        return len(left) <= len(right) if or_equal else len(left) < len(right)
+    raise Refused(f"{kind(left)} and {kind(right)} have no order")
+
+
+def _paid(values: Iterable[Value], budget: Budget) -> Iterable[Value]:
+    for value in values:
+        budget.spend(STEP)
+        yield value
+
+
+def item(container: Value, key: Value, label: str, budget: Budget) -> Value:
+    """``container[key]``; ``label`` is what the template calls the container, such as ``response``.
+
+    Raises Refused with a sentence that says what the container does hold.
+    """
+    if type(container) is dict:
+        if check_key(key, budget) in container:
+            return container[key]
+        keys = ", ".join(str(name) for name in container)
+        raise Refused(
+            f"{label} has no key {clip(repr(key))}: its keys are {clip(keys, 200) or 'none'}"
+        )
+    if type(container) not in (str, list, tuple):
+        raise Refused(f"{label} is {kind(container)} and cannot be indexed")
+    if type(key) not in (int, bool):
+        raise Refused(
+            f"{label} is {kind(container)} and is indexed by whole numbers, not by {clip(repr(key))}"
+        )
+    if -len(container) <= key < len(container):
+        return container[key]
+    raise Refused(f"{label}[{int(key)}] does not exist: {_extent(container, label)}")
+
+
+def _extent(container: Value, label: str) -> str:
+    """What ``container`` holds, in the words of a chain where it is one of a chain's lists."""
+    count = len(container)
+    span = f"{label}[0]" if count == 1 else f"{label}[0] … {label}[{count - 1}]"
+    if label in ("prompt", "response", "wiki_id_title", "documents"):
+        if not count:
+            return "no action has run before this one"
+        return f"{count} action{'s have' if count > 1 else ' has'} run before this one, so there is {span}"
+    if label.startswith("documents[") and type(container) is list:
+        return f"there is {span}" if count else "that action retrieved nothing"
+    if type(container) is str:
+        return f"the text has {count} character{'s' * (count != 1)}"
+    return f"the list has {count} element{'s' * (count != 1)}"

@@ -1,0 +1,127 @@
+"""The template language of chains: what stands in a prompt, filled with what the chain knows so far.
+
+Two dialects, both RaLLe's: ``fstring`` is ``str.format`` (``{question}``, ``{response[0]}``), ``eval`` is one
+Python expression. Neither is ever given to Python's own ``eval``, ``exec`` or ``str.format``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from rallebench.chains.safe_eval import evaluate
+from rallebench.chains.safe_format import Field, fill, parse_format
+from rallebench.chains.safe_limits import MAX_TEMPLATE, Budget, Refused, clip, listing
+from rallebench.chains.safe_syntax import parse
+from rallebench.chains.safe_values import Value, kind, plain
+from rallebench.core.errors import TemplateError
+
+VARIABLES = ("question", "history", "prompt", "response", "wiki_id_title", "documents")
+
+
+def render(template: str, dialect: str, variables: Mapping[str, object]) -> str:
+    """The text that ``template`` becomes.
+
+    ``variables``: ``question`` and ``history`` are texts; ``prompt``, ``response`` and ``wiki_id_title`` are
+    lists of texts and ``documents`` a list of lists of dicts (``rank title text page_id doc_id score``), one
+    element for each action that has run. Raises TemplateError, and nothing else, within 100 ms.
+
+    >>> render("{question}?", "fstring", {"question": "who"})
+    'who?'
+    >>> render("question.split(' ')[1].upper()", "eval", {"question": "who wrote"})
+    'WROTE'
+    """
+    with _told(template, variables):
+        names = _names(template, dialect)
+        _check_names(names, variables)
+        known = {name: plain(variables[name], name) for name in names}
+        return _fill(template, known) if dialect == "fstring" else _evaluate(template, known)
+
+
+def check(template: str, dialect: str) -> None:
+    """Raises TemplateError for whatever is wrong with ``template`` before any value is known."""
+    with _told(template, VARIABLES):
+        _check_names(_names(template, dialect), VARIABLES)
+
+
+def names_used(template: str, dialect: str) -> frozenset[str]:
+    """The variables that ``template`` reads. Raises TemplateError if it is malformed.
+
+    >>> sorted(names_used("' / '.join(d['title'] for d in documents[0])", "eval"))
+    ['documents']
+    """
+    with _told(template, VARIABLES):
+        return frozenset(_names(template, dialect))
+
+
+@contextmanager
+def _told(template: str, variables: Iterable[str]) -> Iterator[None]:
+    """Whatever is refused inside becomes a TemplateError that names the place and the ``variables``."""
+    try:
+        yield
+    except Refused as refusal:
+        raise _error(refusal, template, variables) from None
+    except (RecursionError, MemoryError):
+        raise _error(Refused("the template is nested too deeply"), template, variables) from None
+
+
+def _names(template: str, dialect: str) -> dict[str, int]:
+    """Every name the template reads, with its first place."""
+    if dialect == "eval":
+        return parse(template).names
+    if dialect != "fstring":
+        raise Refused(f"there is no dialect {clip(str(dialect))!r}: choose 'fstring' or 'eval'")
+    if len(template) > MAX_TEMPLATE:
+        raise Refused(
+            f"a template of {len(template):,} characters is not allowed: the limit is {MAX_TEMPLATE:,}"
+        )
+    fields = [piece for piece in parse_format(template) if isinstance(piece, Field)]
+    return {field.name: field.at for field in reversed(fields)}
+
+
+def _check_names(names: Mapping[str, int], known: Iterable[str]) -> None:
+    known = list(known)
+    for name, at in names.items():
+        if name not in known:
+            raise Refused(_why_no_variable(name, known), at)
+
+
+def _why_no_variable(name: str, known: list[str]) -> str:
+    if not name.isidentifier():
+        return f"{clip(name)!r} is not the name of a variable: write '{{{{' and '}}}}' for braces that are text"
+    close = difflib.get_close_matches(name, known, 1) if len(name) < 40 else []
+    hint = f", did you mean {close[0]!r}" if close else ""
+    return f"there is no variable {clip(name)!r}{hint}"
+
+
+def _fill(template: str, variables: Mapping[str, Value]) -> str:
+    return fill(parse_format(template), lambda field: variables[field.name], Budget())
+
+
+def _evaluate(template: str, variables: Mapping[str, Value]) -> str:
+    value = evaluate(parse(template), variables, Budget())
+    if type(value) in (int, float, bool):
+        return str(value)
+    if type(value) is str:
+        return value
+    hints: dict[type, str] = {
+        list: "use ', '.join(...)",
+        tuple: "use ', '.join(...)",
+        set: "use ', '.join(sorted(...))",
+    }
+    hint = hints.get(type(value), "use str(...)")
+    raise Refused(f"the template gives {kind(value)}, and a prompt must be a text: {hint}")
+
+
+def _error(refusal: Refused, template: str, variables: Iterable[str]) -> TemplateError:
+    place = ""
+    if refusal.at is not None:
+        before = template[: refusal.at].replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        place = f" at line {len(before)}, character {len(before[-1]) + 1}"
+    known = listing([clip(str(name)) for name in variables])
+    sentence = f"Template{place}: {refusal.message}; the variables are {known or 'none here'}."
+    # one line, and printable wherever it is printed: a template may hold half of a surrogate pair
+    return TemplateError(
+        " ".join(sentence.split()).encode("utf-8", "backslashreplace").decode("utf-8")
+    )

@@ -1,0 +1,134 @@
+"""The command line: each verb is one core call. With ``--json`` stdout carries one JSON document."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench import __version__
+from rallebench.core.errors import RalleError, StoppedError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; return the exit code (0 done, 1 failed, 2 wrong request, 130 stopped)."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        args = _parser().parse_args(argv)
+        from rallebench.cli.verbs import VERBS
+        from rallebench.workspace.paths import nothing_left
+
+        verb = VERBS.entry(args.verb)
+        with (
+            _own_stdout() as out,
+            nothing_left(args.workspace),
+            contextlib.ExitStack() as args.ending,
+        ):
+            value = verb.value(args)
+            if value is not None:
+                plain = None if args.json else verb.traits.get("plain")
+                print(
+                    plain(value) if plain else json.dumps(value, ensure_ascii=False, indent=2),
+                    file=out,
+                )
+        return 0
+    except RalleError as error:
+        print(" ".join(str(error).splitlines()), file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("Stopped by you; what was finished is kept.", file=sys.stderr)
+        return StoppedError.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:  # the disk or the system, not a bug: nobody needs the traceback
+        print(
+            f"{error.filename or 'The output'} failed: {error.strerror or error}.", file=sys.stderr
+        )
+        return RalleError.exit_code
+
+
+class _own_stdout:
+    """Keep stdout for the result: whatever a library prints meanwhile, also from C++, goes to stderr."""
+
+    def __enter__(self) -> Any:
+        sys.stdout.flush()
+        try:
+            self._saved = os.dup(1)
+            os.dup2(2, 1)
+        except OSError:
+            self._saved = -1
+            return sys.stdout
+        # Half a surrogate pair, which UTF-8 cannot hold, is printed as JSON escapes it.
+        self._out = os.fdopen(os.dup(self._saved), "w", encoding="utf-8", errors="backslashreplace")
+        return self._out
+
+    def __exit__(self, *_: object) -> None:
+        if self._saved >= 0:
+            try:
+                self._out.close()
+            finally:
+                sys.stdout.flush()
+                os.dup2(self._saved, 1)
+                os.close(self._saved)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        """One sentence on stderr, exit code 2."""
+        self.exit(2, f"{message[:1].upper()}{message[1:]}. See: {self.prog} --help\n")
+
+
+class _Help(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        # Verbs stand two places deeper than argparse counts when it makes room for names.
+        self._action_max_length = 18
+
+
+def _parser() -> argparse.ArgumentParser:
+    from rallebench.cli.verbs import VERBS
+
+    top = _Parser(
+        prog="rallebench",
+        description="Develop, prove, track and chat with retrieval-augmented chains.",
+        formatter_class=_Help,
+    )
+    top.add_argument("--version", action="version", version=__version__)
+    add = top.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)
+    entries = [VERBS.entry(name) for name in VERBS.names()]
+    for entry in sorted(entries, key=lambda entry: entry.traits["order"]):
+        verb = add.add_parser(
+            entry.name,
+            help=entry.about,
+            description=f"{entry.about[:1].upper()}{entry.about[1:]}.",
+            epilog=f"example: {entry.traits['example']}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        verb.add_argument(
+            "--workspace",
+            type=Path,
+            default=Path("."),
+            metavar="DIR",
+            help="holds indexes/, runs/, … (default: .)",
+        )
+        verb.add_argument(
+            "--json", action="store_true", help="print exactly one JSON document on stdout"
+        )
+        verb.add_argument(
+            "--base-settings",
+            type=Path,
+            metavar="DIR",
+            help="folder with RaLLe's base settings (llms.json, …)",
+        )
+        entry.traits["flags"](verb)
+    return top
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""``serve``: chains as an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rallebench.cli.verbs import VERBS, allowed_host_flag, say, workbench_of
+from rallebench.core.errors import UsageError
+from rallebench.core.hosts import access_of
+from rallebench.engine.perform import Backends
+from rallebench.server.endpoint import KEY_VARIABLE, listening_on, serve
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--chain",
+        action="append",
+        required=True,
+        metavar="FILE|NAME",
+        help="may be given several times; the first answers by default",
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", help=f"another than this machine's needs {KEY_VARIABLE}"
+    )
+    parser.add_argument("--port", type=int, default=8001)
+    allowed_host_flag(parser)
+
+
+@VERBS.register(
+    "serve",
+    about="answer other programs: a chain as an OpenAI-compatible endpoint",
+    example="rallebench serve --chain starter --port 8001",
+    order=98,
+    flags=_flags,
+)
+def serve_(args: argparse.Namespace) -> dict[str, Any] | None:
+    """Load the chains and answer until interrupted."""
+    workbench = workbench_of(args)
+    chains = [workbench.workspace.chain(name) for name in args.chain]
+    names = {chain.name: chain for chain in chains}
+    if len(names) < len(chains):
+        raise UsageError(
+            f"Two chains have one name ({', '.join(chain.name for chain in chains)}); clients tell them apart by it."
+        )
+    access = access_of(args.host, args.allowed_host)
+    holder = f"the server of {', '.join(names)} (rallebench serve)"
+    with listening_on(args.host, args.port) as listening, workbench.lease(holder) as lease:
+        for chain in chains:
+            for piece in lease.load_for(chain):
+                if not isinstance(piece, Backends):
+                    say(piece)
+        say(
+            f"Answering as {', '.join(names)} on http://{args.host}:{listening.getsockname()[1]}/v1 (stop with Ctrl-C)"
+        )
+        serve(workbench, names, args.host, listening, access)
+    return None

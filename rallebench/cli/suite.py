@@ -1,0 +1,233 @@
+"""``suite``: a named benchmark, from its questions to its table."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rallebench.cli.partial_failure import tell_failed
+from rallebench.cli.stopping import Stoppable
+from rallebench.cli.verbs import (
+    VERBS,
+    Paced,
+    described,
+    described_text,
+    loop_flags,
+    mlflow_flags,
+    say,
+    settings_flag,
+    workbench_of,
+    written,
+)
+from rallebench.core.errors import UsageError
+from rallebench.engine.statistics import interval_text
+from rallebench.experiments.suites import SUITES, Asked, estimating, planning, probing, settings_of
+from rallebench.experiments.suites._names import name_of, run_name
+from rallebench.experiments.suites.running import (
+    Ended,
+    Finished,
+    Warned,
+    Working,
+    as_json,
+    run_suite,
+)
+from rallebench.experiments.suites.shown import plan_text, table_text
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes.ensure import Described, planned
+
+OWN = ("suite", "name", "folder")
+"""Of a report, what stands above and below its table."""
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "suite", nargs="?", metavar="NAME", help="without it: all suites with their settings"
+    )
+    parser.add_argument(
+        "--llm",
+        action="append",
+        metavar="L",
+        help="given again for every further model, where a suite compares several",
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="the first N questions")
+    parser.add_argument(
+        "--name",
+        default="",
+        metavar="RUN",
+        help="the same name again continues, and runs only what is missing",
+    )
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="say what it would run and cost; runs nothing but the probe",
+    )
+    parser.add_argument(
+        "--probe",
+        type=int,
+        metavar="N",
+        help=f"with --plan: questions a part that are really answered, to see what it costs (default {probing.QUESTIONS}; 0: none)",
+    )
+    loop_flags(parser)
+    parser.add_argument(
+        "--allow-python",
+        action="store_true",
+        help="let agents run programs that a model wrote (README says what holds them)",
+    )
+    mlflow_flags(parser)
+    settings_flag(parser, "a setting of the suite, as in data=FOLDER or noise=0,0.2")
+
+
+def _plain(value: Mapping[str, Any]) -> str:
+    if "suites" in value:
+        return "\n\n".join(described_text(one) for one in value["suites"])
+    if "plan" in value:
+        return "\n".join(plan_text(value))
+    lines = [f"{value['suite']}: {value['name']}"]
+    for metrics in dict.fromkeys(tuple(part["metrics"]) for part in value["parts"]):
+        lines += _table(
+            metrics, [part for part in value["parts"] if tuple(part["metrics"]) == metrics]
+        )
+    said = [
+        f"{key} {_scalar(one)}"
+        for key, one in value.items()
+        if key not in OWN and not isinstance(one, (dict, list))
+    ]
+    lines += [
+        ", ".join(said),
+        *(f"{metric}: {text}" for metric, text in value["definitions"].items()),
+    ]
+    lines += [line for table in value["tables"] for line in ("", *table_text(table))]
+    lines += [f"Note: {note}" for note in value["notes"]]
+    written = [f"{len(value['files'])} files in {value['folder']}"] if value["files"] else []
+    return "\n".join([*lines, *written])
+
+
+def _scalar(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _table(metrics: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Parts down, metrics across, each with its interval and what it is a mean of."""
+    wide = max(len(part["label"]) for part in parts) + 2
+    lines = [" " * wide + "".join(f"{name:<34}" for name in metrics) + "failed"]
+    for part in parts:
+        cells = "".join(f"{_shown(mean):<34}" for mean in part["metrics"].values())
+        lines.append(f"{part['label']:<{wide}}{cells}{part['n_errors']}")
+    return lines
+
+
+def _shown(mean: Mapping[str, Any]) -> str:
+    if mean["value"] is None:
+        return "not scored"
+    return f"{mean['value']:.4f} {interval_text(mean)} n={mean['n']}"
+
+
+def models_of(
+    suite: str, llms: Sequence[str], given: Mapping[str, str]
+) -> tuple[str, Mapping[str, str]]:
+    """(the model, the settings); several models become the setting of a suite that compares them. Raises UsageError."""
+    if llms and suite in SUITES and not SUITES.entry(suite).traits.get("asks", True):
+        raise UsageError(f"The suite {suite!r} asks no language model; leave --llm out.")
+    if len(llms) < 2:
+        return "".join(llms), given
+    if suite in SUITES and "models" not in SUITES.entry(suite).traits["settings"]:
+        raise UsageError(
+            f"The suite {suite!r} takes one model, but --llm is given {len(llms)} times; run it once for each."
+        )
+    if "models" in given:
+        raise UsageError(
+            "The models are given twice, by --llm and by --set models=…; leave one out."
+        )
+    return "", {**given, "models": ",".join(llms)}
+
+
+@VERBS.register(
+    "suite",
+    about="run a named benchmark: KILT, RGB, CRUD-RAG, BARAG, R-Eval",
+    example="rallebench suite rgb-noise --set data=rgb --llm my-llm --set noise=0,0.4",
+    order=6.4,
+    flags=_flags,
+    plain=_plain,
+)
+def suite(args: argparse.Namespace) -> dict[str, Any]:
+    """The suite's report: a table over its parts, what to know of the records, the files that it made; or its plan."""
+    if not args.suite:
+        return {"suites": [described(SUITES, name) for name in SUITES.names()]}
+    llm, given = models_of(args.suite, args.llm or [], written(args.set))
+    settings = settings_of(args.suite, given)
+    if args.limit is not None and args.limit < 1:
+        raise UsageError(f"--limit is {args.limit}; give at least 1, or leave it out for all.")
+    workbench = workbench_of(args)
+    asked = Asked(workbench.workspace, llm, settings, args.limit, args.seed, workbench.allow_python)
+    name = args.name or name_of(args.suite, llm, settings, args.limit)
+    if args.plan:
+        return _planned(workbench, args, asked, name)
+    if args.probe is not None:
+        raise UsageError("--probe goes with --plan; without it the suite is run.")
+    found, told = None, Paced()
+    stoppable = args.ending.enter_context(Stoppable(workbench))
+    for piece in run_suite(
+        workbench,
+        args.suite,
+        asked,
+        name,
+        batch_size=args.batch_size,
+        max_errors=args.max_errors,
+        track=not args.no_mlflow,
+    ):
+        stoppable.running = isinstance(piece, Working) and bool(piece.done)
+        if isinstance(piece, Working):
+            stoppable.name = run_name(name, piece.label)
+        if isinstance(piece, Finished):
+            found = piece
+        elif isinstance(piece, Warned):
+            say(f"Warning: {piece.sentence}")
+        elif isinstance(piece, Ended):
+            say(f"{piece.answered.part.label}: {'had ended before' if piece.before else 'done'}")
+            if piece.answered.warning:
+                say(f"Warning: {piece.answered.warning}")
+        else:
+            told.say(
+                f"{piece.label}: {f'{piece.done}/{piece.total}' if piece.total else piece.said}"
+            )
+    assert found is not None
+    if found.warning:
+        say(f"Warning: {found.warning}")
+    failed = found.made.failed
+    mend = f"Start the suite again with --name {name!r} when it is mended: only what is missing is run."
+    tell_failed(args, "parts", failed, len(found.parts) + len(failed), mend)
+    return as_json(found)
+
+
+def _planned(
+    workbench: Workbench, args: argparse.Namespace, asked: Asked, name: str
+) -> dict[str, Any]:
+    """What would be run; and what it would cost, told from a few questions that are really answered."""
+    count = probing.QUESTIONS if args.probe is None else args.probe
+    if count < 0:
+        raise UsageError(f"--probe is {count}; it must be 0 for none, or a number of questions.")
+    plan = planning.plan(args.suite, asked, name)
+    value: dict[str, Any] = {**planning.as_json(plan), "probe": None}
+    if not count:
+        return value
+    told = Paced()
+    if plan.builds:
+        value["indexes"]["costs"] = _costs(workbench, plan.builds)
+    for piece in probing.probe(workbench, plan, asked, questions=count, batch_size=args.batch_size):
+        if isinstance(piece, estimating.Estimate):
+            value["probe"] = estimating.as_json(piece)
+        else:
+            told.say(f"{piece.label}: {piece.said}")
+    return value
+
+
+def _costs(workbench: Workbench, builds: Sequence[Described]) -> str:
+    """What the indexes will take: their documents are cut for it, which is kept."""
+    counting, told = planned(workbench.workspace, builds), Paced(later=True)
+    while True:
+        try:
+            piece = next(counting)
+        except StopIteration as end:
+            return str(end.value.sentence)
+        told.say(f"{piece.stage}: {piece.done:,}")

@@ -1,0 +1,189 @@
+"""Files that appear whole or not at all, and JSONL that is read with line numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rallebench.core.errors import BackendError, BadFileError, UsageError
+
+MAX_LINE_BYTES = 64 * 2**20
+"""A longer line is refused: no record of any dataset here comes near it."""
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Write a file beside ``path`` and move it there only if the block ends well; a link stays one.
+
+    Raises UsageError where something other than a plain file is there: a device would be replaced by a file.
+    """
+    path = Path(os.path.realpath(path))
+    handle = None
+    if path.exists() and not path.is_file():
+        raise UsageError(
+            f"{path} is {'a folder' if path.is_dir() else 'no plain file'}; name a file to write."
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.{os.getpid()}.", suffix=".part"
+        )
+        handle = os.fdopen(fd, "wb")
+        yield handle
+        handle.flush()
+        os.fsync(handle.fileno())
+        handle.close()
+        _share(name)
+        os.replace(name, path)
+    except BaseException as error:
+        if handle is not None:
+            with contextlib.suppress(
+                OSError
+            ):  # a full disk refuses what is still to be flushed once more
+                handle.close()
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+        if isinstance(error, OSError):
+            raise disk_error(path, error) from error
+        raise
+
+
+def _share(name: str) -> None:
+    """Give a temporary file (mode 600) the mode that any new file would have."""
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(name, 0o666 & ~mask)
+
+
+def disk_error(path: Path, error: OSError) -> BackendError:
+    """The sentence for a disk that is full, read-only or gone."""
+    return BackendError(
+        f"Could not write {path}: {error.strerror or error}. Nothing was left half-written; "
+        "free space or choose another folder (--out or --workspace)."
+    )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text, whole or not at all; half a surrogate pair, which some models write, becomes its escape."""
+    with writing(path) as handle:
+        handle.write(text.encode("utf-8", "backslashreplace"))
+
+
+def write_json(path: Path, value: Any, *, indent: int | None = 2, sort_keys: bool = False) -> None:
+    """Write one JSON document, UTF-8, ending with a newline, whole or not at all."""
+    write_text(
+        path, json.dumps(value, ensure_ascii=False, indent=indent, sort_keys=sort_keys) + "\n"
+    )
+
+
+def read_json(path: Path) -> Any:
+    """Read one JSON document; BadFileError names the file and the line."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise BadFileError(f"{path} does not exist.") from None
+    except UnicodeDecodeError as error:
+        raise BadFileError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8 and try again."
+        ) from None
+    except OSError as error:
+        raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if not text.strip():
+        raise BadFileError(f"{path} is empty; it should hold one JSON document.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = f"line {error.lineno}: " if isinstance(error, json.JSONDecodeError) else ""
+        raise BadFileError(f"{path} is not valid JSON ({line}{json_problem(error)}).") from None
+
+
+def json_problem(error: Exception) -> str:
+    """Why ``json`` refused a text, in a few words."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg
+    return (
+        "too deeply nested" if isinstance(error, RecursionError) else "a number has too many digits"
+    )
+
+
+def read_own_jsonl(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file that we append to ourselves; a torn last line is forgiven."""
+    path = Path(path)
+    if not path.exists():
+        return
+    with open(path, "rb") as handle:
+        for number, raw in enumerate(handle, 1):
+            if not raw.endswith(b"\n"):
+                return
+            try:
+                yield json.loads(raw)
+            except ValueError:
+                raise BadFileError(
+                    f"{path}, line {number} was damaged by another program."
+                ) from None
+
+
+class Appender:
+    """Append JSON lines to a file of our own; each line is flushed, a torn last line is cut first."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._cut_torn_line()
+            self._handle = open(self.path, "ab")  # noqa: SIM115 - closed by its owner
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+
+    def _cut_torn_line(self) -> None:
+        if not self.path.exists():
+            return
+        with open(self.path, "rb+") as handle:
+            end = handle.seek(0, os.SEEK_END)
+            position = end
+            while position > 0:
+                step = min(65536, position)
+                handle.seek(position - step)
+                found = handle.read(step).rfind(b"\n")
+                if found >= 0:
+                    position = position - step + found + 1
+                    break
+                position -= step
+            if position != end:
+                handle.truncate(position)
+
+    def write(self, value: Any) -> None:
+        """Append one line and hand it to the operating system."""
+        try:
+            self._handle.write(
+                json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+            )
+            self._handle.flush()
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(OSError):
+            self._handle.close()
+
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def sha256_file(path: Path) -> str:
+    """64 hex digits; reads in pieces of 1 MB."""
+    total = hashlib.sha256()
+    with open(path, "rb") as handle:
+        while piece := handle.read(2**20):
+            total.update(piece)
+    return total.hexdigest()

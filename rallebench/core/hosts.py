@@ -1,0 +1,270 @@
+"""Which host names a server of this program answers to, and whose pages may send it requests.
+
+A page of another site can make a browser send requests to this machine (cross-site requests), or read from it by
+pointing its own name at this machine (DNS rebinding). Both show in two headers, which no script in a browser can
+set: ``Host`` is the name in the address bar, ``Origin`` the page that asks. ``Access`` decides by them, for the page,
+``serve`` and MLflow's page alike; ``X-Forwarded-Host``, which a script can set, decides nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rallebench.core.errors import UsageError
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_AUTHORITY = re.compile(
+    r"(\[[0-9a-f:.]+\]|[a-z0-9_][a-z0-9_.-]*)(?::([0-9]{0,5}))?", re.ASCII | re.IGNORECASE
+)
+_ORIGIN = re.compile(r"(https?)://(.+)", re.ASCII | re.IGNORECASE)
+
+
+class Authority(NamedTuple):
+    """A host in its normal form (lower case, no brackets, no trailing dot), and its port, None if absent."""
+
+    name: str
+    port: int | None
+
+
+class Refusal(NamedTuple):
+    """The HTTP status and the sentence with which a request is refused."""
+
+    status: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a server answers to. ``names``: hosts in their normal form; ``loopback``: all loopback addresses as well.
+
+    ``allowed``: hosts that the user allows besides, with the port of their pages where it is not the scheme's own.
+    """
+
+    names: frozenset[str]
+    loopback: bool = True
+    allowed: frozenset[Authority] = frozenset()
+
+    def answers_to(self, name: str) -> bool:
+        """Whether ``name``, in its normal form, is a host of this server."""
+        listed = name in self.names or any(name == host.name for host in self.allowed)
+        return listed or (self.loopback and is_loopback(name))
+
+    def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
+        """Why a request with these headers (names in lower case) is refused; None for one to answer.
+
+        400: there is no single well-formed Host; 421: the Host is not ours; 403: another site's page asks.
+        """
+        fields = [
+            (name, value.decode("latin-1"))
+            for name, value in headers
+            if name in (b"host", b"origin")
+        ]
+        hosts, origins = (
+            [value for key, value in fields if key == name] for name in (b"host", b"origin")
+        )
+        host = authority(hosts[0]) if len(hosts) == 1 else None
+        if host is None:
+            return Refusal(
+                400, "The request needs one Host header that names a host, such as localhost:7860."
+            )
+        if not self.answers_to(host.name):
+            return Refusal(
+                421,
+                f"This server does not answer to the name {host.name}; start it with --allowed-host {_bracketed(host.name)}.",
+            )
+        if origins and not (len(origins) == 1 and self._is_own(origins[0], host)):
+            return Refusal(
+                403,
+                "A page of another site sent this request; if it is yours, start the server with --allowed-host and its host.",
+            )
+        return None
+
+    def _is_own(self, origin: str, host: Authority) -> bool:
+        """Whether ``origin`` is the server that was asked, or a page of a host that the user allows."""
+        parts = _ORIGIN.fullmatch(origin)
+        page = authority(parts[2]) if parts else None
+        if parts is None or page is None:
+            return False
+        default = DEFAULT_PORTS[parts[1].lower()]
+        page = Authority(page.name, page.port or default)
+        own = {Authority(name, port or default) for name, port in (host, *self.allowed)}
+        return page in own
+
+
+LOOPBACK = Access(frozenset({"localhost"}))
+"""Of a server that only this machine can reach."""
+
+
+def authority(text: str) -> Authority | None:
+    """``host`` or ``host:port`` in its normal form, None if it is neither.
+
+    >>> authority("LOCALHOST.:7860"), authority("[0:0::1]"), authority("localhost@evil.example")
+    (Authority(name='localhost', port=7860), Authority(name='::1', port=None), None)
+    """
+    parts = _AUTHORITY.fullmatch(text)
+    if parts is None:
+        return None
+    name = parts[1].lower().removesuffix(".")
+    if name.startswith("["):
+        try:
+            name = str(ipaddress.IPv6Address(name[1:-1]))
+        except ValueError:
+            return None
+    port = int(parts[2]) if parts[2] else None
+    return Authority(name, port) if name and (port is None or 0 < port < 65536) else None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``.
+
+    >>> [is_loopback(host) for host in ("127.0.0.2", "::1", "[::1]", "localhost", "0.0.0.0", "127.0.0.1.example")]
+    [True, True, True, True, False, False]
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
+
+
+def access_of(
+    host: str, allowed: Sequence[str] = (), names_of_machine: Callable[[], set[str]] | None = None
+) -> Access:
+    """What a server answers to that is bound to ``host``, with every ``--allowed-host``. Raises UsageError.
+
+    On loopback its names; on a wildcard address those of the machine; else the bound host and its addresses.
+    """
+    extra = frozenset(_allowed(text) for text in allowed)
+    bound = host.removeprefix("[").removesuffix("]").partition("%")[0].lower().removesuffix(".")
+    if is_loopback(bound):
+        return Access(LOOPBACK.names, True, extra)
+    if bound in ("", "0.0.0.0", "::") or _is_unspecified(bound):
+        return Access(
+            frozenset(LOOPBACK.names | (names_of_machine or machine_names)()), True, extra
+        )
+    return Access(frozenset({bound} | _addresses(bound)), False, extra)
+
+
+def machine_names() -> set[str]:
+    """The names and addresses by which others reach this machine, in their normal form."""
+    import psutil
+
+    name = socket.gethostname().lower()
+    names = {name, socket.getfqdn().lower(), name.partition(".")[0]} | {
+        f"{name.partition('.')[0]}.local"
+    }
+    texts = [entry.address for entries in psutil.net_if_addrs().values() for entry in entries]
+    return {name.removesuffix(".") for name in names if authority(name)} | set(
+        filter(None, map(_address, texts))
+    )
+
+
+def mlflow_options(port: int, allowed: Sequence[str] = ()) -> list[str]:
+    """The options with which MLflow's own server, on loopback at ``port``, keeps the same rules.
+
+    MLflow compares texts with wildcards, so loopback names stand there with any port: one that is forwarded by ssh
+    has another port. Its default would let in names such as 10.evil.example.
+    """
+    access = access_of("127.0.0.1", allowed)
+    hosts = [*LOOPBACK_HOSTS, *(_bracketed(host.name) for host in sorted(access.allowed, key=str))]
+    patterns = [pattern for host in hosts for pattern in (host, f"{host.replace('[', '[[]')}:*")]
+    pages = [f"http://{host}:{port}" for host in LOOPBACK_HOSTS]
+    for host in sorted(access.allowed, key=str):
+        suffix = f":{host.port}" if host.port else ""
+        pages += [f"{scheme}://{_bracketed(host.name)}{suffix}" for scheme in DEFAULT_PORTS]
+    return ["--allowed-hosts", ",".join(patterns), "--cors-allowed-origins", ",".join(pages)]
+
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+def _allowed(text: str) -> Authority:
+    host = authority(text) or authority(f"[{text}]")
+    if host is None:
+        raise UsageError(
+            f"--allowed-host {text!r} is not a host; write for example bench.example.org or bench.example.org:8443."
+        )
+    return host
+
+
+def _bracketed(name: str) -> str:
+    return f"[{name}]" if ":" in name else name
+
+
+def _address(text: str) -> str:
+    """An IP address in its normal form, '' for anything else."""
+    try:
+        return str(ipaddress.ip_address(text.partition("%")[0]))
+    except ValueError:
+        return ""
+
+
+def _is_unspecified(host: str) -> bool:
+    address = _address(host)
+    return bool(address) and ipaddress.ip_address(address).is_unspecified
+
+
+def _addresses(host: str) -> set[str]:
+    """The addresses of a bound host."""
+    try:
+        entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return set()
+    return set(filter(None, (_address(str(entry[4][0])) for entry in entries)))
+
+
+class HostGuard:
+    """An ASGI application behind ``access``: what is refused never reaches it; ``headers`` go with every answer.
+
+    ``refused`` writes a refusal as (media type, body).
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Awaitable[None]],
+        access: Access,
+        headers: Mapping[str, str] | None = None,
+        refused: Callable[[Refusal], tuple[str, bytes]] = lambda refusal: (
+            "text/plain; charset=utf-8",
+            refusal.message.encode(),
+        ),
+    ) -> None:
+        self._app, self._access, self._refused = app, access, refused
+        self._headers = [
+            (name.lower().encode(), value.encode()) for name, value in (headers or {}).items()
+        ]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Refuse the request, or pass it on."""
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *self._headers]}
+            await send(message)
+
+        refusal = (
+            self._access.refusal(scope["headers"])
+            if scope["type"] in ("http", "websocket")
+            else None
+        )
+        if refusal is None:
+            await self._app(scope, receive, send_with_headers)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": refusal.message[:120]})
+        else:
+            media_type, body = self._refused(refusal)
+            headers = [
+                (b"content-type", media_type.encode()),
+                (b"content-length", str(len(body)).encode()),
+            ]
+            await send_with_headers(
+                {"type": "http.response.start", "status": refusal.status, "headers": headers}
+            )
+            await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,221 @@
+"""How much memory this process holds, how much is free, and giving back what was dropped.
+
+Bytes everywhere; people read megabytes and gigabytes of 10^6 and 10^9 bytes. Nothing here imports
+torch: where nobody else has, there is no VRAM to count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUP = Path("/proc/self/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes of RAM and of VRAM: held, or (as a difference) taken or given back.
+
+    >>> str(Memory(412_000_000))
+    '412 MB RAM'
+    >>> str(Memory(700_000_000, 6_100_000_000) - Memory(288_000_000, 1_000_000_000))
+    '5.1 GB VRAM, 412 MB RAM'
+    """
+
+    ram: int = 0
+    vram: int = 0
+
+    @classmethod
+    def now(cls) -> Memory:
+        """What this process holds at this moment."""
+        return cls(rss_bytes(), vram_bytes())
+
+    def __sub__(self, other: Memory) -> Memory:
+        return Memory(self.ram - other.ram, self.vram - other.vram)
+
+    def __str__(self) -> str:
+        return (f"{size(self.vram)} VRAM, " if self.vram > 0 else "") + f"{size(self.ram)} RAM"
+
+
+def size(count: int) -> str:
+    """Bytes as people read them; less than nothing (noise of a measurement) is nothing.
+
+    >>> [size(count) for count in (-3, 240_000, 84_400_000, 5_080_000_000)]
+    ['0 MB', '0.2 MB', '84 MB', '5.1 GB']
+    """
+    if count >= 1_000_000_000:
+        return f"{count / 1e9:.1f} GB"
+    return f"{max(count, 0) / 1e6:.{1 if 0 < count < 10_000_000 else 0}f} MB"
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the cycle collector: it would look at every one of a million new objects several times."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def rss_bytes() -> int:
+    """Resident memory of this process, mapped files that are in memory included."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def free_ram_bytes() -> int:
+    """RAM that this process can take without swapping, and without passing the limit of its container."""
+    import psutil
+
+    return min([int(psutil.virtual_memory().available), *container_room()])
+
+
+def container_room(root: Path = CGROUPS, own: Path = OWN_CGROUP) -> Iterator[int]:
+    """Bytes left below each memory limit of the container that this process is in; nothing without one.
+
+    Both versions of Linux's control groups; cached file pages count as free, they are dropped when needed.
+    """
+    for folder, limit, used, cached in _groups(root, own):
+        try:
+            most, now = int((folder / limit).read_text()), int((folder / used).read_text())
+            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        except (OSError, ValueError):  # no such file, or "max": no limit
+            continue
+        yield max(0, most - now + int(stat.get(cached, 0)))
+
+
+def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
+    """The folders of this process's groups and of those around them, each with the names of its files."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top, names = root, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            top = root / "memory"
+        else:
+            continue
+        # Inside a container the path may be the host's, of which only the top can be seen.
+        inner = top.joinpath(*path.strip("/").split("/"))
+        for folder in dict.fromkeys([inner, *inner.parents]):
+            if folder == top or top in folder.parents:
+                yield (folder, *names)
+
+
+def vram_bytes() -> int:
+    """Bytes that torch's tensors hold on all CUDA devices; 0 without torch, CUDA or any use of it."""
+    torch = _torch_on_cuda()
+    if torch is None:
+        return 0
+    return sum(
+        int(torch.cuda.memory_allocated(device)) for device in range(torch.cuda.device_count())
+    )
+
+
+def free_vram_bytes() -> dict[int, int]:
+    """Free bytes of each CUDA device, by its number; {} without any.
+
+    Where torch has not begun to use CUDA, NVIDIA's own tool is asked: beginning takes memory of the device.
+    """
+    torch = _torch_on_cuda()
+    if torch is None:
+        return _asked_of_nvidia()
+    free = {}
+    for device in range(torch.cuda.device_count()):
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        free[device] = int(torch.cuda.mem_get_info(device)[0]) + int(kept)
+    return free
+
+
+def _asked_of_nvidia() -> dict[int, int]:
+    tool = shutil.which("nvidia-smi")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if tool is None or visible == "":
+        return {}
+    try:
+        said = subprocess.run(
+            [tool, "--query-gpu=index,uuid,memory.free", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout
+        rows = [[part.strip() for part in line.split(",")] for line in said.strip().splitlines()]
+        free = {key: int(row[2]) * 2**20 for row in rows for key in row[:2]}
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+        return {}
+    wanted = visible.split(",") if visible else [row[0] for row in rows]
+    return {number: free[key.strip()] for number, key in enumerate(wanted) if key.strip() in free}
+
+
+def release() -> None:
+    """Give dropped memory back to the system: collect cycles, empty torch's cache, trim the C heap."""
+    gc.collect()
+    torch = _torch_on_cuda()
+    if torch is not None:
+        torch.cuda.empty_cache()
+    # glibc keeps freed blocks for later; elsewhere there is no malloc_trim and nothing to do.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+@contextlib.contextmanager
+def pages_of_their_own() -> Iterator[None]:
+    """Give every block of 128 KiB and more its own pages meanwhile, which go back the moment it is dropped.
+
+    glibc puts blocks of up to 32 MiB on the heap of the thread once some were freed, and keeps up to 64 MiB
+    at the end of that heap, which no ``malloc_trim`` reaches. Afterwards come glibc's own upper bounds,
+    since work that takes and drops the same blocks again and again is faster on the heap.
+    """
+    _place_blocks(1 << 17, 1 << 17)
+    try:
+        yield
+    finally:
+        _place_blocks(32 << 20, 64 << 20)
+
+
+def _place_blocks(mapped_from: int, kept: int) -> None:
+    """Blocks from so many bytes on are mapped; so many free bytes stay at the end of a heap."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(-3, mapped_from)  # M_MMAP_THRESHOLD
+        mallopt(-1, kept)  # M_TRIM_THRESHOLD
+
+
+def forget_frames(error: BaseException) -> None:
+    """Empty the frames that an error remembers: they hold what was loaded when it was raised."""
+    link: BaseException | None = error
+    seen: set[int] = set()
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        traceback.clear_frames(link.__traceback__)
+        link = link.__cause__ or link.__context__
+
+
+def _torch_on_cuda() -> Any:
+    """torch, if it was imported and has begun to use CUDA: asking would otherwise start it.
+
+    Another thread may be in the middle of importing it, when it has no ``cuda`` yet.
+    """
+    torch = sys.modules.get("torch")
+    begun = getattr(getattr(torch, "cuda", None), "is_initialized", None)
+    return torch if begun is not None and begun() else None

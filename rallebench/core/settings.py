@@ -1,0 +1,107 @@
+"""The settings that a thing takes, and whether what was asked for is one of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: ``kind`` is int, float, str or bool; ``low`` and ``high`` are allowed themselves.
+
+    ``sweep``: the values worth comparing, for a knob that trades quality against time.
+    """
+
+    kind: type
+    default: Any
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    about: str = ""
+    sweep: tuple[Any, ...] = ()
+
+    def reads(self, value: Any) -> Any:
+        """``value`` as this setting's kind; ValueError, saying what it must be, if it is none."""
+        if self.kind is bool:
+            if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+                return value.strip().lower() == "true"
+            if isinstance(value, bool):
+                return value
+        elif self.kind is str:
+            if isinstance(value, str) and (not self.choices or value in self.choices):
+                return value
+        elif not isinstance(value, bool):
+            number = _number(value)
+            fits = number is not None and (self.kind is float or number == int(number))
+            if number is not None and fits and self._within(number):
+                return self.kind(number)
+        raise ValueError(self.must_be)
+
+    def _within(self, number: float) -> bool:
+        return (self.low is None or number >= self.low) and (
+            self.high is None or number <= self.high
+        )
+
+    @property
+    def must_be(self) -> str:
+        """What a value has to be, in words."""
+        if self.kind is bool:
+            return "true or false"
+        if self.kind is str:
+            return f"one of {', '.join(self.choices)}" if self.choices else "text"
+        shape = "a whole number" if self.kind is int else "a number"
+        if self.low is not None and self.high is not None:
+            return f"{shape} from {_plain(self.low)} to {_plain(self.high)}"
+        if self.low is not None:
+            return f"{shape} of at least {_plain(self.low)}"
+        return shape if self.high is None else f"{shape} of at most {_plain(self.high)}"
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) else f"{number:g}"
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def checked(
+    what: str,
+    known: Mapping[str, Setting],
+    given: Mapping[str, Any],
+    *,
+    flag: str = "",
+    noun: str = "setting",
+) -> dict[str, Any]:
+    """Every known setting: the given value, as its kind, or the default.
+
+    Raises UsageError, one sentence, for the first that ``what`` does not have or cannot take;
+    ``flag`` is what stands before ``name=value`` where it was written.
+
+    >>> checked("index kind 'bm25'", {"b": Setting(float, 0.4, 0, 1)}, {"b": "1"})
+    {'b': 1.0}
+    """
+    values = {name: setting.default for name, setting in known.items()}
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(f"The {what} has no {noun} {name!r}; it has {_listed(list(known))}.")
+        try:
+            values[name] = known[name].reads(value)
+        except ValueError as must_be:
+            raise UsageError(f"{flag}{name}={value}: {name} must be {must_be}.") from None
+    return values
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "none"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -1,0 +1,222 @@
+"""A file or folder that somebody brings: read line by line, its bad rows counted or refused.
+
+A reader of a format asks its ``Source`` for lines, objects or table rows, and hands every row that it
+cannot use to ``Source.bad``. Nothing here holds more than one row in memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.files import MAX_LINE_BYTES, json_problem
+
+KEPT = 20
+"""Bad rows whose sentences are kept; the others are only counted."""
+
+GZIP = b"\x1f\x8b"
+MAX_RATIO, MAX_UNPACKED = 200, 2**30
+"""A gzip file that unpacks to so many times its size, and to more than so many bytes, is refused: text packs to a third,
+very repetitive text to a fiftieth."""
+
+DELIMITERS = (",", ";", "\t")
+
+
+class Problem(NamedTuple):
+    """A bad row: its line (from 1; 0 where there are no lines) and one sentence."""
+
+    line: int
+    message: str
+
+
+@dataclass
+class Problems:
+    """What to do with bad rows, and which there were.
+
+    With ``skip`` false the first one raises BadFileError, which says how to leave it out where that is
+    ``offered``. With ``skip`` true they are left out and counted, and the first 20 are kept.
+    ``refuse_empty``: whether a passage without text is a bad row.
+    """
+
+    skip: bool = False
+    refuse_empty: bool = False
+    offered: bool = False
+    count: int = 0
+    first: list[Problem] = field(default_factory=list)
+
+    def add(self, line: int, message: str) -> None:
+        """Count a bad row, or raise."""
+        if not self.skip:
+            raise BadFileError(
+                f"{message.removesuffix('.')} (--skip-bad leaves bad rows out)."
+                if self.offered
+                else message
+            )
+        self.count += 1
+        self.first = sorted([*self.first, Problem(line, message)])[:KEPT]
+
+
+@dataclass
+class Source:
+    """Where rows come from. ``done`` of ``total`` bytes are read; a reader keeps ``done`` up to date.
+
+    ``unit`` is what its rows are called in sentences.
+    """
+
+    path: Path
+    problems: Problems = field(default_factory=Problems)
+    done: int = 0
+    total: int = 0
+    unit: str = "line"
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+        if not self.total:
+            self.total = sum(os.path.getsize(file) for file in files_in(self.path))
+
+    def where(self, line: int) -> str:
+        """How a sentence about a row begins."""
+        return f"{self.path}, {self.unit} {line}"
+
+    def bad(self, line: int, what: str) -> None:
+        """A row that cannot be used: ``what`` goes on after "FILE, line N" and ends with a full stop."""
+        self.problems.add(line, self.where(line) + what)
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """(line number from 1, text without its end) of a UTF-8 file, plain or gzipped.
+
+        A line that is too long, binary or not UTF-8 is a bad row. BadFileError if the file cannot be read.
+        """
+        try:
+            with open(self.path, "rb") as raw:
+                zipped = raw.peek(2)[:2] == GZIP
+                handle: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
+                yield from self._lines(handle, raw)
+        except FileNotFoundError:
+            raise BadFileError(f"{self.path} does not exist.") from None
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise BadFileError(
+                f"{self.path} is a damaged gzip file ({error}); copy or download it again."
+            ) from None
+        except OSError as error:
+            raise BadFileError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+
+    def _lines(self, handle: BinaryIO, raw: BinaryIO) -> Iterator[tuple[int, str]]:
+        number, plain = 0, handle is raw
+        while line := handle.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            self._check_unpacked(handle, raw)
+            if plain:
+                self.done += len(line)
+            elif number % 1000 == 0:
+                self.done = raw.tell()
+            if len(line) > MAX_LINE_BYTES:
+                self.bad(
+                    number,
+                    f" is longer than {MAX_LINE_BYTES // 2**20} MB; is this really a file with one record per line?",
+                )
+                while not line.endswith(b"\n") and (line := handle.readline(2**20)):
+                    self._check_unpacked(handle, raw)
+                    self.done += len(line) if plain else 0
+                continue
+            if b"\0" in line:
+                self.bad(number, " holds binary data; a UTF-8 text file is needed.")
+                continue
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                self.bad(
+                    number,
+                    f" is not UTF-8 (byte {error.start} of the line); save the file as UTF-8 and try again.",
+                )
+                continue
+            yield number, text.rstrip("\r\n")
+
+    def _check_unpacked(self, handle: BinaryIO, raw: BinaryIO) -> None:
+        """Raise BadFileError for a gzip file that unpacks to far more than any text does."""
+        if handle is not raw and handle.tell() > max(MAX_UNPACKED, MAX_RATIO * raw.tell()):
+            raise BadFileError(
+                f"{self.path} is a gzip file that unpacks to more than {MAX_RATIO} times its size and to more than "
+                f"{MAX_UNPACKED // 2**20:,} MB; unpack it yourself if it is what you want."
+            )
+
+    def objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(line number, object) of JSON lines; blank lines are passed over."""
+        for number, line in self.lines():
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                self.bad(number, f" is not valid JSON ({json_problem(error)}).")
+                continue
+            if isinstance(value, dict):
+                yield number, value
+            else:
+                self.bad(number, f" is not a JSON object but {type(value).__name__}.")
+
+    def table(self) -> Iterator[tuple[int, list[str]]]:
+        """(line of its beginning, fields) of a CSV file, the header row first; fields may hold line ends.
+
+        The delimiter is the one of ``, ; tab`` that the first line holds most often.
+        """
+        csv.field_size_limit(
+            MAX_LINE_BYTES
+        )  # the module has one limit for all, and it is too small for texts
+        lines = _Fed(self.lines())
+        delimiter = max(DELIMITERS, key=lines.first().count)
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        while True:
+            lines.begun = 0
+            try:
+                fields = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                self.bad(
+                    lines.begun, f" is not a CSV row ({error}); a quoted field must be closed."
+                )
+                continue
+            if any(value.strip() for value in fields):
+                yield lines.begun, fields
+
+
+class _Fed:
+    """Lines for ``csv.reader``, with their ends; ``begun`` is the number of the first one since it was set to 0."""
+
+    def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
+        self._lines, self._held = lines, next(lines, None)
+        self.begun = 0
+
+    def first(self) -> str:
+        """The file's first line; it is still to come."""
+        return self._held[1] if self._held else ""
+
+    def __iter__(self) -> _Fed:
+        return self
+
+    def __next__(self) -> str:
+        number, text = self._held or next(self._lines)
+        self._held = None
+        self.begun = self.begun or number
+        return text + "\n"
+
+
+def files_in(path: Path) -> list[Path]:
+    """``path`` itself if it is a file; of a folder all files, recursively and sorted, but for hidden ones."""
+    if not os.path.isdir(path):
+        return [path] if os.path.isfile(path) else []
+    found = [p for p in path.rglob("*") if p.is_file()]
+    return sorted(
+        p for p in found if not any(part.startswith(".") for part in p.relative_to(path).parts)
+    )

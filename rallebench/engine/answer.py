@@ -1,0 +1,177 @@
+"""Work on a run folder: ask what is not answered yet, append, keep the state, stop when asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Episode, Flow, Question
+from rallebench.engine import loop
+from rallebench.engine.perform import Backends
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.store import RunFolder
+
+FIRST_FAILURES = 5
+"""So many failures before anything succeeded stop a run: the cause is the set-up, not a question."""
+
+STATE_EVERY = 0.5
+"""Seconds between two writings of the state; what came in between is written when they are over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands; ``seconds`` are of this session, ``episode`` is the newest."""
+
+    done: int
+    total: int
+    errors: int
+    seconds: float
+    episode: Episode
+
+
+def work(
+    folder: RunFolder,
+    make_flow: Callable[[Question], Flow],
+    questions: Sequence[Question],
+    backends: Backends,
+    *,
+    workflow: str = "chain",
+    memo: Memo | None = None,
+    batch_size: int = 20,
+    max_errors: int | None = None,
+    observe: Callable[[Episode], Mapping[str, float | None]] = lambda episode: {},
+) -> Iterator[Progress]:
+    """Answer what is missing in ``folder``, yielding progress; failed questions are tried again.
+
+    ``observe`` gives an episode's values of a few metrics; their means so far stand in the state.
+    Ends with the state ``answered`` or ``stopped``. Raises BackendError when the first five all
+    fail, or when more than ``max_errors`` questions failed; what was answered is kept.
+    """
+    lines = folder.lines()
+    finished = {qid for qid, line in lines.items() if not line.get("error")}
+    todo = [question for question in questions if question.qid not in finished]
+    counter = _Counter(folder, len(questions), len(finished), observe)
+    counter.tell("running")
+    log = folder.log()
+    try:
+        for episode in loop.run(
+            make_flow,
+            todo,
+            backends,
+            workflow=workflow,
+            memo=memo,
+            batch_size=batch_size,
+            stop=counter.stop,
+        ):
+            folder.append(log, episode, counter.session, counter.elapsed)
+            yield counter.count(episode)
+            counter.check(max_errors)
+    except (KeyboardInterrupt, GeneratorExit):
+        counter.tell("stopped")
+        raise
+    except BaseException as error:
+        counter.tell("failed", message=str(error) or type(error).__name__)
+        raise
+    finally:
+        log.close()
+    counter.tell(
+        "stopped" if counter.done < counter.total and counter.stop(now=True) else "answered"
+    )
+    folder.forget_stop()
+
+
+class _Counter:
+    def __init__(
+        self,
+        folder: RunFolder,
+        total: int,
+        already: int,
+        observe: Callable[[Episode], Mapping[str, float | None]],
+    ) -> None:
+        self.folder, self.total, self.already, self.observe = folder, total, already, observe
+        self.sums: dict[str, list[float]] = {}
+        self.new = self.errors = 0
+        self.first_message = ""
+        self.session = f"{time.time():.3f}"
+        self._started = time.perf_counter()
+        self._told, self._looked = 0.0, -STATE_EVERY
+        self._stop = False
+        self._lock = threading.RLock()
+        self._later: threading.Timer | None = None
+
+    @property
+    def done(self) -> int:
+        return self.already + self.new
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._started
+
+    def stop(self, now: bool = False) -> bool:
+        if now or self.elapsed - self._looked > STATE_EVERY / 2:
+            self._looked = self.elapsed
+            self._stop = self._stop or self.folder.stop_asked()
+        return self._stop
+
+    def count(self, episode: Episode) -> Progress:
+        with self._lock:
+            self.new += 1
+            if episode.error:
+                self.errors += 1
+                self.first_message = self.first_message or episode.error
+            else:
+                self._add(self.observe(episode))
+            if self.elapsed - self._told > STATE_EVERY:
+                self.tell("running")
+            elif self._later is None:  # a batch ends all at once, and the next may take minutes
+                self._later = threading.Timer(STATE_EVERY, self._tell_later)
+                self._later.daemon = True
+                self._later.start()
+        return Progress(self.done, self.total, self.errors, self.elapsed, episode)
+
+    def _add(self, values: Mapping[str, float | None]) -> None:
+        for name, value in values.items():
+            if value is not None:
+                total = self.sums.setdefault(name, [0.0, 0.0])
+                total[0] += value
+                total[1] += 1
+
+    def _tell_later(self) -> None:
+        with self._lock:
+            if self._later is not None:  # nothing newer was told meanwhile
+                self.tell("running")
+
+    def check(self, max_errors: int | None) -> None:
+        if self.errors == self.new >= min(FIRST_FAILURES, self.total) and not self.already:
+            raise BackendError(
+                f"The first {self.new} questions all failed, so the run was stopped: {self.first_message}"
+            )
+        if max_errors is not None and self.errors > max_errors:
+            raise BackendError(
+                f"{self.errors} questions failed, more than --max-errors {max_errors}, so the run was stopped. "
+                f"The first message: {self.first_message}"
+            )
+
+    def tell(self, state: str, message: str = "") -> None:
+        with self._lock:
+            if self._later is not None:
+                self._later.cancel()
+                self._later = None
+            self._write(state, message)
+
+    def _write(self, state: str, message: str) -> None:
+        self._told = self.elapsed
+        rate = self.new / self.elapsed if self.elapsed > 0 else 0.0
+        self.folder.set_state(
+            state,
+            done=self.done,
+            total=self.total,
+            errors=self.errors,
+            seconds=round(self.elapsed, 3),
+            rate=round(rate, 3),
+            message=message,
+            means={name: [total / n, int(n)] for name, (total, n) in self.sums.items()},
+        )

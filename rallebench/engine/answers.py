@@ -1,0 +1,60 @@
+"""What a run answered, without the steps that led there: of ten thousand questions these are most of what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.types import Episode
+from rallebench.engine.record import episode_from_json
+from rallebench.engine.store import EPISODES, RunFolder
+
+_STEPS = b', "steps": ['
+"""Inside a JSON text its quotes would be escaped, so it stands only where the steps begin."""
+
+
+def heads(run: RunFolder) -> dict[str, Mapping[str, Any]]:
+    """Question id → its last line without ``steps``: ``answer`` and ``stop_reason``, or ``error``. In order of first
+    appearance. Raises BadFileError for a line that is no episode."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for number, raw in enumerate(_whole_lines(run), 1):
+        head, there, _ = raw.partition(_STEPS)
+        try:
+            value = json.loads(head + b"}" if there else raw)
+            found[value["qid"]] = value
+        except (ValueError, LookupError, TypeError):
+            raise BadFileError(
+                f"{run.path / EPISODES}, line {number} was damaged by another program. Remove that line: a resumed run asks "
+                "its question again."
+            ) from None
+    return found
+
+
+def episode_of(run: RunFolder, qid: str) -> Episode | None:
+    """The last episode of one question, None if it was not asked. Raises BadFileError if it cannot be read."""
+    begins = (
+        b'{"qid": ' + json.dumps(qid, ensure_ascii=False).encode("utf-8", "backslashreplace") + b","
+    )
+    last = b""
+    for raw in _whole_lines(run):
+        if raw.startswith(begins):
+            last = raw
+    try:
+        return episode_from_json(json.loads(last)) if last else None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise BadFileError(
+            f"{run.path / EPISODES}: the last line of the question {qid!r} was damaged by another program."
+        ) from None
+
+
+def _whole_lines(run: RunFolder) -> Iterator[bytes]:
+    path = run.path / EPISODES
+    if not path.exists():
+        return
+    with open(path, "rb") as handle:
+        for raw in handle:
+            if not raw.endswith(b"\n"):
+                return
+            yield raw

@@ -1,0 +1,97 @@
+"""Which questions of a data set depend on each other: those of one article form a cluster.
+
+Two questions share a cluster if a chain of shared gold pages links them (the connected component). A question without gold
+pages takes the ``group`` field of its record; one without that is its own cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.core.types import Example
+
+GOLD_PAGES, GROUP, QUESTION = "gold pages", "group", "question"
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """``of``: question id → number of its cluster, from 0. ``by``: what forms the clusters,
+    ``gold pages`` if any question has one, else ``group`` if any record has one, else ``question``."""
+
+    by: str
+    of: Mapping[str, int]
+
+    @property
+    def largest(self) -> int:
+        """Questions in the largest cluster; 0 without questions."""
+        return max(Counter(self.of.values()).values(), default=0)
+
+    def as_json(self) -> dict[str, Any]:
+        """``by``, ``n`` clusters and the questions in the ``largest``, as ``report.json`` keeps them.
+
+        >>> Clusters("question", {"a": 0, "b": 1}).as_json()
+        {'by': 'question', 'n': 2, 'largest': 1}
+        """
+        return {"by": self.by, "n": len(set(self.of.values())), "largest": self.largest}
+
+    def labels(self, qids: Sequence[str]) -> list[int]:
+        """The cluster of each question, in the order of ``qids``."""
+        return [self.of[qid] for qid in qids]
+
+
+def clusters_of(examples: Sequence[Example]) -> Clusters:
+    """The clusters of a data set's questions, by union-find over their gold pages."""
+    parent: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def root(node: tuple[str, str]) -> tuple[str, str]:
+        parent.setdefault(node, node)
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    first: dict[str, tuple[str, str]] = {}
+    for example in examples:
+        keys = _keys(example)
+        first[example.question.qid] = keys[0]
+        for key in keys:
+            parent[root(key)] = root(keys[0])
+    numbers: dict[tuple[str, str], int] = {}
+    of = {qid: numbers.setdefault(root(key), len(numbers)) for qid, key in first.items()}
+    kinds = {kind for kind, _ in first.values()}
+    return Clusters(next((kind for kind in (GOLD_PAGES, GROUP) if kind in kinds), QUESTION), of)
+
+
+def _keys(example: Example) -> list[tuple[str, str]]:
+    """(kind, name) of everything that links a question to others."""
+    if pages := sorted(example.gold.pages):
+        return [(GOLD_PAGES, page) for page in pages]
+    meta = example.record.get("meta")
+    inside = meta.get("group") if isinstance(meta, Mapping) else None
+    group = example.record.get("group", inside)
+    if isinstance(group, (str, int)) and str(group):
+        return [(GROUP, str(group))]
+    return [(QUESTION, example.question.qid)]
+
+
+def sentence(clusters: Mapping[str, Any] | None, questions: int) -> str:
+    """What the intervals of a report count as independent, for people; '' for a report that does not say.
+
+    >>> sentence({"by": "gold pages", "n": 3, "largest": 6}, 10)
+    'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions.'
+    """
+    if not clusters:
+        return ""
+    count, by = clusters["n"], clusters["by"]
+    words = {
+        GOLD_PAGES: f"{count:,} articles (questions that share gold pages)",
+        GROUP: f"{count:,} articles (questions of one group)",
+        QUESTION: f"{count:,} questions (the data set names no articles)",
+    }[by]
+    text = f"Intervals count {words} as independent."
+    if 2 * clusters["largest"] > questions > 1:
+        text += f" One article holds {clusters['largest']:,} of the {questions:,} questions."
+    return text

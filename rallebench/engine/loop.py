@@ -1,0 +1,276 @@
+"""Many flows at once: batches by kind, one worker per resource, a window of open questions.
+
+While a model generates one batch, the retriever already searches for the next. Flows and
+the caller live on one thread; only backends run on workers, each on its own, so no
+backend needs to be thread-safe (one with ``concurrency`` n is asked by n workers, one request
+each: a sliding window).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Episode, Flow, Note, Question, Reply, Request, Step
+from rallebench.engine.perform import Answered, Backends, batch_key, flow_error, perform, resource
+from rallebench.engine.reply_cache import Memo
+
+STOP_PATIENCE = 10.0
+"""Seconds that a stopped run waits for batches that are being answered."""
+
+
+@dataclass
+class _Open:
+    """A question that is being answered, and what it waits for."""
+
+    question: Question
+    flow: Flow
+    steps: list[Step] = field(default_factory=list)
+    request: Request = field(default_factory=lambda: Note(""))
+
+
+_Finished = tuple[list[_Open], list[Answered], float]
+
+
+class _Worker:
+    """Threads that answer the requests of one resource, batch by batch."""
+
+    def __init__(
+        self,
+        backends: Backends,
+        memo: Memo | None,
+        done: queue.SimpleQueue[_Finished],
+        batch_size: int,
+        threads: int,
+    ) -> None:
+        self._backends, self._memo, self._done, self._batch_size = backends, memo, done, batch_size
+        self._waiting: deque[_Open] = deque()
+        self._wake = threading.Condition()
+        self._closed = False
+        self.busy = 0
+        for _ in range(threads):
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def add(self, asked: list[_Open]) -> None:
+        with self._wake:
+            self._waiting.extend(asked)
+            self._wake.notify_all()
+
+    def close(self) -> None:
+        with self._wake:
+            self._closed = True
+            self._waiting.clear()
+            self._wake.notify_all()
+
+    def _take(self) -> list[_Open] | None:
+        with self._wake:
+            while not self._waiting and not self._closed:
+                self._wake.wait()
+            if self._closed:
+                return None
+            key = batch_key(self._waiting[0].request)
+            batch: list[_Open] = []
+            rest: list[_Open] = []
+            while self._waiting and len(batch) < self._batch_size:
+                asked = self._waiting.popleft()
+                (batch if batch_key(asked.request) == key else rest).append(asked)
+            self._waiting.extendleft(reversed(rest))
+            self.busy += 1
+            return batch
+
+    def _work(self) -> None:
+        while (batch := self._take()) is not None:
+            started = time.perf_counter()
+            answers = perform([asked.request for asked in batch], self._backends)
+            share = (time.perf_counter() - started) / len(batch)
+            # Remembered here and now: a killed process then loses at most the batch that is being answered.
+            if self._memo:
+                kept = [
+                    (o.request, a, share) for o, a in zip(batch, answers) if isinstance(a, Reply)
+                ]
+                self._memo.put(kept, self._backends, batch=len(batch))
+            self._done.put((batch, answers, share))
+            with self._wake:
+                self.busy -= 1
+
+
+def run(
+    make_flow: Callable[[Question], Flow],
+    questions: Iterable[Question],
+    backends: Backends,
+    *,
+    workflow: str = "chain",
+    memo: Memo | None = None,
+    batch_size: int = 20,
+    window: int = 256,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Episode]:
+    """Yield an Episode per question, in the order in which they end.
+
+    A failed question is an Episode with ``error``. When ``stop()`` turns true no new batch is
+    started; questions that are not finished yield nothing, but what they were answered is
+    remembered.
+    """
+    running = _Loop(make_flow, backends, workflow, memo, batch_size)
+    patience = STOP_PATIENCE
+    try:
+        yield from running.run(iter(questions), max(window, batch_size), stop)
+    except KeyboardInterrupt:  # whoever asked nicely before does not want to wait
+        patience = 0.0
+        raise
+    finally:
+        running.close(patience)
+
+
+class _Loop:
+    def __init__(
+        self,
+        make_flow: Callable[[Question], Flow],
+        backends: Backends,
+        workflow: str,
+        memo: Memo | None,
+        batch_size: int,
+    ) -> None:
+        self._make_flow, self._backends, self._workflow, self._memo = (
+            make_flow,
+            backends,
+            workflow,
+            memo,
+        )
+        self._batch_size = batch_size
+        self._done: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
+        self._workers: dict[tuple[str, str], _Worker] = {}
+        self._asked: dict[tuple[str, str], list[_Open]] = {}
+        self._open: dict[int, _Open] = {}
+        self._ended: deque[Episode] = deque()
+        self._patient = True
+
+    def run(
+        self, questions: Iterator[Question], window: int, stop: Callable[[], bool]
+    ) -> Iterator[Episode]:
+        more = True
+        while True:
+            while more and len(self._open) < window and not stop():
+                question = next(questions, None)
+                if question is None:
+                    more = False
+                else:
+                    self._admit(question)
+                while self._ended:
+                    yield self._ended.popleft()
+            self._dispatch()
+            if not self._open or stop():
+                break
+            self._wait(0.2)
+            while self._ended:
+                yield self._ended.popleft()
+        yield from self._drain()
+
+    def _drain(self) -> Iterator[Episode]:
+        """After a stop: keep what is being answered now, within reason."""
+        for worker in self._workers.values():
+            worker.close()
+        deadline = time.monotonic() + STOP_PATIENCE
+        while self._open and self._busy() and time.monotonic() < deadline:
+            self._wait(0.1)
+        self._patient = not self._busy()
+        yield from self._ended
+
+    def _busy(self) -> bool:
+        return any(worker.busy for worker in self._workers.values())
+
+    def _admit(self, question: Question) -> None:
+        opened = _Open(question, self._make_flow(question))
+        self._open[id(opened)] = opened
+        self._advance(opened, None)
+
+    def _advance(self, opened: _Open, reply: Reply | None) -> None:
+        """Send the reply and go on until the flow asks something that nobody remembers."""
+        try:
+            while True:
+                request = opened.flow.send(reply) if reply is not None else next(opened.flow)
+                step = self._at_once(request)
+                if step is None:
+                    opened.request = request
+                    self._asked.setdefault(resource(request), []).append(opened)
+                    return
+                opened.steps.append(step)
+                reply = step.reply
+        except StopIteration as ended:
+            self._end(
+                opened,
+                Episode(opened.question.qid, self._workflow, tuple(opened.steps), ended.value),
+            )
+        except Exception as error:
+            self._fail(opened, flow_error(error))
+
+    def _at_once(self, request: Request) -> Step | None:
+        if isinstance(request, Note):
+            return Step(request, request.reply())
+        remembered = self._memo.get(request, self._backends) if self._memo else None
+        return (
+            Step(request, *remembered[:2], cached=True, batch=remembered.batch)
+            if remembered
+            else None
+        )
+
+    def _fail(self, opened: _Open, error: RalleError, seconds: float = 0.0) -> None:
+        opened.flow.close()
+        steps = tuple(opened.steps)
+        self._end(
+            opened, Episode(opened.question.qid, self._workflow, steps, None, str(error), seconds)
+        )
+
+    def _end(self, opened: _Open, episode: Episode) -> None:
+        del self._open[id(opened)]
+        self._ended.append(episode)
+
+    def _dispatch(self) -> None:
+        """Hand over all that was asked since the last time, so that batches are as full as can be."""
+        for name, asked in self._asked.items():
+            if name not in self._workers:
+                self._workers[name] = self._start_worker(asked[0].request)
+            self._workers[name].add(asked)
+        self._asked = {}
+
+    def _start_worker(self, request: Request) -> _Worker:
+        try:
+            backend = self._backends.of(request)
+        except RalleError:
+            backend = None
+        threads = int(getattr(backend, "concurrency", 1))
+        # A model that sorts its prompts by length is handed several of its own batches at once.
+        size = max(self._batch_size, getattr(backend, "handover", None) or 0)
+        return _Worker(self._backends, self._memo, self._done, 1 if threads > 1 else size, threads)
+
+    def _wait(self, seconds: float) -> None:
+        """Take every batch that has ended, waiting for the first one at most ``seconds``."""
+        try:
+            finished = [self._done.get(timeout=seconds)]
+            while not self._done.empty():
+                finished.append(self._done.get_nowait())
+        except queue.Empty:
+            return
+        for batch, answers, share in finished:
+            for opened, answer in zip(batch, answers):
+                if isinstance(answer, Reply):
+                    opened.steps.append(Step(opened.request, answer, share, batch=len(batch)))
+                    self._advance(opened, answer)
+                else:
+                    self._fail(opened, answer, share)
+
+    def close(self, patience: float) -> None:
+        """Wait at most ``patience`` seconds for what is being answered: its backend may be closed next, and a process that
+        ends while native code runs on a daemon thread is aborted, whatever its exit code was to be."""
+        for worker in self._workers.values():
+            worker.close()
+        for opened in self._open.values():
+            opened.flow.close()
+        deadline = time.monotonic() + patience
+        while self._patient and self._busy() and time.monotonic() < deadline:
+            time.sleep(0.01)

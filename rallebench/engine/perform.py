@@ -1,0 +1,159 @@
+"""One batch of equal-kind requests → replies, in order. The only place where backends are called."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Union
+
+from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
+from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool, digest
+from rallebench.retrievers import embedding_tokens
+
+log = logging.getLogger(__name__)
+
+Answered = Union[Reply, RalleError]
+
+
+@dataclass(frozen=True)
+class Backends:
+    """What is loaded, by name; plain dicts, so tests pass literals."""
+
+    retrievers: Mapping[str, Any] = field(default_factory=dict)
+    llms: Mapping[str, Any] = field(default_factory=dict)
+    tools: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, request: Request) -> Any:
+        """Who answers ``request``; NotFoundError says what to load."""
+        if isinstance(request, Retrieve):
+            return _loaded(self.retrievers, request.retriever, "retriever")
+        if isinstance(request, Generate):
+            return _loaded(self.llms, request.llm, "language model")
+        assert isinstance(request, UseTool)
+        return _loaded(self.tools, request.tool, "tool")
+
+
+def _loaded(table: Mapping[str, Any], name: str, kind: str) -> Any:
+    if name not in table:
+        have = ", ".join(sorted(table)) or "none"
+        raise NotFoundError(
+            f"The {kind} {name!r} is not loaded (loaded: {have}). Load it in the Models tab."
+        )
+    return table[name]
+
+
+def resource(request: Request) -> tuple[str, str]:
+    """Which worker answers: (kind, name)."""
+    if isinstance(request, Retrieve):
+        return "retriever", request.retriever
+    if isinstance(request, Generate):
+        return "llm", request.llm
+    assert isinstance(request, UseTool)
+    return "tool", request.tool
+
+
+def batch_key(request: Request) -> str:
+    """Requests with equal keys may share a batch: all but the text is equal."""
+    if isinstance(request, Retrieve):
+        return f"{request.retriever}\0{request.k}"
+    if isinstance(request, Generate):
+        settings = [
+            request.max_tokens,
+            request.temperature,
+            request.seed,
+            list(request.stop),
+            dict(request.options),
+        ]
+        return f"{request.llm}\0{digest(settings)}\0{bool(request.tools)}"
+    return resource(request)[1]
+
+
+def perform(requests: Sequence[Request], backends: Backends) -> list[Answered]:
+    """Answer requests of one batch key, in order; a request that failed has its error in its place.
+
+    A batch that fails as a whole (out of memory, or one bad request) is halved until the
+    culprit stands alone, so one bad question never costs its neighbours.
+    """
+    if isinstance(requests[0], Note):
+        return [request.reply() for request in requests if isinstance(request, Note)]
+    try:
+        return _ask(requests, backends.of(requests[0]))
+    except Exception as error:
+        wrapped = as_ralle_error(error, requests[0])
+        if len(requests) == 1 or isinstance(wrapped, NotFoundError):
+            return [wrapped] * len(requests)
+        middle = len(requests) // 2
+        return perform(requests[:middle], backends) + perform(requests[middle:], backends)
+
+
+def _ask(requests: Sequence[Any], backend: Any) -> list[Answered]:
+    first = requests[0]
+    if isinstance(first, Retrieve):
+        answers: list[Answered] = _searched(
+            [request.query for request in requests], first.k, backend
+        )
+    elif isinstance(first, Generate):
+        answers = list(backend.generate(requests))
+    else:
+        answers = [backend.use(request.arguments) for request in requests]
+    if len(answers) != len(requests):
+        raise BackendError(
+            f"{resource(first)[1]} gave {len(answers)} replies to {len(requests)} requests."
+        )
+    return answers
+
+
+def _searched(queries: Sequence[str], k: int, retriever: Any) -> list[Answered]:
+    found = retriever.search(queries, k)
+    counts = (
+        embedding_tokens(retriever, queries) if len(found) == len(queries) else [None] * len(found)
+    )
+    return [
+        replace(retrieval_reply(hits, retriever.titled), embedding_tokens=tokens)
+        for hits, tokens in zip(found, counts)
+    ]
+
+
+def retrieval_reply(hits: Sequence[Hit], titled: bool) -> Reply:
+    """RaLLe's text of a retrieval: passages joined by ``"; "``, with titles where the index is BM25."""
+    texts = (
+        f"{hit.passage.title}, {hit.passage.text}" if titled else hit.passage.text for hit in hits
+    )
+    return Reply("; ".join(texts), tuple(hits))
+
+
+def as_ralle_error(error: BaseException, request: Request) -> RalleError:
+    """Keep our own errors; turn anything else into one that names the backend (and log its traceback)."""
+    if isinstance(error, RalleError):
+        return error
+    name = resource(request)[1]
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        return BackendMemoryError(
+            f"{name} ran out of memory; use a smaller batch size, k or model."
+        )
+    log.exception("%s failed", name, exc_info=error)
+    return BackendError(f"{name} failed: {type(error).__name__}: {str(error)[:300]}")
+
+
+def flow_error(error: Exception) -> RalleError:
+    """What ended a flow: our own error as it is; a bug is logged with its traceback and costs one question."""
+    if isinstance(error, RalleError):
+        return error
+    log.exception("a flow failed", exc_info=error)
+    return BackendError(
+        f"Internal error, please report it: {type(error).__name__}: {str(error)[:300]}"
+    )
+
+
+def trim(reply: Reply, k: int, titled: bool) -> Reply:
+    """The reply to the same query with a smaller k."""
+    return (
+        reply
+        if len(reply.hits) <= k
+        else replace(reply, **_fields(retrieval_reply(reply.hits[:k], titled)))
+    )
+
+
+def _fields(reply: Reply) -> dict[str, Any]:
+    return {"text": reply.text, "hits": reply.hits}

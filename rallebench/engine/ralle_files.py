@@ -1,0 +1,107 @@
+"""RaLLe's own result files: ``output.jsonl``, ``output_reduced.jsonl``, ``results.json``, ``config.json``, ``prompt.txt``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench.chains.chain import prompt_of
+from rallebench.core.files import write_json, write_text
+from rallebench.core.types import Chain, Episode, Retrieve, Step
+
+_DOWNSTREAM = ("accuracy", "em", "f1", "rougel", "has_answer")
+
+
+def output_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
+    """RaLLe's line of ``output.jsonl``: per action its prompt and provenance or answer."""
+    row: dict[str, Any] = {
+        "id": record.get("id"),
+        "input": record.get("input"),
+        "output": [_action_row(s) for s in episode.steps],
+    }
+    return {**row, "error": episode.error} if episode.error else row
+
+
+def _action_row(step: Step) -> dict[str, Any]:
+    prompt = prompt_of(step.request)
+    if isinstance(step.request, Retrieve):
+        return {
+            "prompt": prompt,
+            "provenance": [_provenance(hit.passage, full=True) for hit in step.reply.hits],
+        }
+    return {"prompt": prompt, "answer": step.reply.text}
+
+
+def _provenance(passage: Any, *, full: bool) -> dict[str, str]:
+    item = {"wikipedia_id": passage.page_id, "doc_id": passage.doc_id}
+    return {**item, "wikipedia_title": passage.title, "text": passage.text} if full else item
+
+
+def reduced_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
+    """RaLLe's line of ``output_reduced.jsonl``: all provenance in order, the last answer."""
+    provenance = [_provenance(hit.passage, full=False) for hit in episode.hits]
+    return {
+        "id": record.get("id"),
+        "output": [{"provenance": provenance, "answer": episode.answer}],
+    }
+
+
+def results(report: Mapping[str, Any]) -> dict[str, Any]:
+    """RaLLe's ``results.json`` from a report, plus the counts that its numbers are means of."""
+    value = {name: metric["value"] for name, metric in report["metrics"].items()}
+    return {
+        "kilt": {f"KILT-{m}": value[f"KILT-{m}"] for m in _DOWNSTREAM if f"KILT-{m}" in value},
+        "downstream": {m: value[m] for m in _DOWNSTREAM if m in value},
+        "retrieval": {
+            key: value[name]
+            for key, name in (("Rprec", "Rprec"), ("recall_at_5", "recall@5"))
+            if name in value
+        },
+        "n": report["n"],
+        "n_errors": report["n_errors"],
+        "sec per query": report["seconds_per_question"],
+    }
+
+
+def prompts_text(chain: Chain) -> str:
+    """The templates of a chain, action by action."""
+    parts = []
+    for number, action in enumerate(chain.actions, 1):
+        who = f" {action.target}" if action.target else ""
+        k = f", k = {action.k}" if action.kind == "retrieve" else ""
+        parts.append(
+            f"## Action {number}: {action.kind}{who}{k} ({action.dialect})\n{action.template}\n"
+        )
+    return "\n".join(parts)
+
+
+def write_ralle_files(
+    folder: Path,
+    records: Sequence[Mapping[str, Any]],
+    episodes: Mapping[str, Episode],
+    report: Mapping[str, Any],
+    chain: Chain | None,
+    config: Mapping[str, Any] | None,
+) -> None:
+    """Write RaLLe's files into a run folder, each whole. A failed question stands in ``output.jsonl`` with its
+    error and is left out of ``output_reduced.jsonl``, so that nobody scores it as an empty answer."""
+    pairs = [
+        (record, episodes[str(record["id"]).strip()])
+        for record in records
+        if str(record["id"]).strip() in episodes
+    ]
+    write_text(folder / "output.jsonl", _lines(output_row(r, e) for r, e in pairs))
+    write_text(
+        folder / "output_reduced.jsonl", _lines(reduced_row(r, e) for r, e in pairs if not e.error)
+    )
+    write_json(folder / "results.json", results(report), indent=4)
+    if chain is not None:
+        write_text(folder / "prompt.txt", prompts_text(chain))
+    if config is not None:
+        write_json(folder / "config.json", config, indent=4, sort_keys=True)
+
+
+def _lines(rows: Any) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

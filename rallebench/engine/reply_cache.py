@@ -1,0 +1,206 @@
+"""The step-level memory: request + backend fingerprint → reply, in one SQLite file.
+
+Edit the last prompt of a chain and only the last step is asked again; kill a run and what was
+answered is not asked twice. A key holds everything that changes the answer. Sampled generations
+are remembered only with a seed; tools, which act on the world, never.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sqlite3
+import threading
+import time
+import weakref
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Generate, Reply, Request, Retrieve, digest
+from rallebench.engine.perform import Backends, trim
+from rallebench.engine.record import checked_reply, reply_from_json, reply_to_json, request_to_json
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 30.0
+"""Seconds that one process waits for another's write."""
+_SCHEMA = "CREATE TABLE IF NOT EXISTS memo (key TEXT PRIMARY KEY, depth INTEGER, seconds REAL, reply TEXT) WITHOUT ROWID"
+_SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
+
+
+class UnwritableError(BackendError):
+    """The file of the memory can be neither made nor written to."""
+
+
+class Remembered(NamedTuple):
+    """A reply and what it cost when it was asked: its share of the seconds of a ``batch`` of so many requests."""
+
+    reply: Reply
+    seconds: float
+    batch: int = 1
+
+
+class Memo:
+    """Remembered replies. Safe for several threads, and for several processes (SQLite's WAL)."""
+
+    def __init__(self, path: Path | None) -> None:
+        """``path`` None keeps the memory in this process only."""
+        self._lock = threading.Lock()
+        self._damaged = False
+        try:
+            if path is not None:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(
+                str(path or ":memory:"), check_same_thread=False, timeout=PATIENCE
+            )
+            weakref.finalize(self, self._db.close)
+            _write_ahead(self._db)
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(_SCHEMA)
+            self._db.commit()
+        except (sqlite3.Error, OSError) as error:
+            if isinstance(error, OSError) or re.search(
+                "readonly|read-only|unable to open", str(error)
+            ):
+                raise UnwritableError(
+                    f"The memory {path} cannot be written ({getattr(error, 'strerror', None) or error}), so replies are "
+                    "neither taken from it nor kept; make its folder writable or choose another --workspace."
+                ) from None
+            damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
+                error, sqlite3.OperationalError
+            )
+            mend = "delete it" if damaged else "free space"
+            raise BackendError(
+                f"The memory {path} cannot be opened ({error}); {mend} or choose another --workspace."
+            ) from None
+
+    @staticmethod
+    def open(path: Path) -> Memo:
+        """The memory ``path``; where that cannot be written, one of this process only, and a warning that says so.
+
+        Raises BackendError for a damaged file.
+        """
+        try:
+            return Memo(path)
+        except UnwritableError as error:
+            log.warning("%s", error)
+            return Memo(None)
+
+    def get(self, request: Request, backends: Backends) -> Remembered | None:
+        """The remembered reply and what it cost, or None."""
+        key = memo_key(request, backends)
+        if key is None:
+            return None
+        found = self._find(key)
+        if found is None:
+            return None
+        depth, (reply, seconds, batch) = found
+        if isinstance(request, Retrieve):
+            if depth < request.k and len(reply.hits) >= depth:
+                return None
+            reply = trim(reply, request.k, backends.of(request).titled)
+        return Remembered(reply, seconds, batch)
+
+    def _find(self, key: str) -> tuple[int, Remembered] | None:
+        """What stands under ``key``; a damaged memory remembers nothing, which costs time and no answer."""
+        try:
+            with self._lock, closing(self._db.execute(_SELECT, (key,))) as rows:
+                row = rows.fetchone()
+            if row is None:
+                return None
+            kept = json.loads(row[2])
+            return int(row[0]), Remembered(
+                checked_reply(reply_from_json(kept)), float(row[1]), int(kept.get("batch", 1))
+            )
+        except (sqlite3.Error, LookupError, TypeError, ValueError, AttributeError) as error:
+            if not self._damaged:
+                log.warning("The memory is damaged (%s); what it has lost is asked again.", error)
+            self._damaged = True
+            return None
+
+    def put(
+        self, answered: list[tuple[Request, Reply, float]], backends: Backends, *, batch: int = 1
+    ) -> None:
+        """Remember replies that were asked together; of one query the deepest retrieval is kept.
+
+        A full disk loses the memory, not the run.
+        """
+        rows = []
+        shared = {"batch": batch} if batch > 1 else {}
+        for request, reply, seconds in answered:
+            key = memo_key(request, backends)
+            if key is not None:
+                depth = request.k if isinstance(request, Retrieve) else 0
+                text = json.dumps({**reply_to_json(reply), **shared}, ensure_ascii=False)
+                # Half a surrogate pair, which SQLite cannot hold, stays escaped as JSON has it.
+                text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+                rows.append((key, depth, seconds, text))
+        if not rows:
+            return
+        with self._lock:
+            try:
+                self._db.executemany(
+                    "INSERT INTO memo VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET depth = excluded.depth, "
+                    "seconds = excluded.seconds, reply = excluded.reply WHERE excluded.depth >= memo.depth",
+                    rows,
+                )
+                self._db.commit()
+            except sqlite3.Error:
+                with suppress(sqlite3.Error):
+                    self._db.rollback()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Let readers and one writer work at once. Of two processes that ask for it at the same moment in a new file, SQLite
+    refuses one without waiting, so that one asks again."""
+    deadline = time.monotonic() + PATIENCE
+    db.execute(
+        "PRAGMA busy_timeout=0"
+    )  # its own waiting here may be for the other's, which waits for this one
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def memo_key(request: Request, backends: Backends) -> str | None:
+    """sha256 over all that changes the reply; None if the reply must not be remembered.
+
+    The k of a retrieval is no part of it where a smaller k is a prefix of a larger one.
+    """
+    if isinstance(request, Retrieve):
+        retriever = backends.of(request)
+        k = 0 if retriever.prefix_stable else request.k
+        return digest(["retrieve, tokens counted", retriever.fingerprint, request.query, k])
+    if isinstance(request, Generate):
+        llm = backends.of(request)
+        seed = request.seed if request.seed is not None else getattr(llm, "seed", None)
+        if seed is None and _temperature(request, llm) > 0:
+            return None
+        asked = {key: value for key, value in request_to_json(request).items() if key != "llm"}
+        return digest(["generate", llm.fingerprint, asked, _evidence(request)])
+    return None
+
+
+def _temperature(request: Generate, llm: Any) -> float:
+    own = request.temperature
+    return float(own if own is not None else getattr(llm, "temperature", 0.0) or 0.0)
+
+
+def _evidence(request: Generate) -> Any:
+    if request.evidence is None:
+        return None
+    return [request.evidence.question, [[p.doc_id, p.title] for p in request.evidence.passages]]

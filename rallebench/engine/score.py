@@ -1,0 +1,238 @@
+"""Stored episodes × gold → scores → report. A second pass: a new metric never asks a model again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.files import write_text
+from rallebench.core.types import Episode, Example, Question, Score
+from rallebench.datasets.kilt import read_gold, record_id
+from rallebench.engine.clusters import clusters_of
+from rallebench.engine.cost import question_to_json, recorded_prices
+from rallebench.engine.run_cost import not_recorded, run_cost
+from rallebench.engine.statistics import means
+from rallebench.engine.store import COSTS, SCORES, RunFolder
+from rallebench.metrics import metric
+from rallebench.metrics.columns import columns
+from rallebench.metrics.recorded import IMPORTED, unrecorded
+
+DEFAULT_METRICS = (
+    "accuracy",
+    "em",
+    "f1",
+    "rougel",
+    "has_answer",
+    "has_answer_all",
+    "KILT-accuracy",
+    "KILT-em",
+    "KILT-f1",
+    "KILT-rougel",
+    "KILT-has_answer",
+    "KILT-has_answer_all",
+    "Rprec",
+    "recall@1",
+    "recall@5",
+    "recall@10",
+    "success_rate@1",
+    "success_rate@5",
+    "precision@1",
+    "precision@5",
+    "answer_in_context@5",
+    "seconds",
+    "prompt_tokens",
+    "completion_tokens",
+)
+
+
+def has_gold(examples: Iterable[Example]) -> dict[str, int]:
+    """How many examples hold what metrics need: ``answers``, ``provenance``."""
+    count = Counter[str]()
+    for example in examples:
+        count["answers"] += bool(example.gold.answers)
+        count["provenance"] += any(example.gold.provenance)
+    return {"answers": count["answers"], "provenance": count["provenance"]}
+
+
+def choose_metrics(
+    asked: Sequence[str] | None, examples: Sequence[Example], dataset: str
+) -> tuple[str, ...]:
+    """The metrics to compute: those asked for, or all that the gold allows.
+
+    Raises UsageError before a run for a metric whose gold is absent from the whole dataset.
+    """
+    have = has_gold(examples)
+    if not asked:
+        return tuple(name for name in DEFAULT_METRICS if all(have[need] for need in _needs(name)))
+    for name in asked:
+        for need in _needs(name):
+            if not have[need]:
+                raise UsageError(
+                    f"{name} needs {need}; {dataset} has none. Drop that metric or choose another question set."
+                )
+    return tuple(dict.fromkeys(metric(name).name for name in asked))
+
+
+def _needs(name: str) -> tuple[str, ...]:
+    needs = metric(name).traits.get("needs", "")
+    return tuple(part for part in needs.split("+") if part)
+
+
+def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> list[Score]:
+    """One Score per metric; a failed question is not scored, and says why."""
+    if episode.error:
+        return [Score(episode.qid, name, None, episode.error) for name in names]
+    scores = []
+    for name in names:
+        entry = metric(name)
+        if said := unrecorded(episode, entry):
+            scores.append(Score(episode.qid, name, None, said))
+        else:
+            scores.append(
+                Score(
+                    episode.qid, name, entry.value(episode, example.gold), _lacking(name, example)
+                )
+            )
+    return scores
+
+
+def _lacking(name: str, example: Example) -> str:
+    """What of the gold a metric misses: KILT's own give such a question 0."""
+    missing = [need for need in _needs(name) if not getattr(example.gold, need)]
+    return f"no gold {' or '.join(missing)}" if missing else ""
+
+
+def examples_of(folder: RunFolder) -> list[Example]:
+    """The questions of a run with their gold, in order."""
+    where = f"{folder.path}/questions.jsonl"
+    return [
+        Example(Question(record_id(r, where), r["input"]), read_gold(r, where), r)
+        for r in folder.records()
+    ]
+
+
+def report_of(
+    folder: RunFolder,
+    examples: Sequence[Example],
+    episodes: Mapping[str, Episode],
+    names: Sequence[str],
+) -> tuple[dict[str, Any], list[Score]]:
+    """The report of what is answered so far, and the scores behind it."""
+    answered = [example for example in examples if example.question.qid in episodes]
+    scored = columns(
+        names, [(episodes[example.question.qid], example.gold) for example in answered]
+    )
+    scores = [
+        Score(
+            example.question.qid,
+            name,
+            column.values[row],
+            column.notes[row] or _lacking(name, example),
+        )
+        for row, example in enumerate(answered)
+        for name, column in scored.items()
+    ]
+    clusters = clusters_of(examples)
+    labels = clusters.labels([example.question.qid for example in answered])
+    found = means(
+        {name: column.values for name, column in scored.items()}, labels, ranges_of(scored)
+    )
+    failed = Counter(e.error for e in episodes.values() if e.error)
+    steps = [step for episode in episodes.values() for step in episode.steps]
+    seconds = folder.seconds()
+    n_done = len(answered)
+    spec = folder.spec()
+    report = {
+        "run": folder.name,
+        "dataset": spec["spec"]["dataset"],
+        "workflow": spec["spec"]["workflow"],
+        "fingerprint": spec["fingerprint"],
+        "n": len(examples),
+        "n_done": n_done,
+        "n_errors": sum(failed.values()),
+        "complete": n_done == len(examples),
+        "seconds": round(seconds, 3),
+        "seconds_per_question": seconds / n_done if n_done else None,
+        "steps": len(steps),
+        "steps_from_memory": sum(step.cached for step in steps),
+        "prompt_tokens": sum(step.reply.prompt_tokens for step in steps),
+        "completion_tokens": sum(step.reply.completion_tokens for step in steps),
+        "metrics": {name: asdict(mean) for name, mean in found.items()},
+        "clusters": clusters_of(answered).as_json(),
+        "over_all": {
+            name: column.over_all for name, column in scored.items() if column.over_all is not None
+        },
+        "cost": _cost(folder, episodes),
+        "memory": memory_of(spec),
+        "errors": dict(failed.most_common(20)),
+    }
+    if spec["spec"]["workflow"] == IMPORTED:
+        report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
+    return report, scores
+
+
+def ranges_of(names: Iterable[str]) -> dict[str, Any]:
+    """Metric → (lowest, highest) value, None = no bound, for the intervals of means."""
+    return {name: metric(name).traits.get("range", (None, None)) for name in names}
+
+
+def memory_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's models and indexes took when they were loaded: ``bytes`` of all, None unless every one is known, and
+    ``unknown``, the names of those that are not.
+
+    >>> memory_of({"memory": {"a": {"ram": 3, "vram": 4}, "b": None}})
+    {'bytes': None, 'unknown': ['b']}
+    >>> memory_of({})
+    {'bytes': None, 'unknown': []}
+    """
+    held = spec.get("memory") or {}
+    unknown = [name for name, one in held.items() if one is None]
+    known = sum(one["ram"] + one["vram"] for one in held.values() if one is not None)
+    return {"bytes": known if known and not unknown else None, "unknown": unknown}
+
+
+def _cost(folder: RunFolder, episodes: Mapping[str, Episode]) -> dict[str, Any]:
+    spec = folder.spec()
+    if spec["spec"]["workflow"] == IMPORTED:
+        return not_recorded(len(episodes))
+    return run_cost(
+        list(episodes.values()),
+        folder.earlier(),
+        recorded_prices(spec),
+        spec.get("asks_models") or (),
+    )
+
+
+def score_run(folder: RunFolder, names: Sequence[str]) -> dict[str, Any]:
+    """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report."""
+    examples, episodes = examples_of(folder), folder.episodes()
+    report, scores = report_of(folder, examples, episodes, names)
+    prices = recorded_prices(folder.spec())
+    write_text(
+        folder.path / SCORES,
+        _lines({k: v for k, v in asdict(s).items() if v != ""} for s in scores),
+    )
+    known = (e for e in episodes.values() if e.workflow != IMPORTED)
+    write_text(folder.path / COSTS, _lines(question_to_json(e, prices) for e in known))
+    folder.write_report(report)
+    return report
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def cost_of(folder: RunFolder) -> dict[str, Any]:
+    """What a run cost so far: from its report, or counted now where that is of an earlier version.
+
+    Raises BadFileError for a damaged run.
+    """
+    found = (folder.report() or {}).get("cost")
+    whole = isinstance(found, dict) and found.get("total")
+    if isinstance(found, dict) and whole and folder.spec()["spec"]["workflow"] != IMPORTED:
+        return found
+    return _cost(folder, folder.episodes())

@@ -1,0 +1,123 @@
+"""One flow, live: every step as it starts and ends, the model's text as it is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Union
+
+from rallebench.core.errors import RalleError
+from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
+from rallebench.engine.perform import Backends, as_ralle_error, flow_error, perform
+from rallebench.engine.reply_cache import Memo
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """Step ``index`` (from 0) was asked ``request``."""
+
+    index: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The model wrote ``text`` more in step ``index``."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """Step ``index`` ended."""
+
+    index: int
+    step: Step
+
+
+Event = Union[StepStarted, Delta, StepDone, Episode]
+
+
+def run_one(
+    flow: Flow,
+    backends: Backends,
+    *,
+    qid: str = "",
+    workflow: str = "chain",
+    memo: Memo | None = None,
+    stream: bool = False,
+) -> Iterator[Event]:
+    """Yield events, the Episode last. Errors end in the Episode, never in an exception.
+
+    Closing the iterator stops the flow, also in the middle of a stream.
+    """
+    steps: list[Step] = []
+    reply: Reply | None = None
+    started: float | None = None
+    try:
+        while True:
+            request = flow.send(reply) if reply is not None else next(flow)
+            yield StepStarted(len(steps), request)
+            step, started = None, time.perf_counter()
+            for piece in _ask(request, backends, memo, stream):
+                if isinstance(piece, Step):
+                    step = piece
+                else:
+                    yield Delta(len(steps), piece)
+            assert step is not None
+            started = None
+            yield StepDone(len(steps), step)
+            steps.append(step)
+            reply = step.reply
+    except StopIteration as ended:
+        outcome: Outcome = ended.value
+        yield Episode(qid, workflow, tuple(steps), outcome)
+    except Exception as error:
+        lost = time.perf_counter() - started if started is not None else 0.0
+        yield Episode(qid, workflow, tuple(steps), None, str(flow_error(error)), lost)
+    finally:
+        flow.close()
+
+
+def answer_one(request: Request, backends: Backends, memo: Memo | None = None) -> Step:
+    """Ask one request, from memory if it is there. Raises RalleError."""
+    for piece in _ask(request, backends, memo, stream=False):
+        if isinstance(piece, Step):
+            return piece
+    raise AssertionError("a request always ends in a step")
+
+
+def _ask(
+    request: Request, backends: Backends, memo: Memo | None, stream: bool
+) -> Iterator[Union[str, Step]]:
+    if isinstance(request, Note):
+        yield Step(request, request.reply())
+        return
+    remembered = memo.get(request, backends) if memo else None
+    if remembered is not None:
+        yield Step(request, *remembered[:2], cached=True, batch=remembered.batch)
+        return
+    started = time.perf_counter()
+    reply = None
+    if stream and isinstance(request, Generate) and hasattr(backends.of(request), "stream"):
+        try:
+            with closing(backends.of(request).stream(request)) as pieces:
+                for piece in pieces:
+                    if isinstance(piece, Reply):
+                        reply = piece
+                    else:
+                        yield piece
+        except Exception as error:
+            raise as_ralle_error(error, request) from error
+    if reply is None:
+        answered = perform([request], backends)[0]
+        if isinstance(answered, RalleError):
+            raise answered
+        reply = answered
+    seconds = time.perf_counter() - started
+    if memo:
+        memo.put([(request, reply, seconds)], backends)
+    yield Step(request, reply, seconds)

@@ -1,0 +1,326 @@
+"""Means and mean differences of clustered questions, with 95 % intervals: the cluster is the unit, not the question.
+
+Means: a cluster-robust variance (CR2; Bell and McCaffrey 2002) with Satterthwaite's degrees of freedom under an estimated
+intra-cluster correlation (Imbens and Kolesár 2016), for metrics with two bounds in a score interval (Wilson 1927) of the
+effective number of questions. Differences: one sign-flip test over clusters (Fisher 1935; Canay, Romano and Shaikh 2017)
+with mid-p (Lancaster 1961); its inversion is the interval (Hartigan 1969), so the two never disagree.
+``docs/statistics.md`` has the coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+LEVEL = 0.05
+FEWEST, FEWEST_PAIRED = 5, 10
+"""Clusters below which a mean, or a difference, has no interval."""
+TOO_FEW, ALL_EQUAL = "too few articles", "all are equal: no interval"
+FLIPS, MOST_FLIPS, EXACT, AT_ONCE = 10_000, 100_000, 13, 2_500_000
+AMPLE, WIDER = 50, 200
+"""With G < AMPLE clusters the ends lie 1 + (AMPLE − G) / WIDER times as far from the difference: skewed differences need it."""
+NOISE = 1e-9
+"""Two scores nearer than this, absolutely or relatively, are equal up to rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over ``n`` scored questions with its 95 % interval. All None where nothing was scored; no interval where the
+    clusters are fewer than FEWEST, or where an unbounded metric has one value everywhere."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A mean of paired differences. ``p``: two-sided, None below FEWEST_PAIRED clusters. ``corrected``: ``p`` times the number
+    of comparisons (Bonferroni), at most 1. ``low``..``high``: the interval that holds, with those of all comparisons,
+    at 95 %: 0 lies outside if and only if ``corrected`` < .05. ``error``: the standard error. ``note``: why there is no
+    interval, or ''."""
+
+    value: float
+    low: float | None
+    high: float | None
+    p: float | None
+    corrected: float | None
+    error: float
+    clusters: int
+    note: str
+
+
+def means(
+    columns: Mapping[str, Sequence[float | None]],
+    clusters: Sequence[int] | None = None,
+    ranges: Mapping[str, Any] | None = None,
+) -> dict[str, Mean]:
+    """Metric → Mean. Columns have equal length, one entry per question, None = not scored.
+
+    ``clusters``: the cluster of each question, by default its own. ``ranges``: metric → (lowest, highest) value, None = no
+    bound; a metric that is not named has no bounds.
+    """
+    import numpy as np
+
+    found = {}
+    for name, column in columns.items():
+        values = np.array([np.nan if v is None else float(v) for v in column])
+        scored = ~np.isnan(values)
+        labels = np.arange(len(values)) if clusters is None else np.asarray(clusters)
+        found[name] = _mean(
+            values[scored], labels[scored], (ranges or {}).get(name) or (None, None)
+        )
+    return found
+
+
+def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
+    import numpy as np
+    from scipy import special
+
+    if not len(values):
+        return Mean(None, None, None, 0)
+    mean, n = float(values.mean()), len(values)
+    totals, sizes = _by_cluster(values, labels)
+    if len(sizes) < FEWEST:
+        return Mean(mean, None, None, n)
+    error, freedom = _error(values, totals, sizes)
+    low, high = bounds
+    if (low is not None and values.min() < low) or (high is not None and values.max() > high):
+        low = high = None  # a metric outside its own bounds says nothing about them
+    exact = error <= NOISE * max(1.0, float(np.abs(values).max()))
+    if low is None or high is None:
+        if exact:
+            return Mean(mean, None, None, n)
+        half = float(special.stdtrit(freedom, 1 - LEVEL / 2)) * error
+        return Mean(mean, mean - half if low is None else max(low, mean - half), mean + half, n)
+    share = min(1.0, max(0.0, (mean - low) / (high - low)))
+    if exact:
+        # Every cluster has the same mean: Clopper and Pearson 1934, with as many trials as clusters of equal size.
+        ends = _clopper_pearson(share, float(sizes.sum() ** 2 / (sizes**2).sum()))
+    else:
+        per_trial = error**2 / (share * (1 - share) * (high - low) ** 2)
+        # Few clusters show too little of how alike the questions of an article are: count them as partly the same.
+        alike = max(0.0, 1 - len(sizes) / AMPLE) / 2
+        per_trial = max(per_trial, (1 - alike) * per_trial + alike / len(sizes))
+        ends = _wilson(share, 1 / per_trial, float(special.stdtrit(freedom, 1 - LEVEL / 2)))
+    return Mean(mean, *(low + (high - low) * end for end in ends), n)
+
+
+def _wilson(share: float, trials: float, t: float) -> tuple[float, float]:
+    middle = (share + t * t / (2 * trials)) / (1 + t * t / trials)
+    half = (
+        t
+        / (1 + t * t / trials)
+        * math.sqrt(share * (1 - share) / trials + t * t / (4 * trials * trials))
+    )
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _clopper_pearson(share: float, trials: float) -> tuple[float, float]:
+    from scipy import special
+
+    hits, misses = share * trials, (1 - share) * trials
+    low = 0.0 if hits <= NOISE else float(special.betaincinv(hits, misses + 1, LEVEL / 2))
+    return low, 1.0 if misses <= NOISE else float(
+        special.betaincinv(hits + 1, misses, 1 - LEVEL / 2)
+    )
+
+
+def _by_cluster(values: Floats, labels: Any) -> tuple[Floats, Floats]:
+    """(sums, sizes) of the clusters, sorted, so that no result depends on the order of questions."""
+    import numpy as np
+
+    _, number = np.unique(np.asarray(labels), return_inverse=True)
+    sizes = np.bincount(number).astype(np.float64)
+    totals = np.bincount(number, weights=values)
+    order = np.lexsort((np.round(totals, 9), sizes))
+    return totals[order], sizes[order]
+
+
+def _error(values: Floats, totals: Floats, sizes: Floats) -> tuple[float, float]:
+    """(CR2 standard error of the mean, degrees of freedom); at least two clusters."""
+    import numpy as np
+
+    n = sizes.sum()
+    mean = totals.sum() / n
+    share = sizes / n
+    residuals = totals - mean * sizes
+    variance = float((residuals**2 / (1 - share)).sum() / n**2)
+    squares = float(((values - mean) ** 2).sum())
+    pairs = float((sizes * (sizes - 1)).sum())
+    rho = 0.0
+    if pairs and squares > 0:
+        rho = min(1.0, max(0.0, (float((residuals**2).sum()) - squares) / pairs / (squares / n)))
+    return math.sqrt(variance), _freedom(np.asarray(sizes), rho)
+
+
+def _freedom(sizes: Floats, rho: float) -> float:
+    """Satterthwaite's degrees of freedom of the CR2 variance of a mean under an equal intra-cluster correlation ``rho``.
+
+    The variance is a quadratic form with the matrix diag(d) + a·u·uᵀ + b·(w·uᵀ + u·wᵀ); only traces of it are needed,
+    so no matrix of clusters × clusters is made. With equal sizes it is the number of clusters less one.
+    """
+    n = sizes.sum()
+    q = sizes / n
+    u = q / (1 - q) ** 0.5
+    w = u * q
+    d = ((1 - rho) * n * q + rho * n * n * q * q) / (1 - q)
+    a = rho * n * n * float(q @ q) - (1 - rho) * n
+    b = -rho * n * n
+    uu, uw, ww = float(u @ u), float(u @ w), float(w @ w)
+    trace = float(d.sum()) + a * uu + 2 * b * uw
+    squared = float(d @ d) + 2 * (a * float(d @ (u * u)) + 2 * b * float(d @ (u * w)))
+    squared += a * a * uu * uu + 4 * a * b * uu * uw + 2 * b * b * (uu * ww + uw * uw)
+    return max(1.0, trace * trace / squared)
+
+
+# differences
+
+
+def difference(
+    gaps: Floats, clusters: Sequence[int | str] | None = None, comparisons: int = 1, seed: int = 0
+) -> Difference:
+    """The mean of (n,) paired differences, n ≥ 1; ``clusters`` as for ``means``; ``comparisons``: how many the table has."""
+    import numpy as np
+
+    labels = np.arange(len(gaps)) if clusters is None else clusters
+    totals, sizes = _by_cluster(gaps, labels)
+    mean, count = float(totals.sum() / sizes.sum()), len(sizes)
+    error = _error(gaps, totals, sizes)[0] if count > 1 else 0.0
+    if count < FEWEST_PAIRED:
+        return Difference(mean, None, None, None, None, error, count, TOO_FEW)
+    if mean < 0:
+        # Both runs change places: the same flips, so that the result only changes its sign.
+        other = difference(-gaps, clusters, comparisons, seed)
+        ends = (
+            (None, None) if other.low is None or other.high is None else (-other.high, -other.low)
+        )
+        return Difference(mean, *ends, other.p, other.corrected, error, count, other.note)
+    scale = float(np.abs(totals / sizes).max())
+    if scale <= NOISE or mean <= NOISE * scale:
+        mean = 0.0
+    below, above, total = _flipped_means(totals, sizes, scale or 1.0, comparisons, seed)
+    wide = 1 + max(0, AMPLE - count) / WIDER
+    p = min(1.0, _mass(below, mean - mean / wide, total)) if mean else 1.0
+    corrected = min(1.0, comparisons * p)
+    spread = np.ptp(gaps)
+    if spread <= NOISE * max(1.0, float(np.abs(gaps).max())) or error <= NOISE * scale:
+        return Difference(mean, None, None, p, corrected, error, count, ALL_EQUAL)
+    if LEVEL / comparisons * total <= 1:
+        return Difference(mean, None, None, p, corrected, error, count, TOO_FEW)
+    low = mean - wide * (mean - _end(below, LEVEL / comparisons, total))
+    high = mean + wide * (-_end(-above, LEVEL / comparisons, total) - mean)
+    # The two are one function read both ways; only the last bit can differ.
+    low = min(low, 0.0) if corrected >= LEVEL else max(low, math.ulp(0.0))
+    return Difference(mean, low, high, p, corrected, error, count, "")
+
+
+def _flipped_means(
+    totals: Floats, sizes: Floats, scale: float, comparisons: int, seed: int
+) -> tuple[Floats, Floats, int]:
+    """For every flip of the clusters' signs the lower and the higher of two means, of the clusters with + and of those with −.
+
+    A shift by δ makes the flip at least as extreme as what was observed exactly where δ lies between the two. All flips
+    up to EXACT clusters, random ones beyond; returned with their number, the unchanged signs included.
+    """
+    import numpy as np
+
+    count = len(sizes)
+    both = np.stack([totals, sizes], axis=1)
+    if count <= EXACT:
+        numbers = np.arange(1, 2 ** (count - 1))
+        pieces = [(numbers[:, None] >> np.arange(count)) & 1]
+    else:
+        signs = _random_bits(count, min(MOST_FLIPS, max(FLIPS, 200 * comparisons)), seed)
+        rows = max(1, AT_ONCE // count)
+        pieces = (  # type: ignore[assignment]
+            np.unpackbits(signs[start : start + rows], axis=1, count=count)
+            for start in range(0, len(signs), rows)
+        )
+    plus = np.concatenate([piece.astype(np.float64) @ both for piece in pieces])
+    plus = plus[(plus[:, 1] > 0) & (plus[:, 1] < sizes.sum())]
+    minus = both.sum(axis=0) - plus
+    pair = np.stack([plus[:, 0] / plus[:, 1], minus[:, 0] / minus[:, 1]])
+    pair = np.round(pair / scale, 11) * scale
+    return np.sort(pair.min(axis=0)), np.sort(pair.max(axis=0)), len(plus) + 1
+
+
+@lru_cache(maxsize=1)
+def _random_bits(count: int, flips: int, seed: int) -> Any:
+    """(flips, count / 8 rounded up) bytes, a bit for every cluster; kept, for a table has many comparisons over the same articles."""
+    import numpy as np
+
+    return np.random.default_rng(seed).integers(0, 256, (flips, -(-count // 8)), dtype=np.uint8)
+
+
+def _steps(ends: Floats, total: int) -> tuple[Floats, Floats]:
+    """(distinct ends, mid-p at each): what lies below, half of what lies there, and the unchanged signs, over all."""
+    import numpy as np
+
+    places, counts = np.unique(ends, return_counts=True)
+    return places, (1 + np.cumsum(counts) - counts / 2) / total
+
+
+def _mass(ends: Floats, at: float, total: int) -> float:
+    """p of a true difference of ``at``, below the observed one; linear between the steps."""
+    import numpy as np
+
+    places, mass = _steps(ends, total)
+    return float(np.interp(at, places, mass, left=1 / total))
+
+
+def _end(ends: Floats, level: float, total: int) -> float:
+    """The difference at which p is ``level``."""
+    import numpy as np
+
+    places, mass = _steps(ends, total)
+    return float(np.interp(level, mass, places))
+
+
+def no_interval(note: str = "", n: int = 0, clusters: Mapping[str, Any] | None = None) -> str:
+    """Why a number has no interval, in words. ``clusters``: as a report keeps them.
+
+    >>> no_interval(n=4), no_interval(n=40, clusters={"by": "question", "n": 40, "largest": 1})
+    ('too few articles', 'all are equal: no interval')
+    """
+    return note or (TOO_FEW if min(n, (clusters or {}).get("n", n)) < FEWEST else ALL_EQUAL)
+
+
+def interval_text(mean: Mapping[str, Any], clusters: Mapping[str, Any] | None = None) -> str:
+    """The interval of a mean as JSON has it, or why it has none. ``clusters``: as a report keeps them."""
+    return ends_text({**mean, "note": no_interval(n=mean["n"], clusters=clusters)})
+
+
+def ends_text(cell: Mapping[str, Any], style: str = ".4f") -> str:
+    """An interval as it is printed, or why there is none (``note``).
+
+    >>> ends_text({"low": -0.1, "high": 0.25}, "+.4f"), ends_text({"low": None, "high": None, "note": TOO_FEW})
+    ('[-0.1000, +0.2500]', 'too few articles')
+    """
+    if cell["low"] is None or cell["high"] is None:
+        return cell.get("note") or "no interval"
+    return f"[{cell['low']:{style}}, {cell['high']:{style}}]"
+
+
+def p_text(p: float | None) -> str:
+    """p as it is printed: never rounded across .05.
+
+    >>> p_text(0.0312), p_text(0.0496), p_text(0.00001), p_text(None)
+    ('0.031', '0.0496', '< 0.001', '–')
+    """
+    if p is None:
+        return "–"
+    if p < 0.001:
+        return "< 0.001"
+    text = f"{p:.3f}"
+    return f"{math.floor(p * 1e4) / 1e4:.4f}" if text == "0.050" and p < LEVEL else text

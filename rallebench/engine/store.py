@@ -1,0 +1,364 @@
+"""A run is a folder: what was asked for, every answer as it came, what it was worth.
+
+``run.json`` resolved spec, fingerprints, versions · ``questions.jsonl`` the records asked ·
+``episodes.jsonl`` one line per answered question, the last line of a question counts ·
+``scores.jsonl``, ``costs.jsonl``, ``report.json`` a second pass · ``state.json`` where it stands, for whoever
+follows it · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, MismatchError, UsageError
+from rallebench.core.files import Appender, disk_error, read_json, read_own_jsonl, write_json
+from rallebench.core.locks import held
+from rallebench.core.memory import uncollected
+from rallebench.core.types import Episode, digest
+from rallebench.engine.record import episode_from_json, episode_to_json
+
+RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
+REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
+LOCK, LOCK_PATIENCE = "run.lock", 0.2
+"""Seconds: whoever only looks whether the lock is held holds it for a moment."""
+
+RUN_FORMAT = "rallebench-run/1"
+_RUN, _SPEC = (
+    {"fingerprint", "metrics", "batch_size"},
+    {"dataset", "workflow", "settings", "limit", "seed"},
+)
+
+_NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
+
+
+def checked_run_name(name: str) -> str:
+    """A name that is one plain folder name; UsageError otherwise."""
+    if len(name) > 100 or len(name.encode("utf-8", "replace")) > 200:
+        raise UsageError(f"The run name {name[:40]!r}… is too long; use at most 100 characters.")
+    if not _NAME.fullmatch(name) or name.startswith(".") or name.endswith((" ", ".")):
+        raise UsageError(
+            f"The run name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
+        )
+    return name
+
+
+class RunFolder:
+    """One run's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @staticmethod
+    def create(
+        runs: Path, name: str, spec: Mapping[str, Any], records: Iterable[Mapping[str, Any]]
+    ) -> RunFolder:
+        """Make ``runs/name`` with ``run.json`` and ``questions.jsonl``, whole or not at all.
+
+        Raises UsageError if a run of that name exists.
+        """
+        target = Path(runs) / checked_run_name(name)
+        taken = UsageError(
+            f"The run {name!r} exists already ({target}); choose another name, or resume it."
+        )
+        if target.exists():
+            raise taken
+        half = target.with_name(f".{name}.{os.getpid()}.{time.monotonic_ns()}.part")
+        try:
+            half.mkdir(parents=True)
+            write_json(half / RUN, {"format": RUN_FORMAT, "name": name, **spec})
+            with Appender(half / QUESTIONS) as questions:
+                for record in records:
+                    questions.write(record)
+            os.rename(half, target)
+        except FileExistsError:
+            raise taken from None
+        except OSError as error:
+            if target.exists():
+                raise taken from None
+            raise disk_error(target, error) from error
+        finally:
+            _remove_part(half)
+        return RunFolder(target)
+
+    @staticmethod
+    def open(runs: Path, name: str) -> RunFolder:
+        """The folder of an existing run; UsageError if there is none."""
+        path = Path(runs) / checked_run_name(name)
+        if not (path / RUN).exists():
+            have = ", ".join(folder.name for folder in list_runs(runs)[:10]) or "none yet"
+            raise UsageError(f"There is no run {name!r} in {runs} (runs: {have}).")
+        return RunFolder(path)
+
+    def spec(self) -> dict[str, Any]:
+        """``run.json``. Raises BadFileError if it is not what a run writes."""
+        value = read_json(self.path / RUN)
+        spec = value.get("spec") if isinstance(value, dict) else None
+        memory = value.get("memory") or {} if isinstance(value, dict) else {}
+        sizes = isinstance(memory, dict) and all(
+            one is None
+            or (
+                isinstance(one, dict)
+                and all(type(one.get(key)) in (int, float) for key in ("ram", "vram"))
+            )
+            for one in memory.values()
+        )
+        if (
+            not sizes
+            or not isinstance(spec, dict)
+            or not spec.keys() >= _SPEC
+            or not value.keys() >= _RUN
+        ):
+            raise BadFileError(
+                f"{self.path / RUN} was damaged by another program; start a run with another name."
+            )
+        made: dict[str, Any] = value
+        return made
+
+    def check_same(self, spec: Mapping[str, Any]) -> None:
+        """MismatchError, naming both sides, unless ``spec`` would give the same episodes."""
+        made = self.spec()
+        if made["fingerprint"] != spec["fingerprint"]:
+            raise MismatchError(
+                f"The run {self.name!r} {difference(made['spec'], spec['spec'])}. Use another run name for the new settings."
+            )
+
+    def records(self) -> list[dict[str, Any]]:
+        """The records asked, in order. Raises BadFileError if they are not whole."""
+        path = self.path / QUESTIONS
+        records = list(read_own_jsonl(path))
+        if not records or not all(
+            isinstance(r, dict) and {"id", "input"} <= r.keys() for r in records
+        ):
+            raise BadFileError(
+                f"{path} is missing or damaged, so nothing can be scored; start a run with another name."
+            )
+        return records
+
+    def lines(self) -> dict[str, dict[str, Any]]:
+        """The last episode line of every question that was answered or failed, in order of first appearance."""
+        last: dict[str, dict[str, Any]] = {}
+        for line in self._lines():
+            last[line["qid"]] = line
+        return last
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        path = self.path / EPISODES
+        try:
+            for number, line in enumerate(read_own_jsonl(path), 1):
+                if not isinstance(line, dict) or not isinstance(line.get("qid"), str):
+                    raise BadFileError(f"{path}, line {number} is no episode.")
+                yield line
+        except BadFileError as error:
+            raise BadFileError(
+                f"{error} Remove that line: a resumed run asks its question again."
+            ) from None
+
+    def episodes(self) -> dict[str, Episode]:
+        """Question id → its last episode. Raises BadFileError for one that cannot be read."""
+        with uncollected():
+            return {qid: self._episode(qid, line) for qid, line in self.lines().items()}
+
+    def earlier(self) -> list[Episode]:
+        """The attempts that failed and were made again, in order; one that cannot be read is left out."""
+        last: dict[str, dict[str, Any]] = {}
+        found = []
+        for line in self._lines():
+            before = last.get(line["qid"])
+            last[line["qid"]] = line
+            with contextlib.suppress(BadFileError):
+                found += [self._episode(line["qid"], before)] if before else []
+        return found
+
+    def _episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
+        try:
+            return episode_from_json(line)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise BadFileError(
+                f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
+                "Remove that line: a resumed run asks its question again."
+            ) from None
+
+    def seconds(self) -> float:
+        """Wall time of all sessions of this run, model loading excluded."""
+        longest: dict[str, float] = {}
+        for line in self._lines():
+            session, elapsed = str(line.get("session", "")), line.get("elapsed", 0.0)
+            if isinstance(elapsed, (int, float)):
+                longest[session] = max(longest.get(session, 0.0), elapsed)
+        return sum(longest.values())
+
+    def append(self, log: Appender, episode: Episode, session: str, elapsed: float) -> None:
+        """Append one episode; it is on its way to the disk when this returns."""
+        log.write({**episode_to_json(episode), "session": session, "elapsed": round(elapsed, 4)})
+
+    def log(self) -> Appender:
+        """The file that episodes are appended to."""
+        return Appender(self.path / EPISODES)
+
+    def report(self) -> dict[str, Any] | None:
+        """``report.json``, or None before the first scoring. Raises BadFileError if it is damaged."""
+        path = self.path / REPORT
+        if not path.exists():
+            return None
+        value = read_json(path)
+        whole = isinstance(value, dict) and isinstance(value.get("metrics"), dict)
+        if not whole or value.pop("seal", "") not in ("", _seal(value)):
+            raise BadFileError(
+                f"{path} was damaged by another program; resume the run to score it again."
+            )
+        report: dict[str, Any] = value
+        return report
+
+    def write_report(self, report: Mapping[str, Any]) -> None:
+        """Write ``report.json`` with a seal, by which a change of anything in it is seen."""
+        rest = {key: value for key, value in report.items() if key != "seal"}
+        write_json(self.path / REPORT, {**rest, "seal": _seal(rest)})
+
+    def scores(self, only: str = "") -> Iterator[dict[str, Any]]:
+        """The lines of ``scores.jsonl``: ``qid``, ``metric`` and ``value`` (None: not scored); none before the first scoring.
+
+        ``only``: a metric; the lines of others, which are most, are not parsed. Raises BadFileError if the file is damaged.
+        """
+        path = self.path / SCORES
+        mark = (
+            json.dumps(only, ensure_ascii=False).encode("utf-8", "surrogatepass") if only else b""
+        )
+        try:
+            with open(path, "rb") as handle:
+                for raw in handle:
+                    if mark in raw:
+                        yield _score_line(raw)
+        except FileNotFoundError:
+            return
+        except (ValueError, TypeError):
+            raise BadFileError(
+                f"{path} was damaged by another program; resume the run to score it again."
+            ) from None
+
+    def state(self) -> dict[str, Any]:
+        """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
+
+        A run that no process holds the lock of reads ``interrupted``, whatever it wrote last.
+        """
+        state: Any = None
+        with contextlib.suppress(BadFileError):
+            state = read_json(self.path / STATE)
+        if not isinstance(state, dict) or not isinstance(state.get("state"), str):
+            state = {"state": "interrupted", "done": 0, "total": 0, "errors": 0}
+            with contextlib.suppress(BadFileError):
+                state |= {"total": len(self.records()), "done": len(self.lines())}
+        if state["state"] in ("running", "scoring") and not held(self.path / LOCK):
+            state = {**state, "state": "interrupted"}
+        return dict(state)
+
+    def set_state(self, state: str, **values: Any) -> None:
+        """Write ``state.json``; a full disk here must not end a run."""
+        with contextlib.suppress(Exception):
+            write_json(
+                self.path / STATE,
+                {"state": state, "updated": time.time(), "pid": os.getpid(), **values},
+            )
+
+    def lock(self) -> Any:
+        """A lock that the operating system frees when its process dies. Raises UsageError if held."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(str(self.path / LOCK))
+        try:
+            lock.acquire(timeout=LOCK_PATIENCE)
+        except Timeout:
+            raise UsageError(
+                f"The run {self.name!r} is being worked on by another process; wait for it or stop it."
+            ) from None
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+        return lock
+
+    def ask_to_stop(self) -> None:
+        """Ask whoever works on this run, in any process, to stop after the current batch."""
+        with contextlib.suppress(OSError):
+            (self.path / STOP).touch()
+
+    def stop_asked(self) -> bool:
+        """Whether somebody asked the run to stop."""
+        return (self.path / STOP).exists()
+
+    def forget_stop(self) -> None:
+        """Take a request to stop back."""
+        with contextlib.suppress(OSError):
+            (self.path / STOP).unlink()
+
+
+def _score_line(raw: bytes) -> dict[str, Any]:
+    line = json.loads(raw)
+    whole = raw.endswith(b"\n") and isinstance(
+        line, dict
+    )  # the file is written whole, so no line of it is torn
+    names = whole and isinstance(line.get("qid"), str) and isinstance(line.get("metric"), str)
+    if not names or not isinstance(line.get("value"), (int, float, type(None))):
+        raise TypeError("no score")
+    score: dict[str, Any] = line
+    return score
+
+
+def _seal(value: Mapping[str, Any]) -> str:
+    return digest(json.loads(json.dumps(value)))[:12]
+
+
+def _remove_part(folder: Path) -> None:
+    """Remove our own half-made folder if it still stands."""
+    with contextlib.suppress(OSError):
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+
+
+def list_runs(runs: Path) -> list[RunFolder]:
+    """All runs of a workspace, the newest first."""
+    found = [
+        RunFolder(p.parent)
+        for p in Path(runs).glob(f"*/{RUN}")
+        if not p.parent.name.startswith(".")
+    ]
+    return sorted(found, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
+
+
+def difference(made: Any, asked: Any) -> str:
+    """The first difference of two specs as a clause that names both sides.
+
+    >>> difference({"settings": {"k": 5}}, {"settings": {"k": 10}})
+    'was made with settings.k = 5, you asked for 10'
+    """
+    for where, old, new in _differences("", made, asked):
+        return f"was made with {where} = {_short(old)}, you asked for {_short(new)}"
+    return "was made with other settings"
+
+
+def _differences(where: str, made: Any, asked: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(made, dict) and isinstance(asked, dict):
+        for key in sorted({*made, *asked}):
+            yield from _differences(
+                f"{where}.{key}" if where else key, made.get(key), asked.get(key)
+            )
+    elif isinstance(made, list) and isinstance(asked, list) and len(made) == len(asked):
+        for n, (old, new) in enumerate(zip(made, asked), 1):
+            yield from _differences(f"{where}[{n}]", old, new)
+    elif made != asked:
+        yield where, made, asked
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 80 else text[:77] + "…"

@@ -1,0 +1,1 @@
+"""Experiments: what runs over questions more than once, and the papers' suites."""

@@ -1,0 +1,141 @@
+"""The last stage of ``barag``: what holds a question back, told without a model where that is enough."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rallebench.core.types import Episode, Flow, Outcome
+from rallebench.experiments.builders import Stage
+from rallebench.experiments.builders._barag import asking
+from rallebench.experiments.builders._barag import definitions as why
+from rallebench.experiments.builders._barag.asking import Checks, mentions_its_text
+from rallebench.experiments.builders._barag.stages import (
+    Plan,
+    article_of,
+    brief,
+    kept_or,
+    unknown_or,
+    whole,
+)
+from rallebench.experiments.builders._near import near_duplicates
+from rallebench.experiments.builders.rows import Row, Rows
+
+
+def checks(plan: Plan, store: Rows, made: Rows) -> Stage:
+    """Verdicts on every question, without a model where that is enough."""
+    asks = plan.asks(plan.judge, 0.0)
+    wanted = Checks(
+        plan.setting("answerable"),
+        plan.setting("closed_book"),
+        plan.prompts["answerable"],
+        plan.prompts["closed-book"],
+        plan.prompts["right"],
+    )
+    inputs = _to_check(plan, store, made)
+
+    def flow(row: Row) -> Any:
+        return asking.checking(
+            asks, wanted, row["question"], row["answers"], plan.text(whole(store, row["article"]))
+        )
+
+    def read(row: Row, episode: Episode) -> list[Row]:
+        return [
+            _checked(plan, row, json.loads(episode.answer) if not episode.error else {}, episode)
+        ]
+
+    def plain(row: Row) -> list[Row]:
+        return [_checked(plan, row, {}, None)]
+
+    def of(row: Row) -> Any:
+        return [
+            {**row},
+            asdict(asks),
+            asdict(wanted),
+            plan.setting("characters"),
+            plan.setting("unknown"),
+        ]
+
+    if not (wanted.answerable or wanted.closed_book):
+        return Stage("5-checks", "quality checks", lambda: inputs, make=plain, of=of)
+    return Stage(
+        "5-checks",
+        "quality checks",
+        lambda: inputs,
+        flow=_unless_left_out(flow),
+        read=read,
+        of=of,
+        llms=(plan.judge,),
+    )
+
+
+def _to_check(plan: Plan, store: Rows, made: Rows) -> list[Row]:
+    """The questions that are kept, with what can be told of them without a model."""
+    shas = {row["id"]: row["sha"] for row in brief(store, store)}
+    rows = [
+        row
+        for row in made
+        if row["keep"] and str(row.get("question", "")).strip() and article_of(row) in shas
+    ]
+    asked = [(row["id"], row["question"]) for row in rows]
+    leaks = (
+        {name: mentions_its_text(question) for name, question in asked}
+        if plan.setting("leaks")
+        else {}
+    )
+    standing = [(name, question) for name, question in asked if not leaks.get(name)]
+    near = near_duplicates(standing, plan.setting("near")) if plan.setting("near") else {}
+    return [
+        {
+            "id": row["id"],
+            "article": article_of(row),
+            "question": row["question"],
+            "answers": list(row.get("answers") or ()),
+            "near": near.get(row["id"], ""),
+            "leak": leaks.get(row["id"], ""),
+            "sha": shas[article_of(row)],
+        }
+        for row in rows
+    ]
+
+
+def _unless_left_out(flow: Any) -> Any:
+    """A question that is left out anyhow is asked of nobody."""
+
+    def ask(row: Row) -> Any:
+        if row["near"] or row["leak"]:
+            return _nothing()
+        return flow(row)
+
+    return ask
+
+
+def _nothing() -> Flow:
+    yield from ()
+    return Outcome("{}")
+
+
+def _checked(plan: Plan, row: Row, verdicts: Mapping[str, Any], episode: Episode | None) -> Row:
+    values = [verdicts[name]["value"] for name in ("answerable", "without") if name in verdicts]
+    reasons: Sequence[tuple[Any, str]] = (
+        (row["near"], why.NEAR),
+        (row["leak"], why.LEAK),
+        (verdicts.get("answerable", {}).get("value") is False, why.NOT_ANSWERABLE),
+        (verdicts.get("without", {}).get("value") is True, why.ANSWERED_WITHOUT),
+    )
+    reason = next((text for holds, text in reasons if holds), "")
+    failed = episode is not None and bool(episode.error)
+    state = kept_or(reason)
+    if not reason and (failed or None in values) and episode is not None:
+        state = unknown_or(plan, None, "", episode)
+    told = {key: row[key] for key in ("near", "leak") if row[key]}
+    return {
+        "id": row["id"],
+        "article": row["article"],
+        "question": row["question"],
+        **state,
+        **told,
+        **verdicts,
+    }

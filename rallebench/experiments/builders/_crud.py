@@ -1,0 +1,122 @@
+"""Texts cut and grouped for tasks in CRUD-RAG's form: halves, openings, articles that belong together."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from rallebench.metrics.words import has_cjk, jieba_words, words
+
+END = re.compile(r"[。！？；…]+[”’」』）》]*|[.!?]+[\"'”’)\]]*(?=\s|$)|\n\s*\n")
+LEAST = 10
+"""Characters that a part of a text must have."""
+TERMS, OPENING, CHANGED = 30, 120, 240
+RELATED, SAME = 0.15, 0.8
+
+
+def halves(text: str) -> tuple[str, str] | None:
+    """The text cut at the end of the sentence nearest to its middle; None if that leaves a part without words.
+
+    >>> halves("第一句话说了很多内容。第二句话。第三句话也说了很多的内容。")
+    ('第一句话说了很多内容。第二句话。', '第三句话也说了很多的内容。')
+    """
+    text = text.strip()
+    ends = [
+        end for found in END.finditer(text) if LEAST <= (end := found.end()) <= len(text) - LEAST
+    ]
+    if not ends:
+        return None
+    cut = min(ends, key=lambda end: abs(end - len(text) / 2))
+    return text[:cut].strip(), text[cut:].strip()
+
+
+def opening(text: str) -> tuple[str, str] | None:
+    """The first sentences, up to 120 characters and half of the text, and those behind them, up to 240; None for a text of one."""
+    text = text.strip()
+    ends, most = [found.end() for found in END.finditer(text)], min(OPENING, len(text) // 2)
+    first = next(
+        (end for end in reversed(ends) if LEAST <= end <= most),
+        next((end for end in ends if end > most), 0),
+    )
+    last = next((end for end in reversed(ends) if first + LEAST <= end <= first + CHANGED), 0)
+    if not first or not last:
+        return None
+    return text[:first].strip(), text[first:last].strip()
+
+
+def is_changed(said: str, true: str) -> bool:
+    """Whether a text is the other with a few words changed: not the same, and at least half of the words shared.
+
+    >>> is_changed("投资4.2亿元", "投资2.4亿元"), is_changed("投资2.4亿元", "投资2.4亿元"), is_changed("对不起", "投资2.4亿元")
+    (True, False, False)
+    """
+    one, other = Counter(_words(said)), Counter(_words(true))
+    return one != other and 2 * sum((one & other).values()) >= max(
+        sum(one.values()), sum(other.values())
+    )
+
+
+def groups(texts: Mapping[str, str], size: int) -> list[tuple[str, ...]]:
+    """Groups of ``size`` articles (id → text) with rare words in common, each article in one at most, the closest first.
+
+    An article joins one with which it shares at least 15 % of those of its 30 rarest words that other articles have, too,
+    weighted by rarity, unless most of the words of the shorter one are in both: that is the same report again.
+    """
+    bags = {name: frozenset(_words(text.lower())) for name, text in texts.items()}
+    often = Counter(word for bag in bags.values() for word in bag)
+    weights = {
+        word: math.log(len(texts) / count)
+        for word, count in often.items()
+        if 1 < count < len(texts)
+    }
+    rare = {
+        name: sorted((w for w in bag if w in weights), key=lambda w: (-weights[w], w))[:TERMS]
+        for name, bag in bags.items()
+    }
+    holders: dict[str, list[str]] = defaultdict(list)
+    for name, terms in rare.items():
+        for term in terms:
+            holders[term].append(name)
+    near = {name: _near(name, terms, holders, weights, bags) for name, terms in rare.items()}
+    free, found = set(texts), []
+    for name in sorted(
+        texts,
+        key=lambda name: (-near[name][size - 2][1] if len(near[name]) >= size - 1 else 0.0, name),
+    ):
+        others = [other for other, _ in near[name] if other in free][: size - 1]
+        if name in free and len(others) == size - 1:
+            found.append((name, *others))
+            free -= {name, *others}
+    return found
+
+
+def _near(
+    name: str,
+    terms: Sequence[str],
+    holders: Mapping[str, Sequence[str]],
+    weights: Mapping[str, float],
+    bags: Mapping[str, frozenset[str]],
+) -> list[tuple[str, float]]:
+    """(article, share of the rare words), the closest first."""
+    scores: dict[str, float] = defaultdict(float)
+    for term in terms:
+        for other in holders[term]:
+            scores[other] += weights[term]
+    own = scores.pop(name, 0.0)
+    close = sorted(
+        (pair for pair in scores.items() if pair[1] >= RELATED * own > 0),
+        key=lambda pair: (-pair[1], pair[0]),
+    )[:TERMS]
+    return [(other, score / own) for other, score in close if not _same(bags[name], bags[other])]
+
+
+def _same(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= SAME * min(len(one), len(other))
+
+
+def _words(text: str) -> list[str]:
+    """Words of more than one character, and all numbers."""
+    parts = jieba_words(text) if has_cjk(text) else words(text, "words")
+    return [word for word in parts if len(word.strip()) > 1 or word.isdigit()]

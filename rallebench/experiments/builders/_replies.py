@@ -1,0 +1,158 @@
+"""What a model said, read as a yes or no or as questions; what is not clear is None and counted, never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Reply
+from rallebench.llms._structured import in_form, json_of
+
+YES, NO = ("true", "yes", "是", "是的"), ("false", "no", "否", "不是")
+_THOUGHT_ENDS = "</think>"
+_QUOTES = "\"'“”‘’«»「」`*_ \t"
+_DECLINED = re.compile(
+    r"\b(?:do(?:es)? ?n[o']t|cannot|can't|can ?not|unable to) (?:know|answer|say|tell|find|have|provide)|\b(?:is |am )?(?:not (?:known|sure|aware)|unknown)\b"
+    r"|不知道|不清楚|无法回答|未知",
+    re.IGNORECASE,
+)
+
+
+def said(reply: Reply) -> str:
+    """A reply's text without what a reasoning model thought before it."""
+    return reply.text.rpartition(_THOUGHT_ENDS)[2].strip()
+
+
+def declined(text: str) -> bool:
+    """Whether an answer says that it has none.
+
+    >>> declined("I don't know."), declined("That is not known to me."), declined("Nobody knows his name better than Ada."), declined("")
+    (True, True, False, True)
+    """
+    return not text.strip() or bool(_DECLINED.search(text.replace("’", "'")))
+
+
+def fields_of(reply: Reply, name: str) -> Mapping[str, Any]:
+    """The JSON object with the field ``name`` that a tool call or the text holds, its keys in lower case; {} if none does."""
+    wanted = {"type": "object", "required": [name]}
+    for piece in (*(call.arguments for call in reply.tool_calls), in_form(said(reply), wanted)[0]):
+        try:
+            value = json_of(piece)
+        except BackendError:
+            continue
+        if isinstance(value, Mapping):
+            found = {str(key).strip().lower(): one for key, one in value.items()}
+            if name in found:
+                return found
+    return {}
+
+
+def read_boolean(reply: Reply, name: str) -> bool | None:
+    """The yes or no of a field, or of a reply that is or begins with one word for it; None for anything else.
+
+    >>> [read_boolean(Reply(text), "recent") for text in ('Sure: {"recent": "Yes"}', "False.", "It is true.", "true or false?", "Sorry")]
+    [True, False, True, None, None]
+    """
+    fields = fields_of(reply, name)
+    if fields:
+        return _truth(fields[name])
+    text = said(reply).strip(_QUOTES).lower()
+    first = re.match(r"[a-z]+|是的|不是|是|否", text)
+    if (
+        first
+        and (begun := _truth(first[0])) is not None
+        and not re.match(r"(?:true|yes) or (?:false|no)\b", text)
+    ):
+        other = NO if begun else YES
+        return None if re.search(rf"\b(?:{'|'.join(other[:1])})\b", text) else begun
+    found = {_truth(word) for word in re.findall(r"\b(?:true|false)\b", text)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _truth(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().strip(".!").lower()
+    return True if word in YES else False if word in NO else None
+
+
+def text_field(fields: Mapping[str, Any], name: str) -> str:
+    """A field as one line of text, '' if it is none."""
+    value = fields.get(name)
+    return (
+        " ".join(str(value).split())
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        else ""
+    )
+
+
+def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]:
+    """At most so many (question, answers): from JSON in any wrapping, or else the lines that end with a question mark.
+
+    >>> read_questions(Reply('Here: ["Who is Ada?", {"question": "Where?", "answer": "Rome"}]'), 5)
+    [('Who is Ada?', ()), ('Where?', ('Rome',))]
+    >>> read_questions(Reply('Sure! Here is a question:\\n1. "Who is Ada?"\\nAnswer: a poet\\'s child'), 5)
+    [('Who is Ada?', ("a poet's child",))]
+    >>> read_questions(Reply("I am sorry, I cannot help with that."), 5)
+    []
+    """
+    found = list(_in_json(reply)) or list(_in_lines(said(reply)))
+    distinct = {question: answers for question, answers in reversed(found) if question}
+    return [(question, distinct[question]) for question in dict.fromkeys(q for q, _ in found if q)][
+        :most
+    ]
+
+
+def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for piece in (*(call.arguments for call in reply.tool_calls), said(reply)):
+        try:
+            value = json_of(piece)
+        except BackendError:
+            continue
+        if isinstance(value, Mapping):
+            value = value.get("questions", [value])
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, Mapping):
+                answer = one.get("answer", one.get("answers"))
+                several = answer if isinstance(answer, list) else [answer]
+                answers = tuple(filter(None, (text_field({"a": each}, "a") for each in several)))
+                yield cleaned(text_field(one, "question")), answers
+            elif isinstance(one, str):
+                yield cleaned(one), ()
+
+
+def _in_lines(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    question = ""
+    for line in text.splitlines():
+        bare = re.sub(
+            r"^\s*(?:[-*•]|\(?\d+[.):]|Q(?:uestion)?\s*\d*\s*[:.)])\s*", "", line.strip(_QUOTES)
+        ).strip(_QUOTES)
+        bare = re.sub(
+            r"^(?:sure|certainly|of course|okay)\s*[!,.:]\s*", "", bare, flags=re.IGNORECASE
+        )
+        bare = re.sub(
+            r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", "", bare, flags=re.IGNORECASE
+        )
+        answer = re.match(r"(?:A|Answer|答案?)\s*[:：]\s*(.+)", bare, re.IGNORECASE)
+        if answer and question:
+            yield question, (answer[1].strip(),)
+            question = ""
+        elif bare.endswith(("?", "？")):
+            if question:
+                yield question, ()
+            question = cleaned(bare)
+    if question:
+        yield question, ()
+
+
+def cleaned(question: str) -> str:
+    """A question on one line, without the quotes that some models put around it.
+
+    >>> cleaned('"What does she mean by "dark"?"'), cleaned('Who wrote "Emma"?')
+    ('What does she mean by "dark"?', 'Who wrote "Emma"?')
+    """
+    text = " ".join(question.split())
+    wrapped = re.fullmatch(r'["“](.*[?？.])["”]', text)
+    return wrapped[1].strip() if wrapped else text

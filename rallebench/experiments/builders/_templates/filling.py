@@ -1,0 +1,272 @@
+"""Rows put into a template: its questions with their answers, and why the others were left out.
+
+What fits one question is gathered before anything is drawn, so that a question that fits several things is known to.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rallebench.experiments.builders._templates.tables import Table
+from rallebench.experiments.builders._templates.template import PLACE, Template, indexed
+
+EMPTY = "with an empty value"
+AMBIGUOUS = "that fit several with different answers"
+TIED = "with several equally good answers"
+GIVEN_AWAY = "with the answer in the question"
+MOST_ANSWERS = 50
+TOO_MANY = f"with more than {MOST_ANSWERS} answers"
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A question and its accepted answers. ``stratum``: the value of the template's strata column; ``rows``: how many rows it fits."""
+
+    question: str
+    answers: tuple[str, ...]
+    template: str
+    stratum: str = ""
+    rows: int = 1
+
+
+@dataclass
+class _Group:
+    """What one question fits. ``given``: the values in it; ``things``: by the table's key, in order → its rows' (best, answers)."""
+
+    given: str
+    stratum: str = ""
+    things: dict[str, list[tuple[float | None, tuple[str, ...]]]] = field(default_factory=dict)
+
+
+def fill(
+    template: Template, tables: Mapping[str, Table], several: str = "drop"
+) -> tuple[list[Filled], dict[str, int]]:
+    """(its questions in the table's order, why → how many were left out). ``several``: where the template does not say."""
+    left_out: Counter[str] = Counter()
+    groups = _groups(template, tables, left_out)
+    found = []
+    for question, group in groups.items():
+        answers, why = _answers(template, group, template.several or several)
+        if (
+            not why
+            and not template.count
+            and any(_holds(group.given, answer) for answer in answers)
+        ):
+            why = GIVEN_AWAY
+        if why:
+            left_out[why] += 1
+        else:
+            found.append(
+                Filled(
+                    question,
+                    answers,
+                    template.id,
+                    group.stratum,
+                    sum(map(len, group.things.values())),
+                )
+            )
+    return found, dict(left_out)
+
+
+def _groups(
+    template: Template, tables: Mapping[str, Table], left_out: Counter[str]
+) -> dict[str, _Group]:
+    groups: dict[str, _Group] = {}
+    key = tables[template.table].key
+    for number, row in _joined(template, tables):
+        texts = {column: _text(_value(row, column)) for column in template.asked}
+        answers = _answer_texts(template, row)
+        best = _number(_value(row, template.best.lstrip("-"))) if template.best else None
+        if not all(texts.values()) or not answers or (template.best and best is None):
+            left_out[EMPTY] += 1
+            continue
+        question = " ".join(_put(template.question, texts).split())
+        group = groups.setdefault(question, _Group(" | ".join(texts.values())))
+        if template.strata:
+            group.stratum = _text(_value(row, template.strata[0]))
+        group.things.setdefault(_text(row[key]) if key else str(number), []).append((best, answers))
+    return groups
+
+
+def _joined(template: Template, tables: Mapping[str, Table]) -> Iterator[tuple[int, Row]]:
+    """(number of the base row, the row with what is joined to it)."""
+    lookups = []
+    for join in template.joins:
+        lookup: dict[str, list[Row]] = {}
+        for row in tables[join.table].rows:
+            for value in dict.fromkeys(_values(_value(row, join.right))):
+                lookup.setdefault(value, []).append(
+                    {f"{join.name}.{name}": one for name, one in row.items()}
+                )
+        lookups.append(lookup)
+
+    def widened(row: Row, at: int) -> Iterator[Row]:
+        if at == len(lookups):
+            yield row
+            return
+        for value in dict.fromkeys(_values(_value(row, template.joins[at].left))):
+            for more in lookups[at].get(value, ()):
+                yield from widened({**row, **more}, at + 1)
+
+    for number, row in enumerate(tables[template.table].rows):
+        if _fits(template, row, partly=True):
+            yield from ((number, wide) for wide in widened(row, 0) if _fits(template, wide))
+
+
+def _fits(template: Template, row: Row, partly: bool = False) -> bool:
+    """Whether the row has what ``where`` asks; ``partly``: as far as it has those columns yet."""
+    return all(
+        value in _values(_value(row, column))
+        for column, value in template.where
+        if not partly or indexed(column)[0] in row
+    )
+
+
+def _answers(template: Template, group: _Group, several: str) -> tuple[tuple[str, ...], str]:
+    """(answers, '') or ((), why not)."""
+    if template.count or template.best:
+        if len(group.things) > 1:
+            return (), AMBIGUOUS
+        (rows,) = group.things.values()
+        if template.count:
+            return (
+                str(len(dict.fromkeys(answer for _, answers in rows for answer in answers))),
+            ), ""
+        most = (max if template.best.startswith("-") else min)(
+            number for number, _ in rows if number is not None
+        )
+        winners = list(dict.fromkeys(answers for number, answers in rows if number == most))
+        return (winners[0], "") if len(winners) == 1 else ((), TIED)
+    each = list(dict.fromkeys(answers for rows in group.things.values() for _, answers in rows))
+    if len(each) == 1:
+        return each[0], ""
+    if several == "drop":
+        return (), AMBIGUOUS
+    texts = list(
+        dict.fromkeys(
+            answer for answers in each for answer in (answers[:1] if several == "all" else answers)
+        )
+    )
+    if len(texts) > MOST_ANSWERS:
+        return (), TOO_MANY
+    return ("; ".join(texts),) if several == "all" else tuple(texts), ""
+
+
+def _answer_texts(template: Template, row: Row) -> tuple[str, ...]:
+    """The accepted answers of one row; the names of an entity (``tail_names``) are alternatives, any other list is one text."""
+    if "{" in template.answer:
+        texts = {column: _text(_value(row, column)) for column in template.answered}
+        return (_put(template.answer, texts),) if all(texts.values()) else ()
+    value = _value(row, template.answer)
+    if template.answer.endswith("_names") or template.count:
+        return tuple(_values(value))
+    text = _text(value)
+    return (text,) if text else ()
+
+
+def _put(text: str, values: Mapping[str, str]) -> str:
+    return PLACE.sub(lambda found: values[found[1]], text)
+
+
+def _value(row: Row, column: str) -> Any:
+    name, at = indexed(column)
+    value = row.get(name)
+    if at is None:
+        return value
+    try:
+        return value[at] if isinstance(value, list) else None
+    except IndexError:
+        return None
+
+
+def _values(value: Any) -> list[str]:
+    return [text for one in (value if isinstance(value, list) else [value]) if (text := _text(one))]
+
+
+def _text(value: Any) -> str:
+    """A value as it stands in a sentence; a list joined with commas.
+
+    >>> _text(["a", "b"]), _text(3.0), _text(None)
+    ('a, b', '3', '')
+    """
+    if value is None or isinstance(value, (dict, bool)):
+        return ""
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_text, value)))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return " ".join(str(value).split())
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return (
+            float(value)
+            if not isinstance(value, (bool, list, dict)) and value is not None
+            else None
+        )
+    except ValueError:
+        return None
+
+
+def _holds(given: str, answer: str) -> bool:
+    """Whether what was put into a question spells its answer out; a short number may stand there by chance."""
+    plain = " ".join(_plain(answer))
+    return len(plain) > 2 and f" {plain} " in f" {' '.join(_plain(given))} "
+
+
+def _plain(text: str) -> list[str]:
+    return "".join(c if c.isalnum() else " " for c in text.casefold()).split()
+
+
+# ── drawing ──────────────────────────────────────────────────────────────────
+
+
+def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -> list[Filled]:
+    """At most so many questions in a random order that depends on seed and template alone.
+
+    With strata as many of each value as the template says, first of all; where there are fewer, all.
+    """
+    rng = random.Random(f"{seed} {template.id}")
+    mixed = rng.sample(list(filled), len(filled))
+    if template.strata:
+        wanted = dict(template.strata[1])
+        chosen = []
+        for one in mixed:
+            if wanted.get(one.stratum, 0) > 0:
+                wanted[one.stratum] -= 1
+                chosen.append(one)
+        mixed = chosen
+    return mixed[: min(number, template.number) if template.number else number]
+
+
+def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
+    """So many questions, one of each template in turn; a question that two templates make is asked once."""
+    queues = [list(reversed(one)) for one in drawn]
+    chosen: dict[str, Filled] = {}
+    while len(chosen) < number and any(queues):
+        for queue in queues:
+            while queue:
+                one = queue.pop()
+                if one.question.casefold() not in chosen:
+                    chosen[one.question.casefold()] = one
+                    break
+            if len(chosen) == number:
+                break
+    return list(chosen.values())
+
+
+def missing_strata(template: Template, filled: Sequence[Filled]) -> dict[str, int]:
+    """Value → how many questions there are too few of."""
+    if not template.strata:
+        return {}
+    there = Counter(one.stratum for one in filled)
+    return {
+        value: short for value, wanted in template.strata[1] if (short := wanted - there[value]) > 0
+    }

@@ -1,0 +1,241 @@
+"""Tables to make questions of: CSV, JSON, JSON lines, triples, or a scholar table of the workspace.
+
+Nested objects become columns of their own, ``contact.email``; of a list of objects a column holds the list, ``authors.name``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.types import digest
+from rallebench.workspace.environments import scholar_tables
+from rallebench.workspace.paths import STARTER, Workspace
+
+COLUMNS_OF_TRIPLES = ("head", "relation", "tail")
+MAX_ROWS = 5_000_000
+ENDINGS = (".csv", ".json", ".jsonl", ".csv.gz", ".jsonl.gz", ".tsv", ".txt", ".tsv.gz", ".txt.gz")
+STARTER_SCHOLARS = "starter-scholars"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """``columns``: all that any of the first rows has. ``skipped``: bad rows that were left out."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    skipped: int = 0
+
+    @property
+    def key(self) -> str:
+        """The column that tells what a row is about; '' if none does: then the row itself does."""
+        return next(
+            (name for name in ("id", "head", "person_id", "_id") if name in self.columns), ""
+        )
+
+
+def places(reference: str, workspace: Workspace) -> dict[str, Path]:
+    """Table → file of ``NAME=FILE,…``, a file, a folder, or a scholar table's name. Raises UsageError, NotFoundError.
+
+    A scholar table of the workspace that was imported lies in SQLite; its three kinds are its tables.
+    """
+    if not reference.strip():
+        raise UsageError(
+            "No table is given; name one with --set tables=FILE, FOLDER or NAME=FILE,NAME=FILE."
+        )
+    if reference == STARTER_SCHOLARS:
+        return {path.stem: path for path in sorted((STARTER / "scholars").glob("*.jsonl"))}
+    known = scholar_tables(workspace) if (workspace.path / "scholars").is_dir() else {}
+    if reference in known:
+        return dict.fromkeys(("scholars", "publications", "coauthors"), known[reference])
+    found: dict[str, Path] = {}
+    for part in reference.split(","):
+        name, equals, place = part.partition("=") if "=" in part else ("", "", part)
+        path = Path(place.strip()).expanduser()
+        if not path.exists():
+            others = f" Scholar tables: {', '.join([STARTER_SCHOLARS, *(n for n in known if n != STARTER_SCHOLARS)])}."
+            raise NotFoundError(f"tables: {path} does not exist.{others}")
+        if path.is_dir():
+            if equals:
+                raise UsageError(
+                    f"tables: {path} is a folder; its files are tables by their own names, leave out {name}=."
+                )
+            found |= {
+                _stem(file): file
+                for file in sorted(path.iterdir())
+                if file.name.lower().endswith(ENDINGS) and file.name[0] != "."
+            }
+        else:
+            found[name.strip() or _stem(path)] = path
+    if not found:
+        raise BadFileError(
+            f"tables: {reference} holds no table; tables are {', '.join(ENDINGS[:5])} or triples (.tsv, .txt)."
+        )
+    return found
+
+
+def stamp_of(files: Mapping[str, Path]) -> str:
+    """Digits that change when a table does."""
+    stats = [
+        (name, path.name, file.stat().st_size, file.stat().st_mtime_ns)
+        for name, path in files.items()
+        for file in files_in(path)
+    ]
+    return digest(stats)[:12]
+
+
+def read_table(
+    name: str,
+    path: Path,
+    *,
+    skip_bad: bool = False,
+    labels: Mapping[str, tuple[str, ...]] | None = None,
+) -> Table:
+    """A whole table. Raises BadFileError for the first bad row unless ``skip_bad``, and for a table without rows.
+
+    ``labels``: of triples, id → names; the first stands for the id, and ``head_names``, ``tail_names`` hold them all.
+    """
+    source = Source(path, Problems(skip=skip_bad, offered=False))
+    rows: list[Row] = []
+    columns: dict[str, None] = {}
+    for row in _rows(source, name, labels or {}):
+        rows.append(row)
+        if len(rows) <= 1000:
+            columns |= dict.fromkeys(row)
+        if len(rows) > MAX_ROWS:
+            raise BadFileError(
+                f"{path} has more than {MAX_ROWS:,} rows; keep the relations or rows that the templates ask for."
+            )
+    if not rows:
+        raise BadFileError(f"{path} holds no row.")
+    return Table(name, tuple(columns), tuple(rows), source.problems.count)
+
+
+def read_labels(path: Path) -> dict[str, tuple[str, ...]]:
+    """Id → names of lines ``id <tab> name <tab> name …``, as Wikidata5M has them. Raises BadFileError."""
+    found = {}
+    for line, text in Source(path).lines():
+        name, *others = (part.strip() for part in text.split("\t"))
+        if text.strip() and not others:
+            raise BadFileError(f"{path}, line {line} is not an id, a tab and names parted by tabs.")
+        if text.strip():
+            found[name] = tuple(filter(None, others))
+    return found
+
+
+def _stem(path: Path) -> str:
+    return path.name.split(".")[0]
+
+
+def _rows(source: Source, name: str, labels: Mapping[str, tuple[str, ...]]) -> Iterator[Row]:
+    plain = source.path.name.lower().removesuffix(".gz")
+    if plain.endswith(".sqlite"):
+        yield from _scholars(source.path, name)
+    elif plain.endswith(".csv"):
+        yield from _csv(source)
+    elif plain.endswith((".tsv", ".txt")):
+        yield from _triples(source, labels)
+    elif plain.endswith(".json"):
+        yield from _json(source, name)
+    else:
+        yield from (_flat(row) for _, row in source.objects())
+
+
+def _scholars(path: Path, kind: str) -> Iterator[Row]:
+    from rallebench.environments._scholar.table import ScholarTable
+
+    table = ScholarTable(path)
+    try:
+        yield from (_flat(row) for row in table.rows(kind))
+    finally:
+        table.close()
+
+
+def _csv(source: Source) -> Iterator[Row]:
+    rows = source.table()
+    header = next(rows, None)
+    if header is None:
+        return
+    names = [name.strip() for name in header[1]]
+    if len(set(names)) < len(names) or not all(names):
+        raise BadFileError(
+            f"{source.where(header[0])}: every column needs a name of its own; they are {', '.join(names)[:200]}."
+        )
+    for line, fields in rows:
+        if len(fields) != len(names):
+            source.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
+        else:
+            yield {key: _listed(field.strip()) for key, field in zip(names, fields)}
+
+
+def _listed(field: str) -> Any:
+    """A CSV field that is a JSON list is one."""
+    if field.startswith("[") and field.endswith("]"):
+        try:
+            return json.loads(field)
+        except (ValueError, RecursionError):
+            return field
+    return field
+
+
+def _triples(source: Source, labels: Mapping[str, tuple[str, ...]]) -> Iterator[Row]:
+    for line, text in source.lines():
+        if not text.strip():
+            continue
+        parts = [part.strip() for part in text.rstrip("\r\n").split("\t")]
+        if len(parts) != 3 or not all(parts):
+            source.bad(
+                line,
+                f" has {len(parts)} fields; a triple is head, relation and tail with tabs between them.",
+            )
+            continue
+        row: Row = dict(zip(COLUMNS_OF_TRIPLES, parts))
+        for end in ("head", "tail") if labels else ():
+            names = labels.get(row[end], ())
+            row |= {f"{end}_name": names[0] if names else "", f"{end}_names": list(names)}
+        yield row
+
+
+def _json(source: Source, name: str) -> Iterator[Row]:
+    try:
+        value = json.loads(source.path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError, OSError) as error:
+        raise BadFileError(f"{source.path} is not valid JSON ({error}).") from None
+    if isinstance(value, dict):
+        value = value.get(name) or next(
+            (one for one in value.values() if isinstance(one, list)), None
+        )
+    if not isinstance(value, list):
+        raise BadFileError(f"{source.path} should be a list of objects, as in [{{…}}].")
+    for number, row in enumerate(value, 1):
+        if isinstance(row, dict):
+            yield _flat(row)
+        else:
+            source.bad(number, " is no object.")
+
+
+def _flat(row: Mapping[str, Any], before: str = "") -> Row:
+    """Nested objects as columns with dots.
+
+    >>> _flat({"a": 1, "b": {"c": 2}, "d": [{"e": 3}, {"e": 4}]})
+    {'a': 1, 'b.c': 2, 'd.e': [3, 4]}
+    """
+    found: Row = {}
+    for key, value in row.items():
+        name = f"{before}{key}"
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{name}.")
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            inner = dict.fromkeys(key for one in value for key in one)
+            found |= {f"{name}.{key}": [one.get(key) for one in value] for key in inner}
+        else:
+            found[name] = value
+    return found

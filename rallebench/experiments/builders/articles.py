@@ -1,0 +1,257 @@
+"""Articles to make questions of: a folder, a JSON-lines list, a corpus, a MediaWiki dump, or MediaWiki's API if asked for.
+
+They stream; of a source only what is looked at is in memory. What cannot be read is counted and named, never fatal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.files import read_json
+from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.types import digest
+from rallebench.corpora.folder import READERS
+from rallebench.corpora.imported import is_imported
+from rallebench.corpora.reading import IMPORTED, form_of, read_corpus
+from rallebench.workspace.paths import Workspace
+
+SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
+DUMPS = (".xml", ".xml.bz2", ".xml.gz")
+LISTS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+
+ID = ("id", "doc_id", "docid", "_id", "pageid", "page_id")
+TITLE = ("title", "headline", "name")
+TEXT = ("content", "text", "contents", "body")
+URL = ("url", "link")
+DATE = ("date", "timestamp", "published", "published_at", "created", "created_at")
+QUESTION, ANSWER = ("question", "query"), ("answer", "answers")
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """``date`` as it was written, '' if there is none. ``question`` and ``answers``: what the article brings with it.
+    ``wikitext``: whether the text is MediaWiki's, see ``text_of``."""
+
+    id: str
+    title: str
+    text: str
+    url: str = ""
+    date: str = ""
+    question: str = ""
+    answers: tuple[str, ...] = ()
+    wikitext: bool = False
+
+
+@dataclass
+class Reading:
+    """A source while it is read. ``passed_over``: why → how many entries were no articles; ``notes``: what to know of it."""
+
+    source: Source
+    passed_over: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+
+
+def kind_of(reference: str, workspace: Workspace) -> tuple[str, Path]:
+    """(a name of SOURCES, place) of articles given as a path or as a corpus's name. Raises NotFoundError, BadFileError."""
+    if not reference.strip():
+        raise UsageError(
+            "No articles are given: --articles PATH takes a folder, a JSON-lines list, a corpus or a dump."
+        )
+    path = workspace.corpus(reference)
+    if not path.exists():
+        raise NotFoundError(f"{reference} does not exist.")
+    name = path.name.lower()
+    if is_imported(path):
+        return "corpus", path
+    if name.endswith(DUMPS):
+        return "dump", path
+    if name.endswith(LISTS):
+        return "list", path
+    if path.is_file() and path.suffix.lower() in READERS:
+        return "folder", path
+    if path.is_file() and not name.endswith((".tsv", ".csv", ".tab", ".tsv.gz", ".csv.gz")):
+        raise BadFileError(
+            f"{path} is none of the kinds that articles come in: a folder or file of {', '.join(READERS)}, a list (.jsonl), "
+            "a corpus (.tsv, .csv), a MediaWiki dump (.xml, .xml.bz2); name its kind with --set source=…"
+        )
+    return ("folder" if path.is_dir() and form_of(path) == "folder" else "corpus"), path
+
+
+def stamp_of(path: Path) -> str:
+    """Digits that change when a file of the source does."""
+    return digest(
+        [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files_in(path)]
+    )[:12]
+
+
+def read_articles(kind: str, path: Path) -> tuple[Reading, Iterator[Article]]:
+    """The articles of a source, in its order, ids made distinct. Raises BadFileError while reading if it holds none."""
+    reading = Reading(Source(path, Problems(skip=True)))
+    if kind == "dump":
+        from rallebench.experiments.builders._dump import read_dump
+
+        return reading, _distinct(read_dump(reading))
+    readers = {"list": _listed, "folder": _documents, "corpus": _pages}
+    return reading, _distinct(readers[kind](reading))
+
+
+def _distinct(articles: Iterator[Article]) -> Iterator[Article]:
+    seen: Counter[str] = Counter()
+    for article in articles:
+        seen[article.id] += 1
+        yield (
+            article
+            if seen[article.id] == 1
+            else replace(article, id=f"{article.id}~{seen[article.id]}")
+        )
+
+
+def drawn(
+    articles: Iterator[Article], number: int | None, at_random: bool, seed: int
+) -> Iterator[Article]:
+    """The first ``number`` articles, or so many drawn at random (of which as many are in memory); all if None."""
+    if number is None or not at_random:
+        yield from islice(articles, None if number is None else min(number, sys.maxsize))
+        return
+    # The smallest of keys that depend on seed and id alone: the same draw on every machine.
+    kept: list[tuple[int, int, Article]] = []
+    for place, article in enumerate(articles):
+        key = -int.from_bytes(
+            hashlib.sha256(f"{seed} {article.id}".encode("utf-8", "replace")).digest()[:8], "big"
+        )
+        if len(kept) < number:
+            heapq.heappush(kept, (key, -place, article))
+        elif key > kept[0][0]:
+            heapq.heapreplace(kept, (key, -place, article))
+    yield from (article for _, _, article in sorted(kept, key=lambda one: -one[1]))
+
+
+def text_of(article: Article) -> str:
+    """The article's plain text."""
+    if not article.wikitext:
+        return article.text
+    from rallebench.experiments.builders._dump import plain
+
+    return plain(article.text)
+
+
+# ── the kinds ────────────────────────────────────────────────────────────────
+
+
+def _listed(reading: Reading) -> Iterator[Article]:
+    """JSON lines with content (or text), and optionally id, title, url, date, question and answer."""
+    source = reading.source
+    for number, row in source.objects():
+        text = _first(row, TEXT)
+        if not isinstance(text, str) or not text.strip():
+            source.bad(
+                number,
+                f" has no 'content' or 'text'; it has {', '.join(list(row)[:8]) or 'nothing'}.",
+            )
+            continue
+        answers = _first(row, ANSWER)
+        title = _text(_first(row, TITLE))
+        yield Article(
+            _text(_first(row, ID)) or digest([title, text])[:12],
+            title,
+            text,
+            _text(_first(row, URL)),
+            _text(_first(row, DATE)),
+            _text(_first(row, QUESTION)),
+            tuple(filter(None, map(_text, answers if isinstance(answers, list) else [answers]))),
+        )
+
+
+def _first(row: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((row[name] for name in names if row.get(name) not in (None, "")), None)
+
+
+def _text(value: Any) -> str:
+    """A field as one line; what is no text or number is none."""
+    return (
+        " ".join(str(value).split())
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        else ""
+    )
+
+
+def _documents(reading: Reading) -> Iterator[Article]:
+    """The files of a folder; a date that begins a file's name is its date."""
+    for passage in read_corpus(reading.source.path, form="folder", source=reading.source):
+        begun = re.match(r"\d{4}-\d{2}-\d{2}", Path(passage.doc_id).name)
+        yield Article(passage.doc_id, passage.title, passage.text, date=begun[0] if begun else "")
+
+
+def _pages(reading: Reading) -> Iterator[Article]:
+    """The pages of a corpus: neighbouring passages of one page are one article."""
+    path = reading.source.path
+    form = IMPORTED if is_imported(path) else ""
+    page, title, texts = "", "", list[str]()
+    for passage in read_corpus(path, form=form, source=reading.source):
+        own = passage.page_id or passage.doc_id
+        if texts and own != page:
+            yield Article(page, title, "\n".join(texts))
+            texts = []
+        if not texts:
+            page, title = own, passage.title
+        texts.append(passage.text)
+    if texts:
+        yield Article(page, title, "\n".join(texts))
+
+
+# ── dates ────────────────────────────────────────────────────────────────────
+
+
+def read_date(text: str) -> datetime | None:
+    """A date in ISO's form, with or without a time, year first with slashes, or Chinese; UTC. None for anything else.
+
+    >>> read_date("2022-05-21T00:21:46Z").isoformat(), read_date("2021/3/4").isoformat(), read_date("2023年7月1日").date().isoformat()
+    ('2022-05-21T00:21:46+00:00', '2021-03-04T00:00:00+00:00', '2023-07-01')
+    >>> read_date("yesterday"), read_date("2021-13-01"), read_date("2021").isoformat()
+    (None, None, '2021-01-01T00:00:00+00:00')
+    """
+    text = text.strip()
+    found = re.fullmatch(r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?月?)?年?", text)
+    try:
+        if found:
+            year, month, day = (int(part or 1) for part in found.groups())
+            return datetime(year, month, day, tzinfo=timezone.utc)
+        moment = datetime.fromisoformat(
+            re.sub(r"(\.\d{1,6})\d*", r"\1", text.replace("Z", "+00:00"))
+        )
+    except ValueError:
+        return None
+    return moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def read_dates(path: str) -> dict[str, str]:
+    """Article id or title → date: one JSON object, or lines of two columns with a tab. Raises BadFileError."""
+    file = Path(path).expanduser()
+    if file.suffix.lower() == ".json":
+        value = read_json(file)
+        if not isinstance(value, dict):
+            raise BadFileError(
+                f"{file} must be one JSON object from an article's id or title to its date."
+            )
+        return {str(key): _text(date) for key, date in value.items()}
+    found = {}
+    for number, line in Source(file).lines():
+        if line.strip():
+            name, tab, date = line.partition("\t")
+            if not tab:
+                raise BadFileError(
+                    f"{file}, line {number} is not an article's id or title, a tab and its date."
+                )
+            found[name.strip()] = date.strip()
+    return found

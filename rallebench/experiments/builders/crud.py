@@ -1,0 +1,346 @@
+"""Tasks in CRUD-RAG's form of one's own articles: summary, continuation, correction, questions on 1, 2 and 3 articles.
+
+After section 3 of Lyu et al. 2024 (arXiv:2401.17043), with any model. Every record names its articles (``gold_doc_ids``):
+questions, summaries and corrections are to be retrieved for from an index over them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.prompts import check_own, filled
+from rallebench.core.settings import Setting
+from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
+from rallebench.experiments.builders import MAKERS, Made, Order, Stage, Steps
+from rallebench.experiments.builders import _crud as cutting
+from rallebench.experiments.builders._prompts import read_prompt
+from rallebench.experiments.builders._replies import declined, fields_of, said, text_field
+from rallebench.experiments.builders.articles import (
+    SOURCES,
+    Article,
+    drawn,
+    kind_of,
+    read_articles,
+    stamp_of,
+    text_of,
+)
+from rallebench.experiments.builders.rows import Row, Rows
+from rallebench.experiments.suites._crud.tasks import TASKS, Task, tasks_of
+
+PROMPTS = {
+    "summary": ("summary.txt", ("ARTICLE",)),
+    "hallucination": ("correction.txt", ("OPENING", "CONTINUATION")),
+    "qa1": ("question-one.txt", ("ARTICLE",)),
+    "qa2": ("question-several.txt", ("NUMBER", "ARTICLES")),
+    "qa3": ("question-several.txt", ("NUMBER", "ARTICLES")),
+}
+SIZES = {"qa2": 2, "qa3": 3}
+FILE = "split_merged.json"
+
+Found = Mapping[str, Any]
+Reading = Callable[[Row, Found], "Row | str"]
+"""Input, the fields of the reply → the record's fields, or why there is none."""
+
+
+@MAKERS.register(
+    "crud",
+    settings={
+        "tasks": Setting(str, "all", about="as in summary,qa1, or quest_answer, or all"),
+        "source": Setting(
+            str,
+            "auto",
+            choices=SOURCES,
+            about="what the articles are; auto: as the file or folder looks",
+        ),
+        "shortest": Setting(int, 200, 1, 1_000_000, about="characters that an article must have"),
+        "longest": Setting(
+            int, 4000, 100, 10_000_000, about="characters of an article that are used"
+        ),
+        "random": Setting(bool, False, about="whether --limit draws articles at random"),
+        "temperature": Setting(float, 0.7, 0, 2),
+        "max_tokens": Setting(int, 2048, 1, 100_000),
+        "seed": Setting(int, 0, 0),
+        "prompts": Setting(
+            str, "", about="folder with prompts of your own, named as in prompts/making/crud"
+        ),
+    },
+)
+def crud(order: Order) -> Steps:
+    """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a question set."""
+    tasks = tasks_of(order.settings["tasks"])
+    check_own(
+        order.settings["prompts"], [PROMPTS[task.name][0] for task in tasks if task.name in PROMPTS]
+    )
+    prompts = {
+        task.name: read_prompt(
+            "crud", PROMPTS[task.name][0], order.settings["prompts"], PROMPTS[task.name][1]
+        )
+        for task in tasks
+        if task.name in PROMPTS
+    }
+    if prompts and not order.llm:
+        raise UsageError(
+            "All tasks but continuation are written by a language model; name one with --llm."
+        )
+    articles = yield _articles(order)
+    made: dict[str, list[Row]] = {}
+    notes: list[str] = []
+    for number, task in enumerate(tasks, 2):
+        inputs = articles
+        if task.name in SIZES:
+            inputs = yield _groups(f"{number}-{task.name}-groups", articles, SIZES[task.name])
+            if not len(inputs):
+                notes.append(
+                    f"{task.name}: no {SIZES[task.name]} articles share a word that is not in most of them."
+                )
+        rows = yield _stage(
+            order, task, f"{number}-{task.name}", inputs, prompts.get(task.name, "")
+        )
+        made[task.name] = [row for row in rows if row["keep"] and not row.get("error")]
+    if made.get("continuation"):
+        notes.append(
+            "continuation: an index over these articles holds the second halves, too; retrieve from other reports on the same events."
+        )
+    merged = {task.key: [_record(task, row) for row in made[task.name]] for task in tasks}
+    counts = {"records": {task.name: len(made[task.name]) for task in tasks}}
+    questions = tuple(
+        _question(task, row)
+        for task in tasks
+        if task.name.startswith("qa")
+        for row in made[task.name]
+    )
+    text = json.dumps(merged, ensure_ascii=False, indent=1) + "\n"
+    return Made(questions, {FILE: [text]}, counts, tuple(notes))
+
+
+def _articles(order: Order) -> Stage:
+    kind, path = kind_of(order.articles, order.workspace)
+    s = order.settings
+    kind = kind if s["source"] == "auto" else s["source"]
+    if kind == "mediawiki":
+        raise UsageError(
+            "CRUD-RAG's tasks are made of articles that lie here; save those of a wiki first, or take its dump."
+        )
+
+    def inputs() -> Iterable[Row]:
+        _, found = read_articles(kind, path)
+        for article in drawn(found, order.limit, s["random"], s["seed"]):
+            yield _row(article, s["shortest"], s["longest"])
+
+    once = json.dumps([str(path), stamp_of(path), kind, order.limit, dict(s)], sort_keys=True)
+    return Stage(
+        "1-articles", "articles", inputs, make=lambda row: [row], of=lambda row: row, once=once
+    )
+
+
+def _row(article: Article, shortest: int, longest: int) -> Row:
+    text = text_of(article).strip()
+    row = {"id": article.id, "title": article.title, "date": article.date, "text": text[:longest]}
+    if len(text) < shortest:
+        return {**row, "keep": False, "why": "too short"}
+    return {**row, "keep": True, **({"cut": len(text)} if len(text) > longest else {})}
+
+
+def _kept(rows: Rows) -> Generator[Row, None, None]:
+    return (row for row in rows if row["keep"])
+
+
+def _groups(label: str, articles: Rows, size: int) -> Stage:
+    def inputs() -> Iterable[Row]:
+        texts = {row["id"]: row["text"] for row in _kept(articles)}
+        for names in cutting.groups(texts, size):
+            yield {
+                "id": "+".join(names),
+                "articles": list(names),
+                "texts": [texts[name] for name in names],
+            }
+
+    return Stage(
+        label,
+        "articles that belong together",
+        inputs,
+        make=lambda row: [{**row, "keep": True}],
+        of=lambda row: row["texts"],
+    )
+
+
+def _stage(order: Order, task: Task, label: str, inputs: Rows, prompt: str) -> Stage:
+    if task.name == "continuation":
+        return Stage(
+            label, task.about, lambda: _kept(inputs), make=_continuation, of=lambda row: row["text"]
+        )
+    reading, values = READINGS[task.name], VALUES[task.name]
+    s = order.settings
+
+    def flow(row: Row) -> Flow:
+        given = values(row)
+        if given is None:
+            return _nothing()
+        return _asking(
+            filled(prompt, given), order.llm, s["temperature"], s["max_tokens"], s["seed"]
+        )
+
+    return Stage(
+        label,
+        task.about,
+        lambda: _kept(inputs),
+        flow=flow,
+        read=lambda row, episode: [_read(row, episode, reading)],
+        of=lambda row: [
+            prompt,
+            order.llm,
+            s["temperature"],
+            s["max_tokens"],
+            s["seed"],
+            row.get("text") or row.get("texts"),
+        ],
+        llms=(order.llm,),
+    )
+
+
+def _asking(prompt: str, llm: str, temperature: float, max_tokens: int, seed: int) -> Flow:
+    reply = yield Generate(
+        llm, (Message("user", prompt),), temperature=temperature, max_tokens=max_tokens, seed=seed
+    )
+    return Outcome(said(reply))
+
+
+def _nothing() -> Flow:
+    """For an article that cannot be cut: asks nobody."""
+    yield from ()
+    return Outcome("", "no sentences")
+
+
+def _read(row: Row, episode: Episode, reading: Reading) -> Row:
+    """The row of a reply: a record, or why it is none. What the model said stays where it could not be read."""
+    base = {"id": row["id"], "articles": row.get("articles") or [row["id"]]}
+    if episode.error:
+        return {**base, "keep": False, "why": "failed", "error": episode.error}
+    if not episode.steps:
+        return {**base, "keep": False, "why": "no two parts of whole sentences"}
+    reply = episode.steps[-1].reply
+    found = next(
+        (fields for name in ("event", "changed", "question") if (fields := fields_of(reply, name))),
+        {},
+    )
+    record = reading(row, found) if found else "unread"
+    if isinstance(record, str):
+        lost = {"said": said(reply)[:2000]} | ({"unknown": True} if record == "unread" else {})
+        return {**base, "keep": False, "why": record, **lost}
+    return {**base, **record, "keep": True}
+
+
+def _continuation(row: Row) -> Sequence[Row]:
+    """An article's two halves, cut between sentences."""
+    found = cutting.halves(row["text"])
+    base = {"id": row["id"], "articles": [row["id"]]}
+    if found is None:
+        return [{**base, "keep": False, "why": "no two parts of whole sentences"}]
+    return [
+        {**base, "event": row["title"], "beginning": found[0], "continuing": found[1], "keep": True}
+    ]
+
+
+def _summary(row: Row, found: Found) -> Row | str:
+    event, summary = text_field(found, "event"), text_field(found, "summary")
+    return (
+        {"event": event, "summary": summary, "text": row["text"]} if event and summary else "unread"
+    )
+
+
+def _correction(row: Row, found: Found) -> Row | str:
+    first, true = cutting.opening(row["text"]) or ("", "")
+    changed = text_field(found, "changed")
+    if not changed:
+        return "unread"
+    if not cutting.is_changed(changed, true):
+        return "not the text with one change"
+    record = {
+        "newsBeginning": first,
+        "hallucinatedContinuation": changed,
+        "hallucinatedMod": true,
+        "error_made": text_field(found, "error"),
+    }
+    return {"headLine": row["title"], **record, "newsRemainder": row["text"][len(first) :].strip()}
+
+
+def _asked(row: Row, found: Found) -> Row | str:
+    question, answer = text_field(found, "question"), text_field(found, "answer")
+    if not question:
+        return "unread"
+    if declined(answer):
+        return "no answer"
+    news = {f"news{n}": text for n, text in enumerate(row.get("texts") or [row["text"]], 1)}
+    return {"event": text_field(found, "event"), "questions": question, "answers": answer, **news}
+
+
+READINGS: Mapping[str, Reading] = {
+    "summary": _summary,
+    "hallucination": _correction,
+    "qa1": _asked,
+    "qa2": _asked,
+    "qa3": _asked,
+}
+
+
+def _article_value(row: Row) -> Mapping[str, str] | None:
+    return {"ARTICLE": row["text"]}
+
+
+def _opening_values(row: Row) -> Mapping[str, str] | None:
+    found = cutting.opening(row["text"])
+    return None if found is None else {"OPENING": found[0], "CONTINUATION": found[1]}
+
+
+def _group_values(row: Row) -> Mapping[str, str] | None:
+    shown = "\n\n".join(f"新闻{n}：\n{text}" for n, text in enumerate(row["texts"], 1))
+    return {"NUMBER": str(len(row["texts"])), "ARTICLES": shown}
+
+
+VALUES: Mapping[str, Callable[[Row], Mapping[str, str] | None]] = {
+    "summary": _article_value,
+    "hallucination": _opening_values,
+    "qa1": _article_value,
+    "qa2": _group_values,
+    "qa3": _group_values,
+}
+OURS = frozenset(
+    {
+        "id",
+        "from",
+        "articles",
+        "keep",
+        "why",
+        "stamp",
+        "edited",
+        "asked",
+        "said",
+        "unknown",
+        "error_made",
+    }
+)
+
+
+def _record(task: Task, row: Row) -> Row:
+    """A row as CRUD-RAG has it."""
+    assert task.name in TASKS
+    return {
+        "ID": row["id"],
+        **{key: value for key, value in row.items() if key not in OURS},
+        "gold_doc_ids": row["articles"],
+    }
+
+
+def _question(task: Task, row: Row) -> Row:
+    """The same in KILT's form, the articles as pages that are needed together."""
+    pages = [{"wikipedia_id": name} for name in row["articles"]]
+    output = [{"answer": row["answers"], "provenance": pages}]
+    return {
+        "id": f"{task.name}-{row['id']}",
+        "input": row["questions"],
+        "output": output,
+        "meta": {"task": task.file},
+    }

@@ -1,0 +1,24 @@
+"""RGB's testbeds from a question set and an index (section 2.2 of arXiv:2309.01431): the suite ``rgb-testbed`` does the work."""
+
+from __future__ import annotations
+
+from rallebench.core.errors import UsageError
+from rallebench.experiments.builders import MAKERS, Made, Order, Steps, Suite
+from rallebench.experiments.suites import SUITES
+from rallebench.experiments.suites.running import Finished
+
+SUITE = "rgb-testbed"
+
+
+@MAKERS.register("rgb", settings=SUITES.entry(SUITE).traits["settings"], articles=False)
+def rgb(order: Order) -> Steps:
+    """RGB's records: positive, negative and false documents from an index, for the questions of a set or of articles."""
+    given = {"articles": order.articles} if order.articles else {}
+    if given and order.settings.get("articles"):
+        raise UsageError(
+            "The articles are given twice, by --articles and by --set articles=…; leave one out."
+        )
+    done: Finished = yield Suite(SUITE, {**order.settings, **given})
+    files = {name: (text,) for name, text in done.made.files.items()}
+    records = done.made.report.get("records", {})
+    return Made((), files, {"records": dict(records)}, done.made.notes)

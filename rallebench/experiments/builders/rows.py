@@ -1,0 +1,178 @@
+"""The file of a stage: JSON lines that a person may edit, of which the last of an id counts.
+
+Every row that is written here ends with a ``stamp``: 8 digits over what it was made of and 8 over itself. A row whose
+second part does not fit, or that has no stamp, is a person's own: it is never made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.files import Appender
+from rallebench.core.types import digest
+
+Row = dict[str, Any]
+STAMP, FROM = "stamp", "from"
+
+
+class _Place(NamedTuple):
+    """Where a row stands and what must be known of it without reading it again."""
+
+    offset: int
+    of: str
+    edited: bool
+    failed: bool
+
+
+def short(value: Any) -> str:
+    """8 hex digits over a JSON-able value."""
+    return digest(value)[:8]
+
+
+class Rows:
+    """The rows of a stage. Memory holds their places only, about 300 bytes a row. ``told``: see ``Stage.told``."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads what is there. Raises BadFileError, with the line, for a line that is no row."""
+        self.path = Path(path)
+        self.told: Mapping[str, Any] = {}
+        self._places: dict[str, dict[str, _Place]] = {}
+        self._order: list[tuple[str, str]] = []
+        self._end = 0
+        self._unended = False
+        self._log: Appender | None = None
+        for offset, row in self._lines():
+            self._enter(offset, row)
+
+    def _lines(self) -> Iterator[tuple[int, Row]]:
+        if not self.path.exists():
+            return
+        offset = 0
+        with open(self.path, "rb") as handle:
+            for number, raw in enumerate(handle, 1):
+                if raw.strip():
+                    row = self._row(number, raw)
+                    if row is not None:
+                        self._unended = not raw.endswith(b"\n")
+                        yield offset, row
+                offset += len(raw)
+        self._end = offset
+
+    def _row(self, number: int, raw: bytes) -> Row | None:
+        """The row of a line; None for a last line that was cut when its process was killed."""
+        try:
+            row = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
+        except ValueError as error:
+            if not raw.endswith(b"\n"):
+                return None
+            raise BadFileError(
+                f"{self.path}, line {number} is no JSON ({error}); mend the line or remove it."
+            ) from None
+        if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
+            raise BadFileError(
+                f"{self.path}, line {number} is no row: every row is an object with an 'id'."
+            )
+        if not isinstance(row.get("keep", True), bool):
+            raise BadFileError(f"{self.path}, line {number}: 'keep' must be true or false.")
+        return row
+
+    def _enter(self, offset: int, row: Row) -> None:
+        of, _, own = str(row.get(STAMP, "")).partition(".")
+        edited = not own or own != _own(row)
+        place = _Place(offset, of, edited, bool(row.get("error")))
+        self._places.setdefault(str(row.get(FROM, row["id"])), {})[row["id"]] = place
+
+    # ── what is there ────────────────────────────────────────────────────────
+
+    def has(self, source: str, of: str) -> bool:
+        """Whether the input ``source`` has rows that still hold: of the same, by a person, and none that failed."""
+        places = self._current(source, of).values()
+        return bool(places) and not any(place.failed and not place.edited for place in places)
+
+    def _current(self, source: str, of: str) -> dict[str, _Place]:
+        return {
+            name: place
+            for name, place in self._places.get(source, {}).items()
+            if place.edited or place.of == of
+        }
+
+    def settle(self, inputs: Iterable[tuple[str, str]]) -> None:
+        """From now on the rows are those of these inputs (id, what they depend on), in this order, then a person's own."""
+        self._order = list(inputs)
+        known = {source for source, _ in self._order}
+        for source, places in self._places.items():
+            if source not in known and all(not place.of for place in places.values()):
+                self._order.append((source, ""))
+
+    def settle_all(self) -> None:
+        """From now on the rows are all that the file holds, of each input those that were made last."""
+        for source, places in self._places.items():
+            made = [place.of for place in places.values() if not place.edited] or [""]
+            self._order.append((source, made[-1]))
+
+    def __iter__(self) -> Iterator[Row]:
+        """The settled rows, in the order of their inputs."""
+        if not self.path.exists():
+            return
+        with open(self.path, "rb") as handle:
+            for source, of in self._order:
+                for place in self._current(source, of).values():
+                    handle.seek(place.offset)
+                    yield _read(handle.readline(), place)
+
+    def __len__(self) -> int:
+        """How many inputs are settled."""
+        return len(self._order)
+
+    def row(self, source: str) -> Row:
+        """The first row of an input. Raises KeyError if it has none."""
+        place = next(reversed(self._places[source].values()))
+        with open(self.path, "rb") as handle:
+            handle.seek(place.offset)
+            return _read(handle.readline(), place)
+
+    # ── what comes ───────────────────────────────────────────────────────────
+
+    def add(self, source: str, of: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append the rows of an input; they are on their way to the disk when this returns. Raises BackendError."""
+        for row in rows:
+            if self._log is None:
+                self._end_last_line()
+                self._log = Appender(self.path)
+                self._end = self.path.stat().st_size
+            written = {"id": row["id"], **({FROM: source} if source != row["id"] else {}), **row}
+            written[STAMP] = f"{of}.{_own(written)}"
+            self._log.write(written)
+            self._places.setdefault(source, {})[written["id"]] = _Place(
+                self._end, of, False, bool(written.get("error"))
+            )
+            self._end += (
+                len(json.dumps(written, ensure_ascii=False).encode("utf-8", "backslashreplace")) + 1
+            )
+
+    def _end_last_line(self) -> None:
+        """An editor may leave the last line without its end; as a row of a person it must not be taken for a torn one."""
+        if self._unended:
+            with open(self.path, "ab") as handle:
+                handle.write(b"\n")
+            self._unended = False
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+
+def _own(row: Mapping[str, Any]) -> str:
+    return short({key: value for key, value in row.items() if key != STAMP})
+
+
+def _read(line: bytes, place: _Place) -> Row:
+    """``edited``: whether a person changed or wrote the row."""
+    row: Row = json.loads(line.decode("utf-8-sig"))
+    return {**row, "keep": row.get("keep", True), "edited": place.edited}

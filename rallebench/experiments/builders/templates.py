@@ -1,0 +1,365 @@
+"""Questions made by putting the rows of a table into templates, as R-Eval makes its scholar and entity questions (Tu et al. 2024).
+
+Three stages: the templates of a file, those that a model proposes, and the questions. A question that fits several rows has
+all their answers or is left out; either way they are counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.prompts import check_own
+from rallebench.core.settings import Setting
+from rallebench.core.types import Episode
+from rallebench.datasets.r_eval import as_record
+from rallebench.datasets.tasks import DOMAINS
+from rallebench.experiments.builders import MAKERS, Made, Order, Stage, Steps
+from rallebench.experiments.builders._prompts import read_prompt
+from rallebench.experiments.builders._templates import proposing
+from rallebench.experiments.builders._templates.filling import (
+    Filled,
+    draw,
+    fill,
+    in_turn,
+    missing_strata,
+)
+from rallebench.experiments.builders._templates.tables import (
+    Table,
+    places,
+    read_labels,
+    read_table,
+    stamp_of,
+)
+from rallebench.experiments.builders._templates.template import (
+    SEVERAL,
+    Template,
+    check,
+    read_templates,
+    template_of,
+)
+from rallebench.experiments.builders.rows import Row, Rows, short
+
+SETTINGS = {
+    "tables": Setting(
+        str,
+        "",
+        about="FILE, FOLDER, NAME=FILE,NAME=FILE or a scholar table: CSV, JSON, JSON lines, triples as TSV",
+    ),
+    "templates": Setting(
+        str,
+        "",
+        about='a JSON file, {"templates": [{"question": "… {column} …?", "answer": "column"}]}',
+    ),
+    "labels": Setting(
+        str,
+        "",
+        about="of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted",
+    ),
+    "number": Setting(int, 100, 1, 1_000_000, about="questions, one of each template in turn"),
+    "several": Setting(
+        str,
+        "drop",
+        choices=SEVERAL,
+        about="of a question that fits several: leave it out, all answers as one, any of them",
+    ),
+    "seed": Setting(int, 42, about="draws the rows"),
+    "propose": Setting(int, 0, 0, 100, about="templates that the model proposes for each table"),
+    "temperature": Setting(float, 0.7, 0, 2, about="of the proposing model"),
+    "environment": Setting(
+        str, "", about="stands in the records; default: scholar for a table of scholars"
+    ),
+    "dataset": Setting(
+        str, "", about="stands in the records and begins their ids; default: the set's name"
+    ),
+    "level": Setting(
+        str, "", about="stands in the records of templates that have none: KS, KU or KA"
+    ),
+    "skip_bad": Setting(bool, False, about="leave bad rows of the tables out and count them"),
+    "prompts": Setting(str, "", about="folder of prompts of your own"),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is made of what; all of it checked."""
+
+    order: Order
+    tables: Mapping[str, Table]
+    templates: tuple[Template, ...]
+    stamp: str
+    prompt: str
+
+    @property
+    def number(self) -> int:
+        """How many questions at most."""
+        return int(self.order.settings["number"]) if self.order.limit is None else self.order.limit
+
+    @property
+    def environment(self) -> str:
+        """As the records name it."""
+        return str(self.order.settings["environment"]) or (
+            "scholar" if {"scholars"} & set(self.tables) else ""
+        )
+
+
+@MAKERS.register("templates", settings=SETTINGS, articles=False)
+def templates(order: Order) -> Steps:
+    """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
+    plan = planned(order)
+    given: Rows = yield _given(plan)
+    rows = [row for row in given if row["keep"]]
+    if order.settings["propose"]:
+        proposed: Rows = yield _proposed(plan, rows)
+        rows += [row for row in proposed if row["keep"]]
+    usable = [_usable(plan, row) for row in rows]
+    if not usable:
+        raise BadFileError(f"No template can be used; see {order.folder}.")
+    made: Rows = yield _questions(plan, usable)
+    return _made(plan, usable, list(made))
+
+
+def planned(order: Order) -> Plan:
+    """Reads the tables; everything that can be wrong is found here. Raises UsageError."""
+    s = order.settings
+    if order.articles:
+        raise UsageError(
+            "Templates are filled from tables: --set tables=FILE in place of --articles."
+        )
+    if not s["templates"] and not s["propose"]:
+        raise UsageError(
+            "Name a file of templates with --set templates=FILE, or let a model propose some: --set propose=10 --llm L."
+        )
+    if s["propose"] and not order.llm:
+        raise UsageError("propose asks a language model for templates; name it with --llm.")
+    if s["propose"]:
+        order.workspace.llm(order.llm)
+    check_own(s["prompts"], ["propose.txt"] if s["propose"] else [])
+    prompt = (
+        read_prompt("templates", "propose.txt", s["prompts"], ("NUMBER", "TABLE", "COLUMNS"))
+        if s["propose"]
+        else ""
+    )
+    files = places(s["tables"], order.workspace)
+    path = Path(s["templates"]).expanduser()
+    given = read_templates(path, files) if s["templates"] else ()
+    labels = read_labels(Path(s["labels"]).expanduser()) if s["labels"] else {}
+    asked = {name for one in given for name in (one.table, *(join.table for join in one.joins))}
+    tables = {
+        name: read_table(name, file, skip_bad=s["skip_bad"], labels=labels)
+        for name, file in files.items()
+        if name in asked or s["propose"]
+    }
+    for one in given:
+        check(one, tables)
+    return Plan(
+        order, tables, given, short([stamp_of(files), short(labels) if labels else ""]), prompt
+    )
+
+
+def _given(plan: Plan) -> Stage:
+    rows = [one.as_json() for one in plan.templates]
+    told = {
+        "notes": [
+            f"{table.skipped} bad rows of {name} were left out."
+            for name, table in plan.tables.items()
+            if table.skipped
+        ]
+    }
+    return Stage(
+        "1-templates",
+        "templates given",
+        lambda: rows,
+        make=lambda row: [{**row, "keep": True, "why": ""}],
+        of=lambda row: row,
+        told=lambda: told,
+    )
+
+
+def _proposed(plan: Plan, given: Sequence[Row]) -> Stage:
+    s, order = plan.order.settings, plan.order
+    number = s["propose"]
+    taken = {row["question"]: row["id"] for row in given}
+
+    def flow(row: Row) -> Any:
+        return proposing.propose(
+            plan.prompt, plan.tables, row["id"], number, order.llm, s["seed"], s["temperature"]
+        )
+
+    def read(row: Row, episode: Episode) -> list[Row]:
+        table = row["id"]
+        if episode.error:
+            return [{"id": table, "keep": False, "why": "the model failed", "error": episode.error}]
+        found = proposing.read_proposals(episode.answer, plan.tables, table, number, taken)
+        rows = [
+            {"id": f"{table}-{n}", "table": table, **one, "keep": not why, "why": why}
+            for n, (one, why) in enumerate(found, 1)
+        ]
+        return rows or [
+            {
+                "id": table,
+                "keep": False,
+                "why": "the reply holds no template",
+                "reply": episode.answer[:500],
+            }
+        ]
+
+    return Stage(
+        "2-proposed",
+        "templates proposed",
+        lambda: [{"id": name} for name in plan.tables],
+        flow=flow,
+        read=read,
+        of=lambda row: [
+            row["id"],
+            plan.stamp,
+            plan.prompt,
+            number,
+            s["seed"],
+            s["temperature"],
+            order.llm,
+        ],
+        llms=(order.llm,),
+    )
+
+
+def _usable(plan: Plan, row: Row) -> Template:
+    """The template of a row; one that a person wrote is checked as those of the file were."""
+    parts = (
+        "id",
+        "question",
+        "answer",
+        "table",
+        "join",
+        "where",
+        "several",
+        "best",
+        "count",
+        "number",
+        "level",
+        "strata",
+    )
+    try:
+        template = template_of(
+            {key: row[key] for key in parts if row.get(key)}, list(plan.tables), str(row["id"])
+        )
+    except ValueError as wrong:
+        raise BadFileError(f"The template {row['id']!r} in {plan.order.folder}: {wrong}") from None
+    check(template, plan.tables)
+    return template
+
+
+def _questions(plan: Plan, usable: Sequence[Template]) -> Stage:
+    """Each template's questions, at most as many as are asked for in all, in the order in which they are taken."""
+    s = plan.order.settings
+    known = {one.id: one for one in usable}
+    left_out: Counter[str] = Counter()
+    notes: list[str] = []
+
+    def make(row: Row) -> list[Row]:
+        template = known[row["id"]]
+        filled, why = fill(template, plan.tables, s["several"])
+        left_out.update(why)
+        short_of = missing_strata(template, filled)
+        if short_of:
+            notes.append(
+                f"{template.id}: too few for {', '.join(f'{value} ({count} short)' for value, count in short_of.items())}."
+            )
+        return [
+            {
+                "id": f"{template.id}-{n}",
+                "question": one.question,
+                "answers": list(one.answers),
+                "template": template.id,
+                "rows": one.rows,
+            }
+            for n, one in enumerate(draw(filled, template, plan.number, s["seed"]), 1)
+        ] or [
+            {
+                "id": f"{template.id}-0",
+                "question": "",
+                "keep": False,
+                "why": "no row gives a question",
+            }
+        ]
+
+    return Stage(
+        "3-questions",
+        "questions",
+        lambda: [{"id": one.id} for one in usable],
+        make=make,
+        of=lambda row: [
+            known[row["id"]].as_json(),
+            plan.stamp,
+            s["several"],
+            s["seed"],
+            plan.number,
+        ],
+        told=lambda: {"left_out": dict(left_out), "notes": notes},
+    )
+
+
+def _made(plan: Plan, usable: Sequence[Template], rows: Sequence[Row]) -> Made:
+    drawn = [
+        [
+            Filled(r["question"], tuple(r["answers"]), one.id)
+            for r in rows
+            if r["keep"] and r.get("template") == one.id
+        ]
+        for one in usable
+    ]
+    chosen = in_turn(drawn, plan.number)
+    records = [
+        record(one, plan, {t.id: t for t in usable}, number) for number, one in enumerate(chosen, 1)
+    ]
+    questions = tuple(kilt for kilt, _ in records)
+    if not questions:
+        raise BadFileError(
+            f"No template gives a question; {plan.order.folder / '3-questions.jsonl'} says why."
+        )
+    name = f"{plan.order.name}.r-eval.jsonl"
+    lines = [json.dumps(own, ensure_ascii=False) + "\n" for _, own in records]
+    short_of = plan.number - len(chosen)
+    notes = (
+        (
+            f"{len(chosen)} questions: the tables give no more than that of the {plan.number} asked for.",
+        )
+        if short_of
+        else ()
+    )
+    counts = {
+        "templates": len(usable),
+        "by_template": dict(Counter(one.template for one in chosen)),
+    }
+    return Made(questions, {name: lines}, counts, notes)
+
+
+def record(
+    one: Filled, plan: Plan, known: Mapping[str, Template], number: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(in KILT's form, in R-Eval's form) of a question."""
+    template = known[one.template]
+    level = template.level or str(plan.order.settings["level"])
+    more = {"level": level} if level else {}
+    domain = next(
+        (theirs for theirs, ours in DOMAINS.items() if ours == plan.environment), plan.environment
+    )
+    dataset = str(plan.order.settings["dataset"]) or plan.order.name
+    own = as_record(one.question, list(one.answers), environment=domain, dataset=dataset)
+    kilt = {
+        "id": f"{dataset}-{number:03d}",
+        "input": one.question,
+        "output": [{"answer": answer} for answer in one.answers],
+        "environment": plan.environment,
+        "dataset": dataset,
+        **more,
+        "template": one.template,
+        "hops": template.hops,
+        "_id": own["_id"],
+    }
+    return kilt, own

@@ -1,0 +1,134 @@
+"""Figures that the five papers print: one JSON file a table, read by name.
+
+Percentages stay percentages, as printed; ``null`` is a cell that is not printed. ``source`` names the paper and its table,
+``doubts`` what does not agree with other figures of the paper. The papers: RaLLe (arXiv:2308.10633), RGB (arXiv:2309.01431),
+BARAG (arXiv:2402.16874), CRUD-RAG (arXiv:2401.17043), R-Eval (arXiv:2406.11681).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import NotFoundError
+from rallebench.core.files import read_json
+from rallebench.core.registry import unknown
+
+FOLDER = Path(__file__).parent
+FREE = "free"
+"""``columns`` of a file of facts from a paper's running text, whose rows have columns of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``values``: column → what is printed, None where nothing is; ``brackets``: column → the second value of that cell."""
+
+    system: str
+    settings: Mapping[str, Any]
+    values: Mapping[str, Any]
+    brackets: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """A printed table. ``columns``: () where every row has its own. ``units``, ``digits``: for all columns, or a mapping from
+    column, pattern or ``default``; digits after the point, -3 for thousands. ``split``: the questions, as the paper says."""
+
+    name: str
+    paper: str
+    table: str
+    about: str
+    source: str
+    split: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    units: Any
+    digits: Any
+    notes: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    def row(self, system: str = "", **settings: Any) -> Row:
+        """The row of a system ('': any) with these settings. Raises LookupError unless there is exactly one."""
+        rows = [
+            row
+            for row in self.rows
+            if system in ("", row.system)
+            and all(row.settings.get(key) == value for key, value in settings.items())
+        ]
+        if len(rows) != 1:
+            raise LookupError(
+                f"{self.name} has {len(rows)} rows of {system or 'any system'} with {settings}."
+            )
+        return rows[0]
+
+    def shares(self, row: Row, *, brackets: bool = False) -> dict[str, float]:
+        """Column → a printed percentage as a share from 0 to 1, without the empty cells."""
+        cells = row.brackets if brackets else row.values
+        return {
+            column: round(value / 100, 6) for column, value in cells.items() if value is not None
+        }
+
+    def unit(self, column: str) -> str:
+        """The unit of a column."""
+        return str(_of(self.units, column, ""))
+
+    def printed(self, row: Row, column: str) -> str:
+        """A cell as the paper prints it, '' where it prints none.
+
+        >>> two = published_table("barag_table2")
+        >>> two.printed(two.row("Baseline"), "n_in"), two.printed(two.row("NRAG"), "relevance")
+        ('14k', '4.80')
+        """
+        value = row.values[column]
+        if value is None or isinstance(value, str):
+            return value or ""
+        digits = _of(self.digits, column, 0)
+        return f"{value / 1000:.0f}k" if digits < 0 else f"{value:.{digits}f}"
+
+
+def published_names() -> tuple[str, ...]:
+    """All tables, by paper and number: ``ralle_table2``, ``rgb_text_facts`` …"""
+    return tuple(
+        sorted(
+            (path.stem for path in FOLDER.glob("*.json")),
+            key=lambda name: (name.split("_")[0], len(name), name),
+        )
+    )
+
+
+@cache
+def published_table(name: str) -> PublishedTable:
+    """A table by its name. Raises NotFoundError."""
+    if name not in published_names():
+        raise NotFoundError(unknown("published table", name, list(published_names())))
+    value = read_json(FOLDER / f"{name}.json")
+    rows = tuple(
+        Row(row["system"], row["settings"], row["values"], row.get("brackets", {}))
+        for row in value["rows"]
+    )
+    return PublishedTable(
+        name,
+        value["paper"],
+        value["table"],
+        value["about"],
+        value["source"],
+        value.get("split") or "",
+        () if value["columns"] == FREE else tuple(value["columns"]),
+        rows,
+        value["units"],
+        value.get("decimals", 0),
+        tuple(value.get("notes", ())),
+        tuple(value["doubts"]),
+    )
+
+
+def _of(given: Any, column: str, absent: Any) -> Any:
+    """What holds for a column: its own, that of a pattern, the default."""
+    if not isinstance(given, Mapping):
+        return given
+    pattern = next((key for key in given if "*" in key and fnmatch(column, key)), "default")
+    return given.get(column, given.get(pattern, absent))

@@ -1,0 +1,159 @@
+"""How far a judge agrees with given scores: correlations, distance, bias, with bootstrap intervals (SciPy's coefficients)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rallebench.engine.statistics import Mean
+
+Array = NDArray[np.float64]
+RESAMPLES = 1000
+FEWEST = 3
+"""Two points always lie on a line."""
+NAMES = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "mae": "Mean absolute error",
+    "bias": "Bias (judge − given)",
+    "exact": "Exactly equal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """``n`` pairs; ``unparsed`` answers that the judge gave no score. A coefficient is None where a side is constant or
+    there are fewer than three pairs."""
+
+    n: int
+    unparsed: int
+    pearson: Mean
+    spearman: Mean
+    mae: Mean
+    bias: Mean
+    exact: Mean
+    given: float | None
+    judged: float | None
+
+    @property
+    def cells(self) -> tuple[Any, ...]:
+        """As a row of a table."""
+        means = (getattr(self, name) for name in NAMES)
+        return (
+            self.n,
+            self.unparsed,
+            self.given,
+            self.judged,
+            *(mean if mean.value is not None else None for mean in means),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """For a report."""
+        return asdict(self)
+
+
+COLUMNS = ("Pairs", "Unparsed", "Given", "Judged", *NAMES.values())
+
+
+def agreement_of(
+    given: Sequence[float], judged: Sequence[float | None], *, seed: int = 0
+) -> Agreement:
+    """Of scores in the same order; None is a judgement that could not be read, which is counted and left out.
+
+    >>> found = agreement_of([1, 2, 4, 5], [1, 3, 4, None])
+    >>> found.n, found.unparsed, round(found.mae.value, 4), round(found.exact.value, 4), round(found.spearman.value, 4)
+    (3, 1, 0.3333, 0.6667, 1.0)
+    """
+    pairs = [(one, other) for one, other in zip(given, judged, strict=True) if other is not None]
+    x, y = (np.array([pair[side] for pair in pairs], dtype=np.float64) for side in (0, 1))
+    n = len(pairs)
+    drawn = (
+        np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
+        if n
+        else np.zeros((0, 0), dtype=np.int64)
+    )
+    many_x, many_y = x[drawn], y[drawn]
+    found = {name: _mean(measure, x, y, many_x, many_y, n) for name, measure in MEASURES.items()}
+    return Agreement(
+        n,
+        len(given) - n,
+        **found,
+        given=float(x.mean()) if n else None,
+        judged=float(y.mean()) if n else None,
+    )
+
+
+def _mean(
+    measure: Callable[[Array, Array], Array],
+    x: Array,
+    y: Array,
+    many_x: Array,
+    many_y: Array,
+    n: int,
+) -> Mean:
+    if not n or (n < FEWEST and measure in (_pearson, _spearman)):
+        return Mean(None, None, None, n)
+    value = float(measure(x[None, :], y[None, :])[0])
+    if np.isnan(value):
+        return Mean(None, None, None, n)
+    draws = measure(many_x, many_y)
+    draws = draws[~np.isnan(draws)]
+    if not len(draws):
+        return Mean(value, value, value, n)
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return Mean(value, float(low), float(high), n)
+
+
+def _pearson(x: Array, y: Array) -> Array:
+    """Row by row; NaN where a side is constant."""
+    from scipy.stats import pearsonr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # constant resamples give NaN, which is left out
+        return np.asarray(pearsonr(x, y, axis=1).statistic, dtype=np.float64)
+
+
+def _spearman(x: Array, y: Array) -> Array:
+    """Pearson's of the ranks, ties sharing theirs."""
+    from scipy.stats import rankdata
+
+    return _pearson(rankdata(x, axis=1), rankdata(y, axis=1))
+
+
+def _mae(x: Array, y: Array) -> Array:
+    return np.abs(y - x).mean(axis=1)  # type: ignore[no-any-return]
+
+
+def _bias(x: Array, y: Array) -> Array:
+    return (y - x).mean(axis=1)  # type: ignore[no-any-return]
+
+
+def _exact(x: Array, y: Array) -> Array:
+    return (y == x).mean(axis=1)  # type: ignore[no-any-return]
+
+
+MEASURES: Mapping[str, Callable[[Array, Array], Array]] = {
+    "pearson": _pearson,
+    "spearman": _spearman,
+    "mae": _mae,
+    "bias": _bias,
+    "exact": _exact,
+}
+
+
+def by_given(given: Sequence[float], judged: Sequence[float | None]) -> dict[float, list[float]]:
+    """Given score, rounded to a whole number → the judge's scores of those answers.
+
+    >>> by_given([5, 4.6, 1], [5, 3, None])
+    {5.0: [5, 3]}
+    """
+    found: dict[float, list[float]] = {}
+    for one, other in zip(given, judged, strict=True):
+        if other is not None:
+            found.setdefault(float(int(one + 0.5)), []).append(other)
+    return dict(sorted(found.items()))

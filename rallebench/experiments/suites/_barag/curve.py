@@ -1,0 +1,232 @@
+"""Quality against tokens over every threshold, from one run in which every question has both branches.
+
+A case knows what its draft and its read answer are worth and cost, and by what numbers an agent could choose between them. So each
+threshold of each signal is a sum over the cases; nothing is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.engine.statistics import Mean, means
+from rallebench.workflows.barag_uncertain import reads
+
+Tokens = tuple[int, int]
+STEPS = 10
+"""An automatic curve cuts at every tenth of the questions."""
+FEWEST = 20
+"""Fewer questions are not divided into those that a threshold is chosen on and those that it is tried on."""
+ENOUGH = 0.99
+"""A point is as good as reading always if it keeps this share of its quality."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question. ``*_worth``: higher is better. ``*_tokens``: (sent, written) of the draft, of its further samples, of the
+    yes-or-no question, of the answer with passages. ``signals``: name → value, None where it is not known. ``wants``: what
+    the model said when it was asked, None if it was not, or said nothing clear."""
+
+    qid: str
+    draft_worth: float
+    read_worth: float
+    draft_tokens: Tokens
+    read_tokens: Tokens
+    sample_tokens: Tokens = (0, 0)
+    decision_tokens: Tokens = (0, 0)
+    signals: Mapping[str, float | None] | None = None
+    wants: bool | None = None
+
+    def value(self, signal: str) -> float | None:
+        """The signal's value."""
+        return (self.signals or {}).get(signal)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A way of choosing, over all cases. ``threshold``: None where there is none; ``share``: of questions that read;
+    ``coin``: the quality of reading as many at random."""
+
+    name: str
+    threshold: float | None
+    share: float
+    n_in: int
+    n_out: int
+    quality: Mean
+    coin: float
+
+    @property
+    def tokens(self) -> int:
+        """Sent and written, over all questions."""
+        return self.n_in + self.n_out
+
+    def as_json(self) -> dict[str, Any]:
+        """For a report."""
+        return {
+            "threshold": self.threshold,
+            "retrieved": self.share,
+            "n_in": self.n_in,
+            "n_out": self.n_out,
+            "quality": self.quality.value,
+            "low": self.quality.low,
+            "high": self.quality.high,
+            "coin": self.coin,
+        }
+
+
+def never(cases: Sequence[Case], seen: int = 0) -> Point:
+    """Drafts only. ``seen``: passages that a draft has read; then this is no answering without retrieval, and not called so."""
+    name = f"draft with {seen} passage{'s' * (seen != 1)}" if seen else "never"
+    return _point(name, None, cases, [False] * len(cases), [case.draft_tokens for case in cases])
+
+
+def always(cases: Sequence[Case]) -> Point:
+    """Passages for every question, without a draft."""
+    return _point("always", None, cases, [True] * len(cases), [case.read_tokens for case in cases])
+
+
+def oracle(cases: Sequence[Case]) -> Point:
+    """The better branch of every question, the cheaper one where they are worth the same: no agent can do better."""
+    better = [
+        (case.read_worth, -sum(case.read_tokens)) > (case.draft_worth, -sum(case.draft_tokens))
+        for case in cases
+    ]
+    costs = [case.read_tokens if yes else case.draft_tokens for case, yes in zip(cases, better)]
+    return _point("oracle", None, cases, better, costs)
+
+
+def asked(cases: Sequence[Case]) -> Point:
+    """BARAG's advanced agent: the draft, the yes-or-no question, and passages unless the model said no."""
+    wanted = [case.wants is not False for case in cases]
+    costs = [
+        _add(case.draft_tokens, case.decision_tokens, *([case.read_tokens] if yes else []))
+        for case, yes in zip(cases, wanted)
+    ]
+    return _point("model asked", None, cases, wanted, costs)
+
+
+def curve(
+    cases: Sequence[Case], signal: str, thresholds: Sequence[float] = ()
+) -> tuple[Point, ...]:
+    """One point per threshold, fewest questions read first; of thresholds that read the same questions, the first.
+
+    A certainty costs its draft (and its samples) also where passages are read then; the score of a retrieval costs nothing.
+    """
+    points: dict[tuple[bool, ...], Point] = {}
+    for threshold in thresholds or cuts(cases, signal):
+        read = [reads(signal, case.value(signal), threshold) for case in cases]
+        points.setdefault(
+            tuple(read),
+            _point(
+                signal,
+                threshold,
+                cases,
+                read,
+                [_cost(c, signal, yes) for c, yes in zip(cases, read)],
+            ),
+        )
+    return tuple(sorted(points.values(), key=lambda point: point.share))
+
+
+def cuts(cases: Sequence[Case], signal: str) -> tuple[float, ...]:
+    """Thresholds at which none, a tenth, … all of the questions read.
+
+    >>> cuts([Case(str(n), 0, 0, (0, 0), (0, 0), signals={"confidence": n / 4}) for n in range(3)], "confidence")
+    (0.0, 0.25, 0.5, 0.5001)
+    """
+    values = sorted(value for case in cases if (value := case.value(signal)) is not None)
+    if not values:
+        return (0.0,)
+    above = values[-1] + max(abs(values[-1]) * 1e-4, 1e-4)
+    inside = (
+        values[min(len(values) - 1, len(values) * step // STEPS)] for step in range(STEPS + 1)
+    )
+    return tuple(dict.fromkeys([*inside, round(above, 6)]))
+
+
+def helps(cases: Sequence[Case], signal: str) -> float | None:
+    """How well the signal tells the questions that passages help from the others: the area under the ROC curve, 0.5 for chance.
+
+    None where all questions are alike, or the signal is not known of some.
+    """
+    from scipy.stats import mannwhitneyu
+
+    sign = 1 if signal == "retrieval" else -1
+    values = [case.value(signal) for case in cases]
+    known = [sign * value for value in values if value is not None]
+    better = [case.read_worth > case.draft_worth for case in cases]
+    if len(known) < len(cases) or all(better) or not any(better):
+        return None
+    sides = ([v for v, yes in zip(known, better) if yes is side] for side in (True, False))
+    one, other = sides
+    return float(mannwhitneyu(one, other).statistic) / (len(one) * len(other))
+
+
+def as_good(points: Sequence[Point], best: Point) -> Point | None:
+    """The cheapest point that keeps 99 % of the quality of ``best``, if it is cheaper than it."""
+    goal = (best.quality.value or 0) * ENOUGH
+    good = [
+        point
+        for point in points
+        if (point.quality.value or 0) >= goal and point.tokens < best.tokens
+    ]
+    return min(good, key=lambda point: point.tokens, default=None)
+
+
+def held_out(cases: Sequence[Case], signal: str) -> tuple[Point, Point] | None:
+    """(the point, reading always) over every second question, by the threshold that is ``as_good`` on the others.
+
+    None where there are fewer than 20 questions, or no threshold is.
+    """
+    mine, others = cases[::2], cases[1::2]
+    if len(cases) < FEWEST:
+        return None
+    found = as_good(curve(mine, signal), always(mine))
+    if found is None or found.threshold is None:
+        return None
+    (point,) = curve(others, signal, (found.threshold,))
+    return point, always(others)
+
+
+def chosen(cases: Sequence[Case]) -> Point:
+    """What choosing between these two answers as ``wants`` says would give, without the price of choosing."""
+    yes = [bool(case.wants) for case in cases]
+    return _point(
+        "choice",
+        None,
+        cases,
+        yes,
+        [case.read_tokens if one else case.draft_tokens for case, one in zip(cases, yes)],
+    )
+
+
+def _cost(case: Case, signal: str, read: bool) -> Tokens:
+    if signal == "retrieval":
+        return case.read_tokens if read else case.draft_tokens
+    samples = [case.sample_tokens] if signal == "agreement" else []
+    return _add(case.draft_tokens, *samples, *([case.read_tokens] if read else []))
+
+
+def _add(*tokens: Tokens) -> Tokens:
+    return sum(one[0] for one in tokens), sum(one[1] for one in tokens)
+
+
+def _point(
+    name: str,
+    threshold: float | None,
+    cases: Sequence[Case],
+    read: Sequence[bool],
+    costs: Sequence[Tokens],
+) -> Point:
+    worth = [case.read_worth if yes else case.draft_worth for case, yes in zip(cases, read)]
+    share = sum(read) / len(read)
+    never_read, always_read = (
+        sum(values) / len(cases)
+        for values in ([c.draft_worth for c in cases], [c.read_worth for c in cases])
+    )
+    n_in, n_out = _add(*costs)
+    quality = means({"quality": worth})["quality"]
+    return Point(
+        name, threshold, share, n_in, n_out, quality, (1 - share) * never_read + share * always_read
+    )

@@ -1,0 +1,183 @@
+"""Run files in BARAG's form, as JSON lines: one scored answer a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.sources import Source
+from rallebench.workflows.barag import JOIN
+
+MANIFEST = "runs_manifest.json"
+NEEDED = ("title", "question", "answer")
+MOST = 1e15
+"""More than any count of tokens; what is larger, or no number at all, would end in a sum that says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An answer. Scores are None where nobody could read any, tokens where nobody counted. ``read``: whether passages were read:
+    the file's own ``retrieved``, or a context; the published naive runs have the one without the other."""
+
+    id: str
+    title: str
+    question: str
+    answer: str
+    n_in: int | None
+    n_out: int | None
+    retrieved: bool
+    context: str
+    truthfulness: float | None
+    relevance: float | None
+
+    @property
+    def read(self) -> bool:
+        """Passages were put before the model. Two published runs keep the draft as the context where none were."""
+        return self.retrieved or self.context.startswith(JOIN)
+
+    @property
+    def total(self) -> float | None:
+        """Truthfulness + relevance."""
+        return (
+            None
+            if self.truthfulness is None or self.relevance is None
+            else self.truthfulness + self.relevance
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run file; ``whole``: what the manifest says of the run that the file is a part of, {} without one."""
+
+    name: str
+    dataset: str
+    description: str
+    rows: tuple[Row, ...]
+    whole: Mapping[str, Any]
+
+
+def read_runs(folder: str) -> tuple[Run, ...]:
+    """Every run file of a folder, or one file, by name. Raises UsageError, BadFileError."""
+    if not folder.strip():
+        raise UsageError(
+            "No runs are named; give a folder of run files (JSON lines) with --set runs=FOLDER."
+        )
+    path = Path(folder).expanduser()
+    if not path.exists():
+        raise NotFoundError(
+            f"{folder} does not exist; give a folder of run files (JSON lines) with --set runs=FOLDER."
+        )
+    inside = path / "runs" if (path / "runs").is_dir() else path
+    files = [path] if path.is_file() else sorted(inside.glob("*.jsonl"))
+    if not files:
+        raise UsageError(f"{folder} holds no run file (*.jsonl).")
+    about = _manifest(files[0].parent)
+    return tuple(_run(file, about.get(file.name.removesuffix(".jsonl"), {})) for file in files)
+
+
+def _manifest(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """Run → its line of the manifest, which lies beside the runs or above them."""
+    path = next((p for p in (folder / MANIFEST, folder.parent / MANIFEST) if p.is_file()), None)
+    if path is None:
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        return {str(one["run"]): one for one in value}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BadFileError(f"{path} is no list of runs ({error}).") from None
+
+
+def _run(path: Path, about: Mapping[str, Any]) -> Run:
+    rows: list[Row] = []
+    seen: dict[str, int] = {}
+    for line, row in Source(path).objects():
+        rows.append(_row(row, f"{path}, line {line}"))
+        id = rows[-1].id
+        first = seen.setdefault(id or json.dumps(row, sort_keys=True), line)
+        if first != line:
+            what = f"repeats the id {id!r} of" if id else "is the same as"
+            raise BadFileError(
+                f"{path}, line {line} {what} line {first}; each answer may stand there once."
+            )
+    if not rows:
+        raise BadFileError(f"{path} holds no answer.")
+    name = path.name.removesuffix(".jsonl")
+    whole = about.get("whole_run_stats") or {}
+    return Run(
+        name,
+        str(about.get("dataset") or ""),
+        str(about.get("description") or ""),
+        tuple(rows),
+        {**whole, "n": about.get("n_total")} if whole else {},
+    )
+
+
+def _row(row: Mapping[str, Any], where: str) -> Row:
+    for key in NEEDED:
+        if not isinstance(row.get(key), str):
+            raise BadFileError(
+                f"{where} has no {key!r}; a run file's row has {', '.join(NEEDED)}, tokens and scores."
+            )
+    n_in, n_out, truthfulness, relevance = (
+        _number(row, key, where)
+        for key in ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
+    )
+    return Row(
+        "" if row.get("id") is None else str(row["id"]).strip(),
+        row["title"],
+        row["question"],
+        row["answer"],
+        None if n_in is None else int(n_in),
+        None if n_out is None else int(n_out),
+        _flag(row, "retrieved", where),
+        str(row.get("context") or ""),
+        truthfulness,
+        relevance,
+    )
+
+
+def _number(row: Mapping[str, Any], key: str, where: str) -> float | None:
+    value = row.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+        raise BadFileError(
+            f"{where}: {key!r} is {value!r:.40}; it should be a number of at least 0, or null."
+        )
+    return value
+
+
+def _flag(row: Mapping[str, Any], key: str, where: str) -> bool:
+    """False where it is absent. A text is refused: "no" would count as true."""
+    value = row.get(key)
+    if value is None:
+        return False
+    if not isinstance(value, (bool, int, float)) or value not in (0, 1):
+        raise BadFileError(
+            f"{where}: {key!r} is {value!r:.40}; it should be true or false, or 1 or 0."
+        )
+    return bool(value)
+
+
+def lines(rows: Sequence[Row]) -> str:
+    """The rows as a run file."""
+    return "".join(json.dumps(_as_json(row), ensure_ascii=False) + "\n" for row in rows)
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "title": row.title,
+        "question": row.question,
+        "answer": row.answer,
+        "n_input_tokens": row.n_in,
+        "n_output_tokens": row.n_out,
+        "retrieved": row.retrieved,
+        "truthfulness": row.truthfulness,
+        "relevance": row.relevance,
+        "context": row.context,
+    }

@@ -1,0 +1,118 @@
+"""CRUD-RAG's six tasks: what their records are called, what is asked, and what the paper calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rallebench.core.errors import UsageError
+from rallebench.core.registry import unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """``name``: as our suites have it; ``key``: its list in CRUD's file; ``file``: as CRUD's own files have it.
+
+    ``fields``: what stands in braces in ``prompt`` → the record's field. ``query``: the prompt's fields that are
+    sent to the retriever, ``original_query`` those that CRUD's code sends. ``news``: the fields with the gold
+    documents' text, () where the reciprocal rank is not reported. ``printed``: what the paper's tables call it.
+    """
+
+    name: str
+    key: str
+    file: str
+    about: str
+    prompt: str
+    fields: Mapping[str, str]
+    query: tuple[str, ...]
+    reference: str
+    printed: str
+    news: tuple[str, ...] = ()
+    original_query: tuple[str, ...] = ()
+    ranked: bool = False
+
+
+def _qa(number: int) -> Task:
+    several = "s" * (number > 1)
+    return Task(
+        f"qa{number}",
+        f"questanswer_{number}doc{several}",
+        f"QuestAnswer{number}Doc{several}",
+        f"questions answered from {number} document{several}",
+        "qa.txt",
+        {"question": "questions"},
+        ("question",),
+        "answers",
+        f"question answering {number}-document",
+        tuple(f"news{n}" for n in range(1, number + 1)),
+        ranked=True,
+    )
+
+
+_ALL = (
+    Task(
+        "summary",
+        "event_summary",
+        "Summary",
+        "an event summarised from reports on it",
+        "summary.txt",
+        {"event": "event"},
+        ("event",),
+        "summary",
+        "summarization",
+    ),
+    Task(
+        "continuation",
+        "continuing_writing",
+        "ContinueWriting",
+        "the second half of an article",
+        "continuation.txt",
+        {"beginning": "beginning"},
+        ("beginning",),
+        "continuing",
+        "text continuation",
+    ),
+    Task(
+        "hallucination",
+        "hallu_modified",
+        "HalluModified",
+        "errors in a continuation put right",
+        "hallucination.txt",
+        {"beginning": "newsBeginning", "hallucination": "hallucinatedContinuation"},
+        ("beginning", "hallucination"),
+        "hallucinatedMod",
+        "hallucination modification",
+        original_query=("beginning",),
+        ranked=True,
+    ),
+    _qa(1),
+    _qa(2),
+    _qa(3),
+)
+
+TASKS: Mapping[str, Task] = {task.name: task for task in _ALL}
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "all": tuple(TASKS),
+    "quest_answer": ("qa1", "qa2", "qa3"),
+    **{task.key: (task.name,) for task in _ALL},
+    **{task.file: (task.name,) for task in _ALL},
+    **{task.name: (task.name,) for task in _ALL},
+}
+"""All names under which tasks are asked for: ours, those of CRUD's command line, its file and its results."""
+
+
+def tasks_of(text: str) -> tuple[Task, ...]:
+    """The tasks that a list names, each once, in our order. Raises UsageError.
+
+    >>> [task.name for task in tasks_of("quest_answer, event_summary")]
+    ['summary', 'qa1', 'qa2', 'qa3']
+    """
+    wanted: set[str] = set()
+    for name in filter(None, map(str.strip, text.split(","))):
+        if name not in GROUPS:
+            raise UsageError(unknown("task of CRUD-RAG", name, list(GROUPS)))
+        wanted.update(GROUPS[name])
+    if not wanted:
+        raise UsageError(f"--set tasks={text}: name at least one task, as in qa1,qa2 or all.")
+    return tuple(task for task in _ALL if task.name in wanted)

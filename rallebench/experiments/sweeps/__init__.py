@@ -1,0 +1,218 @@
+"""Sweeps: one chain, some of its fields varied, every variant a run of its own that is compared with the others."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rallebench.chains.ralle import override
+from rallebench.core.errors import UsageError
+from rallebench.core.registry import unknown
+from rallebench.core.types import Chain
+from rallebench.experiments.sweeps._labels import label_of
+from rallebench.services.benchmark import with_overrides
+
+MOST_CELLS = 64
+WAYS = ("one-factor", "grid")
+INDEX = "index."
+"""How the fields of the index begin that a chain searches."""
+OF_AN_ACTION = ("k", "template", "dialect", "target")
+GENERATION = (
+    "max_tokens",
+    "temperature",
+    "seed",
+    "stop",
+    "system",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "response_format",
+    "logprobs",
+    "top_logprobs",
+    "chat_template_kwargs",
+)
+"""The generation settings that language models are known to have; a name that none has would change nothing."""
+_FILE = re.compile(r"[^\s{}]*\.[a-z]{1,5}", re.IGNORECASE)
+"""What a template never looks like, and the path of one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A field of the chain and the values that it takes: ``k``, ``retriever``, ``llm``, a generation setting,
+    ``N.field`` for action N, counted from 1, or ``index.field`` of the index that is searched. ``labels``: how each
+    value is called in names and plots."""
+
+    field: str
+    values: tuple[Any, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One variant: ``changes``, field → label of its value ({} = the chain as it is), and the chain itself.
+
+    ``index``: what is changed of the index that the chain searches, see ``sweeps.indexing``; {} = nothing."""
+
+    changes: Mapping[str, str]
+    chain: Chain
+    index: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What it is called: ``k=5, retriever=mine``."""
+        return ", ".join(f"{name}={label}" for name, label in self.changes.items()) or "base"
+
+
+def factor(text: str, read: Any) -> Factor:
+    """``field=value,value,…`` → Factor. ``read`` turns ``["field=value"]`` into a mapping, as ``--set`` does.
+
+    A comma inside brackets belongs to its value: ``retriever=mine,(rrf:mine,other)``. A value of a template that is
+    the path of a file stands for the file's text. Raises UsageError.
+    """
+    name, equals, rest = text.partition("=")
+    name = name.strip()
+    parts = [part for part in map(_unwrapped, _split(rest)) if part]
+    if not equals or not name or not parts:
+        raise UsageError(f"{text!r} names no field with values; write it as in k=2,4,6.")
+    values, labels = [], []
+    for part in parts:
+        file = Path(part).expanduser()
+        if name.endswith("template") and file.is_file():
+            try:
+                values.append(file.read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError) as error:
+                raise UsageError(f"The template {file} cannot be read ({error}).") from None
+            labels.append(file.stem)
+        elif name.endswith("template") and _FILE.fullmatch(part):
+            raise UsageError(
+                f"There is no template file {part!r} (looked for in {Path.cwd()}); give its whole path."
+            )
+        else:
+            values.append(read([f"{name}={part}"])[name])
+            labels.append(part)
+    if len(set(parts)) == len(parts) > len(set(labels)):
+        labels = parts  # two folders hold a file of the same name
+    if len(set(labels)) < len(labels):
+        raise UsageError(f"{name} takes a value twice: {', '.join(labels)}; give each once.")
+    return Factor(name, tuple(values), tuple(labels))
+
+
+def _split(text: str) -> list[str]:
+    """Cut at the commas outside of brackets; at all of them where brackets do not close.
+
+    >>> _split("a,(rrf:a,b),c")
+    ['a', '(rrf:a,b)', 'c']
+    """
+    depth, begun, found = 0, 0, []
+    for at, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return text.split(",")
+        if letter == "," and not depth:
+            found.append(text[begun:at])
+            begun = at + 1
+    return text.split(",") if depth else [*found, text[begun:]]
+
+
+def _unwrapped(part: str) -> str:
+    part = part.strip()
+    around = re.fullmatch(r"\(([^()]*)\)", part)
+    return around[1].strip() if around else part
+
+
+def cells(chain: Chain, factors: Sequence[Factor], way: str = "one-factor") -> list[Cell]:
+    """Every variant once. ``one-factor``: each factor by itself, the rest as in the chain; ``grid``: all combinations.
+
+    Largest k first: a smaller k is then answered from what a larger one retrieved. Raises UsageError for a field
+    that no action has, and for more than MOST_CELLS variants.
+    """
+    if way not in WAYS:
+        raise UsageError(f"A sweep is {' or '.join(WAYS)}, not {way!r}.")
+    if not factors:
+        raise UsageError("Nothing is varied; name at least one field with its values.")
+    fields = [one.field for one in factors]
+    if len(set(fields)) < len(fields):
+        raise UsageError("A field is varied twice; put all its values into one list.")
+    found: list[Cell] = []
+    for choice in _choices(factors, way):
+        changed, index = chain, {}
+        for one, number in choice:
+            if one.field.startswith(INDEX):
+                index[one.field.removeprefix(INDEX)] = one.values[number]
+            else:
+                changed = changed_by(changed, one.field, one.values[number])
+        if any((cell.chain, cell.index) == (changed, index) for cell in found):
+            continue
+        found.append(
+            Cell({one.field: one.labels[number] for one, number in choice}, changed, index)
+        )
+        if len(found) > MOST_CELLS:
+            raise UsageError(
+                f"That is more than {MOST_CELLS} variants; vary fewer fields or values."
+            )
+    return sorted(
+        found,
+        key=lambda cell: -max((a.k for a in cell.chain.actions if a.kind == "retrieve"), default=0),
+    )
+
+
+def _choices(factors: Sequence[Factor], way: str) -> Iterator[tuple[tuple[Factor, int], ...]]:
+    if way == "grid":
+        yield from itertools.product(
+            *([(one, i) for i in range(len(one.values))] for one in factors)
+        )
+        return
+    for one in factors:
+        for number in range(len(one.values)):
+            yield ((one, number),)
+
+
+def changed_by(chain: Chain, field: str, value: Any) -> Chain:
+    """The chain with one field changed everywhere, or in one action. Raises UsageError."""
+    if field == "retriever":
+        return override(chain, retriever=str(value))
+    if field == "llm":
+        return override(chain, llm=str(value))
+    name = field.rpartition(".")[2]
+    asked = {setting for action in chain.actions for setting in action.generation}
+    if name not in (*OF_AN_ACTION, *GENERATION, *asked):
+        raise UsageError(
+            f"{field}: "
+            + unknown(
+                "field to vary",
+                name,
+                ["retriever", "llm", *OF_AN_ACTION, *GENERATION, f"{INDEX}chunk_size"],
+            )
+            + " A setting that only your server knows can be varied once the chain sets it."
+        )
+    try:
+        return with_overrides(chain, {field: value})
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix("--set ")) from None
+
+
+def remarks(variants: Sequence[Cell]) -> list[str]:
+    """What whoever varies these fields may have meant otherwise: ``top_k`` is no number of passages."""
+    varied = {
+        name for cell in variants for name in cell.changes if name.rpartition(".")[2] == "top_k"
+    }
+    actions = [action for cell in variants for action in cell.chain.actions]
+    cold = [a for a in actions if a.kind == "generate" and not a.generation.get("temperature")]
+    if not varied or not (cold or any(action.kind == "retrieve" for action in actions)):
+        return []
+    said = f"{' and '.join(sorted(varied))}: a sampling setting, of how many of the likeliest tokens a model draws; the number of passages is k."
+    idle = " Where a model does not sample (temperature 0, or the built-in reader), it changes nothing."
+    return [said + idle * bool(cold)]
+
+
+def run_name(sweep: str, cell: Cell) -> str:
+    """The name of a cell's run: a folder name that tells sweep and variant."""
+    return label_of(sweep, cell.label)

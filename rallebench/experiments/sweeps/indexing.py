@@ -1,0 +1,201 @@
+"""Sweeps over indexing: ``index.chunk_size``, ``index.encoder`` … vary the index that the chain's retriever is.
+
+The retriever of the chain says what stays: its corpus, kind, encoder, chunking and settings; a variant changes some of
+that, and ``rallebench.workspace.indexes.ensure`` finds or builds the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rallebench.chains.ralle import override
+from rallebench.core.errors import UsageError
+from rallebench.core.registry import unknown
+from rallebench.core.types import Chain
+from rallebench.corpora.chunking import Chunking, choose
+from rallebench.corpora.imported import is_imported
+from rallebench.experiments.sweeps import Cell
+from rallebench.retrievers import RETRIEVERS
+from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.workspace.indexes.build import check_settings, kinds
+from rallebench.workspace.indexes.ensure import Costs, Described, described, planned
+from rallebench.workspace.indexes.vectors import Building
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+
+CHUNKING = ("chunk_size", "chunk_overlap", "chunk_unit", "chunk_how", "chunk_preset")
+FIELDS = ("corpus", "kind", "encoder", *CHUNKING)
+"""What can be varied of every index; any other field is a setting of its kind."""
+WHOLE = ("whole", "none", 0, None)
+"""Chunk sizes that mean: do not cut."""
+
+
+def indexes(workspace: Workspace, cells: Sequence[Cell]) -> list[Described | None]:
+    """The index of every cell, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
+    return [_index(workspace, cell) if cell.index else None for cell in cells]
+
+
+def counting(
+    workspace: Workspace, cells: Sequence[Cell]
+) -> Generator[Building | Costs, None, None]:
+    """Yield progress, last what the indexes of all cells take; nothing where no index is varied.
+
+    Raises RalleError for an index that cannot be, and for a corpus that cannot be read.
+    """
+    wanted = [one for one in indexes(workspace, cells) if one is not None]
+    if wanted:
+        yield (yield from planned(workspace, wanted))
+
+
+def with_index(chain: Chain, name: str) -> Chain:
+    """The chain with its retriever replaced by the index that was prepared for it."""
+    return override(chain, retriever=name)
+
+
+def _index(workspace: Workspace, cell: Cell) -> Described:
+    varied = dict(cell.index)
+    given = str(varied.pop("corpus", ""))
+    base = _base(workspace, retriever_of(cell.chain), given)
+    kind = str(varied.pop("kind", base.kind))
+    if kind not in kinds():
+        raise UsageError("index.kind: " + unknown("index kind", kind, list(kinds())))
+    if kind == "bm25" and "encoder" in varied:
+        raise UsageError(
+            "index.encoder: an index of the kind 'bm25' has no encoder; vary index.kind, too."
+        )
+    encoder = str(varied.pop("encoder", base.encoder or "minilm"))
+    chunking = _chunking(
+        base.chunking, {name: varied.pop(name) for name in CHUNKING if name in varied}
+    )
+    settings = {**(base.settings if kind == base.kind else {}), **varied}
+    try:
+        return described(
+            workspace,
+            base.corpus,
+            kind,
+            encoder=encoder,
+            chunking=chunking,
+            form=base.form,
+            page_map=base.page_map,
+            settings=settings,
+        )
+    except UsageError as error:
+        raise type(error)(f"{cell.label}: {error}") from None
+
+
+def retriever_of(chain: Chain) -> str:
+    """The one retriever that the chain asks. Raises UsageError if there is none, or are several."""
+    asked = list(
+        dict.fromkeys(
+            action.target
+            for action in chain.actions
+            if action.kind == "retrieve" and action.template
+        )
+    )
+    if not asked:
+        raise UsageError(
+            "index.… varies the index that a chain searches, and this chain searches none."
+        )
+    if len(asked) > 1:
+        raise UsageError(
+            f"The chain searches {', '.join(asked)}; index.… can be varied where all its searches ask one index."
+        )
+    return asked[0]
+
+
+def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
+    """The index that is varied. ``corpus``: another one than its own, or ''."""
+    manifest = workspace.manifests().get(retriever)
+    if manifest is None and retriever in STARTER_INDEXES:
+        kind = STARTER_INDEXES[retriever]
+        own = Described(
+            STARTER / "corpus.tsv",
+            kind,
+            "" if kind == "bm25" else "minilm",
+            page_map=STARTER / "page_map.json",
+        )
+    elif manifest is None:
+        raise UsageError(
+            f"index.… varies one index, and {retriever!r} is none of this workspace; give the chain an index: "
+            f"{', '.join([*STARTER_INDEXES, *workspace.manifests()])}."
+        )
+    else:
+        chunking = Chunking(**manifest.chunking) if manifest.chunking else None
+        registry: Any = RETRIEVERS if manifest.kind == "bm25" else VECTOR_INDEXES
+        known = registry.entry(manifest.kind).traits["settings"]
+        settings = {key: value for key, value in manifest.parameters.items() if key in known}
+        check_settings(manifest.kind, dict(settings))
+        own = Described(
+            Path(corpus) if corpus else _corpus_of(workspace, retriever, manifest.corpus, chunking),
+            manifest.kind,
+            manifest.encoder_name,
+            chunking,
+            settings=settings,
+        )
+    return replace(own, corpus=workspace.corpus(corpus), page_map=None, form="") if corpus else own
+
+
+def _corpus_of(workspace: Workspace, index: str, corpus: str, chunking: Chunking | None) -> Path:
+    """The documents that an index was made of: its own passages, if they were not cut out of something."""
+    if chunking is None:
+        return workspace.indexes / index
+    if is_imported(workspace.corpora / corpus):
+        return workspace.corpora / corpus
+    raise UsageError(
+        f"The index {index!r} holds pieces of {corpus or 'a corpus'}, which was not imported into this workspace; name the "
+        "whole documents: index.corpus=FILE or NAME."
+    )
+
+
+def _chunking(base: Chunking | None, varied: Mapping[str, Any]) -> Chunking | None:
+    """The base's chunking with some of it changed. An overlap of ``30%`` is that share of the size, rounded."""
+    if not varied:
+        return base
+    preset = str(varied.get("chunk_preset", ""))
+    size, overlap = varied.get("chunk_size"), varied.get("chunk_overlap")
+    if "chunk_size" in varied and size in WHOLE:
+        return None
+    unit, how = (str(varied.get(name, "")) for name in ("chunk_unit", "chunk_how"))
+    if not preset and base is not None:
+        size = base.size if size is None else size
+        overlap = base.overlap if overlap is None else overlap
+        how = how or base.how
+        unit = unit or (base.unit if how == base.how else "")
+    number = _whole("index.chunk_size", size)
+    if preset and number is None:
+        chosen = choose(preset=preset)
+        number = chosen.size if chosen else None
+    found = choose(
+        preset=preset, how=how, size=number, overlap=_overlap(overlap, number), unit=unit
+    )
+    same_way = found is not None and base is not None and not preset and found.how == base.how
+    return (
+        replace(found, prefix=base.prefix, compat=base.compat)
+        if found and base and same_way
+        else found
+    )
+
+
+def _whole(name: str, value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise UsageError(
+            f"{name} is {value!r}; it must be a whole number, or 'whole' for documents that are not cut."
+        )
+    return value
+
+
+def _overlap(value: Any, size: int | None) -> int | None:
+    text = str(value).strip()
+    if isinstance(value, str) and text.endswith("%") and text[:-1].strip().isdecimal():
+        if size is None:
+            raise UsageError(
+                "index.chunk_overlap in % is a share of index.chunk_size; give that, too."
+            )
+        return round(size * int(text[:-1]) / 100)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise UsageError(
+            f"index.chunk_overlap is {value!r}; it must be a whole number, or a share of the size such as 30%."
+        )
+    return value

@@ -1,0 +1,185 @@
+"""The variants of a sweep that have ended beside each other: who is the best, and whether that is more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rallebench.analysis.ranking import HEADLINES, Many, compare_many
+from rallebench.core.errors import UsageError
+from rallebench.engine.statistics import no_interval
+from rallebench.engine.store import RunFolder
+from rallebench.metrics import metric
+from rallebench.services.workbench import Workbench
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """``runs``: run name → variant, best first by ``compared.metric``; ``compared`` is None with fewer than two
+    runs. ``failed``: variant → sentence. ``warning``: why MLflow does not show it as one, '' if it does.
+    ``alone``: the metrics of the only variant that ended, as in its report."""
+
+    name: str
+    runs: Mapping[str, str]
+    compared: Many | None
+    failed: Mapping[str, str]
+    warning: str = ""
+    alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def equal(self) -> list[str]:
+        """The runs that are the best together, as in ``runs`` the cheapest first; one if one alone is the best."""
+        if self.compared is None:
+            return []
+        means = self.compared.cells[self.compared.metric]
+        return [
+            run
+            for run, mean in zip(self.runs, means)
+            if _rank(mean.value, True) == _rank(means[0].value, True)
+        ]
+
+    @property
+    def verdict(self) -> str:
+        """Who wins, in one sentence that claims no more than the numbers show."""
+        if self.compared is None and self.runs:
+            one = next(iter(self.runs.values()))
+            return f"Only {one} ended, so there is nothing to compare it with{_scored(self.alone)}."
+        if self.compared is None:
+            return "Fewer than two variants ended, so there is nothing to compare."
+        found, equal = self.compared, self.equal
+        first = found.cells[found.metric][0]
+        few = next((one.paired.note for one in found.against if one.corrected is None), "")
+        alike = [
+            one.name for one in found.against if one.name not in equal and (not one.paired.shown)
+        ]
+        ends = (
+            no_interval(n=first.n, clusters=found.clusters.as_json())
+            if first.low is None
+            else f"[{first.low:.4f}, {first.high:.4f}]"
+        )
+        score = f"{metric(found.metric).traits['label']} {first.value:.4f} {ends}, n = {first.n}"
+        best = f"Best: {self.runs[equal[0]]} ({score})"
+        if len(equal) > 1:
+            together = ", ".join(self.runs[run] for run in equal)
+            best = f"None is the best alone: {together} are equal, the cheapest first ({score})"
+        if len(equal) == len(self.runs):
+            return f"{best}."
+        if not alike:
+            return f"{best}; the difference to every other variant is more than chance (p < .05, corrected for {len(found.against)} comparisons)."
+        said = ", ".join(self.runs[name] for name in alike[:5]) + (" …" if len(alike) > 5 else "")
+        if few:
+            return f"{best}; {few} to show a difference."
+        return f"{best}; no difference is shown to: {said} (p ≥ .05, corrected for {len(found.against)} comparisons)."
+
+
+def swept(
+    workbench: Workbench,
+    name: str,
+    labels: Mapping[str, str],
+    failed: Mapping[str, str],
+    by: str = "",
+) -> Swept:
+    """The runs of a sweep beside each other, the best first. Raises UsageError for a metric that decides nothing."""
+    by = deciding(by) if by else ""
+    reports = {run: workbench.open_run(run).report() or {"metrics": {}} for run in labels}
+    shared = [m for m in HEADLINES if all(m in report["metrics"] for report in reports.values())]
+    decides = by or next(iter(shared), "")
+    upward = not decides or metric(decides).traits.get("higher_is_better", True) is not False
+    values = {
+        run: report["metrics"].get(decides, {}).get("value") for run, report in reports.items()
+    }
+    costs = {run: _cost(workbench.open_run(run), report) for run, report in reports.items()}
+    runs = {
+        run: labels[run]
+        for run in sorted(labels, key=lambda run: (_rank(values[run], upward), costs[run]))
+    }
+    compared = (
+        compare_many([workbench.open_run(run) for run in runs], decides) if len(runs) > 1 else None
+    )
+    if compared is not None:
+        # Over the questions that every variant has scored, another one may be the best than over each one's own.
+        means = dict(zip(runs, compared.cells[compared.metric]))
+        upward = metric(compared.metric).traits.get("higher_is_better", True) is not False
+        again = sorted(runs, key=lambda run: (_rank(means[run].value, upward), costs[run]))
+        if again != list(runs):
+            runs = {run: labels[run] for run in again}
+            compared = compare_many([workbench.open_run(run) for run in runs], compared.metric)
+    alone: Mapping[str, Any] = (
+        {} if compared else next((report["metrics"] for report in reports.values()), {})
+    )
+    return Swept(name, runs, compared, dict(failed), alone=alone)
+
+
+def headline(metrics: Mapping[str, Mapping[str, Any]]) -> str:
+    """The metric by which a variant is told that is compared with no other; '' if it has none."""
+    return next((name for name in HEADLINES if metrics.get(name, {}).get("value") is not None), "")
+
+
+def _scored(metrics: Mapping[str, Mapping[str, Any]]) -> str:
+    name = headline(metrics)
+    cell = metrics.get(name, {})
+    return f": {metric(name).traits['label']} {cell['value']:.4f}, n = {cell['n']}" if name else ""
+
+
+def _rank(value: float | None, upward: bool) -> float:
+    """Less is better; what only rounding parts has one rank."""
+    return float("inf") if value is None else round(-value if upward else value, 9)
+
+
+def _cost(run: RunFolder, report: Mapping[str, Any]) -> tuple[float, int, float]:
+    """What ranks variants of one score: tokens read and written, passages asked for, seconds; not counted is the most."""
+    spent = (report.get("cost") or {}).get("total") or {}
+    read, written = spent.get("prompt_tokens"), spent.get("completion_tokens")
+    chain = run.spec()["spec"]["settings"].get("chain") or {}
+    passages = sum(int(action.get("k") or 0) for action in chain.get("actions", ()))
+    most, seconds = float("inf"), spent.get("seconds")
+    return (
+        most if read is None or written is None else read + written,
+        passages,
+        most if seconds is None else seconds,
+    )
+
+
+def deciding(by: str) -> str:
+    """The metric's whole name. Raises UsageError for one that is unknown, or of which neither more nor less is better."""
+    entry = metric(by)
+    if entry.traits.get("higher_is_better", True) is None:
+        raise UsageError(
+            f"Neither more nor less of {entry.name} is better, so it cannot decide; choose another metric."
+        )
+    return entry.name
+
+
+def as_json(found: Swept) -> dict[str, Any]:
+    """One JSON document: the variants, best first, with every metric, and the verdict."""
+    compared = found.compared
+    names = list(found.runs)
+    rows = []
+    for i, run in enumerate(names):
+        cells = (
+            {m: asdict(row[i]) for m, row in compared.cells.items()}
+            if compared
+            else dict(found.alone)
+        )
+        against = compared.against[i - 1] if compared and i else None
+        rows.append(
+            {
+                "run": run,
+                "variant": found.runs[run],
+                "metrics": cells,
+                "difference": against.paired.difference if against else None,
+                "low": against.paired.low if against else None,
+                "high": against.paired.high if against else None,
+                "p": against.paired.p if against else None,
+                "p_corrected": against.corrected if against else None,
+            }
+        )
+    return {
+        "sweep": found.name,
+        "metric": compared.metric if compared else None,
+        "variants": rows,
+        "failed": dict(found.failed),
+        "verdict": found.verdict,
+        "warnings": [*(compared.warnings if compared else []), *filter(None, [found.warning])],
+    }

@@ -1,0 +1,164 @@
+"""Whether a model fits into what is free, told before it is loaded, and what to do where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.core.memory import Memory, size
+from rallebench.llms import LLMS
+from rallebench.llms._memory.need import TIGHT, Need, free_on
+from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.ralle_settings import with_environment
+
+FORMS = ("none", "8bit", "4bit")
+"""The quantisations, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A model's need beside what is free; ``free`` in bytes, None where nothing says so.
+
+    ``others``: quantisation → need, for those that need less. ``held``: what each loaded model holds.
+    """
+
+    name: str
+    need: Need
+    free: int | None
+    others: Mapping[str, Need]
+    held: Mapping[str, Memory]
+
+    @property
+    def fits(self) -> bool:
+        """Whether it can be loaded."""
+        return self.free is None or self.need.to_load <= self.free
+
+    @property
+    def tight(self) -> bool:
+        """Whether it can be loaded, but with little left for answers."""
+        return self.free is not None and self.fits and self.need.total > TIGHT * self.free
+
+    @property
+    def sentence(self) -> str:
+        """One line: what it needs, what is free, and what to do if that is not enough.
+
+        >>> need = Need(4_000_000_000, 100_000_000, 0, 2_000_000_000, "bfloat16", "cpu", 2048, 1)
+        >>> Room("big", need, 11_200_000_000, {}, {}).sentence
+        'big needs about 4.1 GB RAM (bfloat16), 11.2 GB are free.'
+        >>> Room("big", need, 3_000_000_000, {}, {"old": Memory(2_000_000_000)}).sentence
+        'big needs about 4.0 GB RAM (bfloat16), but only 3.0 GB are free: unload old, which holds 2.0 GB.'
+        """
+        kind = self.need.kind
+        if self.free is None:
+            return f"{self.name} needs about {self.need}."
+        if not self.fits:
+            need = f"{size(self.need.to_load)} {kind} ({self.need.form})"
+            return (
+                f"{self.name} needs about {need}, but only {size(self.free)} are free: {self.mend}."
+            )
+        tight = f" That is tight: {self.mend} if answers run out of memory." if self.tight else ""
+        return f"{self.name} needs about {self.need}, {size(self.free)} are free.{tight}"
+
+    @property
+    def mend(self) -> str:
+        """What makes it fit: a smaller quantisation, unloading another model, a smaller model."""
+        free = self.free or 0
+        ways = []
+        smaller = [
+            (form, need) for form, need in self.others.items() if need.to_load <= TIGHT * free
+        ]
+        if smaller:
+            form, need = smaller[0]
+            ways.append(f"choose quantization {form}, which needs about {size(need.total)}")
+        holders = sorted(
+            ((self._held(held), name) for name, held in self.held.items()), reverse=True
+        )
+        if (
+            holders
+            and holders[0][0] + free >= self.need.to_load
+            and holders[0][0] > 0.02 * self.need.total
+        ):
+            ways.append(f"unload {holders[0][1]}, which holds {size(holders[0][0])}")
+        return " or ".join(ways) or "take a smaller model, or close what else uses the memory"
+
+    def as_json(self) -> dict[str, Any]:
+        """Every figure, in bytes."""
+        need = self.need
+        return {
+            "model": self.name,
+            "form": need.form,
+            "device": need.device,
+            "parameters": need.parameters,
+            "weights": need.weights,
+            "cache": need.cache,
+            "context": need.context,
+            "batch": need.batch,
+            "loading": need.loading,
+            "first_use": need.first_use,
+            "needs": need.total,
+            "free": self.free,
+            "fits": self.fits,
+            "tight": self.tight,
+            "sentence": self.sentence,
+        }
+
+    def _held(self, held: Memory) -> int:
+        return {"cpu": held.ram, "auto": held.ram + held.vram}.get(self.need.device, held.vram)
+
+
+def room(
+    name: str,
+    entry: LLMEntry,
+    held: Mapping[str, Memory],
+    *,
+    context: int | None = None,
+    batch: int | None = None,
+) -> Room | None:
+    """What the model of an entry needs and what is free; None if it takes nothing here, or nothing says how much.
+
+    Loads nothing and asks no network. Raises UsageError for wrong settings.
+    """
+    needs = LLMS.entry(entry.backend).traits.get("need") if entry.backend in LLMS else None
+    if needs is None:
+        return None
+    settings = with_environment(entry).settings
+    need = needs(name, context, batch, **settings)
+    if need is None:
+        return None
+    form = settings.get("quantization", "none")
+    less = FORMS[FORMS.index(form) + 1 :] if form in FORMS else ()
+    others = {
+        q: needs(name, context, batch, **{**_plain(settings), "quantization": q}) for q in less
+    }
+    return Room(
+        name, need, free_on(need.device), {q: other for q, other in others.items() if other}, held
+    )
+
+
+def in_every_form(
+    name: str,
+    entry: LLMEntry,
+    held: Mapping[str, Memory],
+    *,
+    context: int | None = None,
+    batch: int | None = None,
+) -> dict[str, Room]:
+    """Quantisation → room, for the model of an entry in every quantisation; {} where ``room`` is None."""
+    found = {}
+    for form in FORMS:
+        other = LLMEntry(
+            backend=entry.backend, settings={**_plain(entry.settings), "quantization": form}
+        )
+        if (one := room(name, other, held, context=context, batch=batch)) is not None:
+            found[form] = one
+    return found
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that belong to one quantisation."""
+    return {
+        key: value
+        for key, value in settings.items()
+        if not key.startswith(("bnb_4bit_", "llm_int8_"))
+    }

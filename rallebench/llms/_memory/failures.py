@@ -1,0 +1,130 @@
+"""What transformers, torch and the hub say when something fails, as one sentence with its mend."""
+
+from __future__ import annotations
+
+import logging
+
+from rallebench.core.errors import (
+    BackendError,
+    BackendMemoryError,
+    BadFileError,
+    NotFoundError,
+    RalleError,
+    UsageError,
+)
+from rallebench.llms._memory.folders import damaged
+
+log = logging.getLogger(__name__)
+
+LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
+"""How to need less memory."""
+
+_NO_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "cublas_status_alloc_failed",
+)
+_NO_PLACE = ("offloaded to the disk", "dispatched on the CPU or the disk")
+_NO_NETWORK = {
+    "LocalEntryNotFoundError",
+    "OfflineModeIsEnabled",
+    "ConnectError",
+    "ConnectionError",
+    "OfflineError",
+}
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether torch, CUDA or Python could not get memory."""
+    if isinstance(error, MemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(words in text for words in _NO_MEMORY)
+
+
+def loading_failed(
+    error: Exception, name: str, where: str, revision: str | None = None
+) -> RalleError:
+    """Any failure of loading the model ``name`` from the folder or hub id ``where``."""
+    text = str(error)
+    if isinstance(error, RalleError):
+        return error
+    if is_out_of_memory(error) or any(words in text for words in _NO_PLACE):
+        return BackendMemoryError(f"{name!r} does not fit into memory; {LESS}.")
+    if sentence := _not_this_model(error, text, where) or _hub_refused(error, where, revision):
+        return sentence
+    log.exception("loading %s failed", where, exc_info=error)
+    said = text.strip().splitlines()[0] if text.strip() else repr(error)
+    return BackendError(f"{name!r} could not be loaded from {where}: {said}")
+
+
+def _not_this_model(error: Exception, text: str, where: str) -> RalleError | None:
+    """The files are there, but are not what is needed; None if it was something else."""
+    kind = type(error).__name__
+    if "trust_remote_code" in text:
+        return UsageError(
+            f"{where} brings Python code of its own, which is not run unasked; read it, and if you trust "
+            "it set trust_remote_code to true, or choose another model."
+        )
+    if "does not recognize this architecture" in text:
+        import transformers
+
+        return UsageError(
+            f"transformers {transformers.__version__} does not know the kind of model that {where} is; "
+            "upgrade it (pip install --upgrade transformers) or choose another model."
+        )
+    if "Unrecognized configuration class" in text:
+        return UsageError(
+            f"{where} is no causal or encoder–decoder model; choose one that writes text."
+        )
+    if "ignore_mismatched_sizes" in text:
+        return BadFileError(
+            f"The weights in {where} do not have the shapes that its config.json names, so they belong to "
+            "different models; download the model again."
+        )
+    if (
+        "attention implementation" in text
+        or "attn_implementation" in text
+        or "Flash Attention" in text
+    ):
+        return UsageError(
+            f"{where} cannot be used with the attn_implementation that was asked for; set it to auto "
+            f"({text.strip().split('. ')[0]})."
+        )
+    if "SafetensorError" in kind or "UnpicklingError" in kind:
+        return damaged(where)
+    if "backend tokenizer" in text:
+        return BadFileError(
+            f"{where} holds no tokenizer that can be read; copy the model's tokenizer.json and "
+            "tokenizer_config.json into it (old models also need: pip install sentencepiece)."
+        )
+    return None
+
+
+def _hub_refused(error: BaseException, model: str, revision: str | None) -> RalleError | None:
+    """The Hugging Face hub gave nothing; None if it was something else."""
+    kinds: set[str] = set()
+    link: BaseException | None = error
+    while link is not None:  # transformers wraps the hub's own errors
+        kinds |= {kind.__name__ for kind in type(link).__mro__}
+        link = link.__cause__ or link.__context__
+    if "GatedRepoError" in kinds:
+        return BackendError(
+            f"{model} is given only to those who accept its licence: do so on its Hugging Face page and log "
+            "in (hf auth login), or download it elsewhere and give the folder."
+        )
+    if "RevisionNotFoundError" in kinds:
+        return NotFoundError(
+            f"{model} has no revision {revision!r} on the Hugging Face hub; check its name."
+        )
+    if kinds & {"RepositoryNotFoundError", "HFValidationError"}:
+        return NotFoundError(
+            f"{model} is neither a folder here nor a model on the Hugging Face hub; check it."
+        )
+    if kinds & _NO_NETWORK:
+        return BackendError(
+            f"{model} is neither a folder here nor in the local Hugging Face cache, and the hub cannot be "
+            "reached; give the folder of a downloaded model, or connect (and unset HF_HUB_OFFLINE)."
+        )
+    return None

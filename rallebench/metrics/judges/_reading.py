@@ -1,0 +1,193 @@
+"""Scores from whatever a judge replies: a tool call, JSON in any wrapping, or words. What is not clear is unparsed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Reply
+from rallebench.llms._structured import in_form, json_of
+from rallebench.metrics.judges import Judgement
+
+WORDS = {
+    "zero": 0,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+}
+REASONS = ("reason", "reasoning", "explanation", "rationale", "justification", "comment")
+_NUMBER = r"[-−]?\d+(?:[.,]\d+)?|\b(?:" + "|".join(WORDS) + r")\b"
+_OUT_OF = r"(?:\s*(?:/|out of|of)\s*(?P<whole>\d+(?:\.\d+)?))?"
+_TO = rf"(?:\s*(?:-|–|—|to|or)\s*(?P<high>{_NUMBER}))?"
+_SCORE = rf"(?P<low>{_NUMBER}){_TO}{_OUT_OF}(?P<percent>\s*%)?"
+_SAYING = (
+    "a|an|answer|as|assign|at|be|deserves|earns|equals|gets|give|given|grade|graded|i|i'd|id|is|it|level|my|of|rate|rated|rating|"
+    "receives|reply|response|say|score|scored|scores|should|that|the|this|to|value|was|with|would"
+)
+"""Words that may stand between a name and its score. Anything else is prose, and a number in prose no score."""
+_GAP = rf"(?:[ \t]*\([^()\n]*\))?(?:[ \t:=>|(\[–—−]|-(?=\s)|,(?=\s)|\b(?:{_SAYING})\b){{0,40}}?"
+_END = r"(?![\d½¼¾⅓⅔])(?=\s*(?:$|[;:!)\]}|(/\n]|[.,](?!\d)|[-–—](?!\d)|\b(?:and|as|because|but|for|given|in|on|out|since|stars?|while|with|NAMES)\b))"
+"""What follows a score. After anything else the number counted something, as in "2 minor errors"."""
+_REASON = re.compile(
+    rf"\b(?:{'|'.join(REASONS)})\b[^\w\n]{{0,6}}[:=\-–][^\w\n]{{0,4}}(.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_THOUGHT_ENDS = "</think>"
+
+
+def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float = 5) -> Judgement:
+    """One number from ``low`` to ``high`` for every name, in the order asked, or the sentence why there is none.
+
+    Looked for in this order: arguments of a tool call; a JSON object in the text; the text's words ("Truthfulness: 4/5",
+    "four for relevance", or nothing but as many numbers as names). Two neighbours ("4-5") are their middle. What is out of
+    range, on another scale (8/10, 80 %), named twice with different numbers, or missing makes the whole reply unparsed.
+
+    >>> read_scores(Reply("Truthfulness: 4/5. I'd say relevance is five."), ("truthfulness", "relevance")).values
+    {'truthfulness': 4.0, 'relevance': 5.0}
+    >>> read_scores(Reply("Truthfulness 9, relevance 2"), ("truthfulness", "relevance")).failure
+    'truthfulness is 9, which is not from 1 to 5.'
+    """
+    text = reply.text.rpartition(_THOUGHT_ENDS)[2].strip()
+    for found in _objects(reply, text, names):
+        lowered = {str(key).strip().lower(): value for key, value in found.items()}
+        if any(name in lowered for name in names):
+            said = next(
+                (str(lowered[key]).strip() for key in REASONS if isinstance(lowered.get(key), str)),
+                "",
+            )
+            return _judged({name: _plain(lowered.get(name)) for name in names}, low, high, said)
+    if not text:
+        return Judgement(failure="The reply is empty.")
+    stated = _REASON.search(text)
+    return _judged(
+        dict(_stated(text, names, low, high)), low, high, stated[1].strip() if stated else ""
+    )
+
+
+def _judged(found: Mapping[str, list[str]], low: float, high: float, reason: str) -> Judgement:
+    values: dict[str, float] = {}
+    for name, texts in found.items():
+        read = {text: _value(text) for text in texts}
+        numbers = {value for value in read.values() if value is not None}
+        if not texts:
+            return Judgement(failure=f"The reply holds no score for {name}.", reason=reason)
+        if None in read.values():
+            unclear = next(text for text, value in read.items() if value is None)
+            return Judgement(
+                failure=f"{name} is {unclear!r}, which is no number on the scale.", reason=reason
+            )
+        if len(numbers) > 1:
+            return Judgement(
+                failure=f"{name} has several scores: {', '.join(map('{:g}'.format, sorted(numbers)))}.",
+                reason=reason,
+            )
+        (value,) = numbers
+        if not low <= value <= high:
+            return Judgement(
+                failure=f"{name} is {value:g}, which is not from {low:g} to {high:g}.",
+                reason=reason,
+            )
+        values[name] = value
+    return Judgement(values, reason)
+
+
+def _objects(reply: Reply, text: str, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """JSON objects that may hold the scores, also one level down (``{"scores": {…}}``)."""
+    wanted = {"type": "object", "anyOf": [{"required": [name]} for name in names]}
+    for piece in (*(call.arguments for call in reply.tool_calls), in_form(text, wanted)[0]):
+        try:
+            value = json_of(piece)
+        except BackendError:
+            continue
+        if isinstance(value, Mapping):
+            yield value
+            yield from (inside for inside in value.values() if isinstance(inside, Mapping))
+
+
+def _plain(value: Any) -> list[str]:
+    """A JSON value as the texts of its scores; an object may hold its score with a reason."""
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in ("score", "value", "rating") if key in value), None)
+    if value is None:
+        return []
+    return [json.dumps(value) if isinstance(value, bool) else str(value).strip()]
+
+
+def _stated(
+    text: str, names: Sequence[str], low: float, high: float
+) -> Iterator[tuple[str, list[str]]]:
+    """Every name with the scores that the text states for it."""
+    plain = _without_scale(re.sub(r"[*_`\"“”]", "", text), low, high)
+    if bare := _bare_numbers(plain, len(names)):
+        yield from ((name, [number]) for name, number in zip(names, bare))
+        return
+    name, end = rf"(?P<name>{'|'.join(names)})\b", _END.replace("NAMES", "|".join(names))
+    forms = (
+        # "4 for truthfulness and 5 for relevance": the number after a name is then another's.
+        _find(rf"(?<![\d.,])(?P<score>{_SCORE})\s+(?:for|in|on)\s+(?:the\s+)?{name}", plain),
+        _find(rf"\b{name}{_GAP}(?P<score>{_SCORE}){end}", plain),
+        _find(rf"(?<![\d.,])(?P<score>{_SCORE})\s*\(?\s*{name}", plain),
+    )
+    chosen = next(
+        (found for found in forms if {label for label, _ in found} == set(names)),
+        forms[0] or forms[1],
+    )
+    for one in names:
+        yield one, list(dict.fromkeys(score for label, score in chosen if label == one))
+
+
+def _find(pattern: str, text: str) -> list[tuple[str, str]]:
+    """(name, score) wherever the pattern finds both."""
+    return [
+        (match["name"].lower(), match["score"])
+        for match in re.finditer(pattern, text, re.IGNORECASE)
+    ]
+
+
+def _without_scale(text: str, low: float, high: float) -> str:
+    """Without mentions of the scale itself: (1-5), from 1 to 5, between 1 and 5; a bare "1 and 5" is two scores."""
+    ends = rf"(?:(?:of |from )?\b{low:g}\s*(?:-|–|to)\s*{high:g}|(?:between|from|of|scale)\s+{low:g}\s*and\s*{high:g})\b"
+    return re.sub(rf"\(?\s*(?:on a )?(?:scale )?{ends}\s*\)?", " ", text, flags=re.IGNORECASE)
+
+
+def _bare_numbers(text: str, count: int) -> list[str]:
+    """The scores of a reply that is nothing but scores; "4,5" is two."""
+    one = rf"(?:\d+(?:\.\d+)?|\b(?:{'|'.join(WORDS)})\b)(?:\s*(?:/|out of)\s*\d+)?"
+    rest = re.sub(one, "#", text, flags=re.IGNORECASE)
+    if (
+        re.fullmatch(r"[\s\[({]*#(?:(?:\s*[,;/&|\n]\s*|\s+(?:and\s+)?)#)*[\s\])}.]*", rest)
+        and rest.count("#") == count
+    ):
+        return re.findall(one, text, re.IGNORECASE)
+    return []
+
+
+def _value(text: str) -> float | None:
+    """One score as a number.
+
+    >>> _value("4/5"), _value("four"), _value("4-5"), _value("8/10"), _value("1 to 4"), _value("80 %")
+    (4.0, 4.0, 4.5, None, None, None)
+    """
+    match = re.fullmatch(_SCORE, text.strip(), re.IGNORECASE)
+    if not match or match["percent"] or (match["whole"] and float(match["whole"]) != 5):
+        return None
+    low = _number(match["low"])
+    if match["high"] is None:
+        return low
+    high = _number(match["high"])
+    return (low + high) / 2 if 0 < high - low <= 1 else None
+
+
+def _number(text: str) -> float:
+    text = text.lower().replace("−", "-").replace(",", ".")
+    return float(WORDS[text]) if text in WORDS else float(text)

@@ -1,0 +1,74 @@
+"""RGB's judges (Chen et al. 2023, arXiv:2309.01431): did an answer decline (Rej*), did it notice wrong documents (ED*)?
+
+Each is asked for yes or no. A reply that says neither is unparsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rallebench.core.prompts import filled
+from rallebench.core.types import Flow, Generate, Message
+from rallebench.metrics.judges import JUDGES, VERDICT, Case, decided
+
+FOLDER, PAPER = "suites/rgb", "arXiv:2309.01431"
+VALUES = {VERDICT: (0.0, 1.0)}
+
+
+@JUDGES.register(
+    "rgb-rejection",
+    values=VALUES,
+    folder=FOLDER,
+    prompts={"judge-rejection.txt": ("question", "answer")},
+    paper=PAPER,
+)
+def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
+    """Whether an answer declined: 1 if the question is not addressed, else 0 (RGB's Rej*)."""
+    return _asked(case, llm, prompt, verdict_on_rejection)
+
+
+@JUDGES.register(
+    "rgb-errors",
+    values=VALUES,
+    folder=FOLDER,
+    prompts={"judge-errors.txt": ("answer",)},
+    paper=PAPER,
+)
+def errors(case: Case, *, llm: str, prompt: str) -> Flow:
+    """Whether an answer noticed that documents are wrong: 1 if it did, else 0 (RGB's ED*)."""
+    return _asked(case, llm, prompt, verdict_on_errors)
+
+
+def _asked(case: Case, llm: str, prompt: str, read: Callable[[str], bool | None]) -> Flow:
+    sent = (Message("user", filled(prompt, {"question": case.query, "answer": case.answer})),)
+    reply = yield Generate(llm, sent, max_tokens=64, temperature=0.0, seed=0)
+    return decided(read(reply.text))
+
+
+def verdict_on_rejection(text: str) -> bool | None:
+    """Whether the judge says that the answer declined; None if it says neither.
+
+    >>> verdict_on_rejection("No, the question is not addressed."), verdict_on_rejection("Yes, it is addressed.")
+    (True, False)
+    """
+    said = text.lower()
+    if "not addressed" in said:
+        return True
+    return False if "addressed" in said or _begins(said, "yes") else None
+
+
+def verdict_on_errors(text: str) -> bool | None:
+    """Whether the judge says that the errors were noticed (``has identified`` or ``Yes``); None if it says neither.
+
+    >>> verdict_on_errors("Yes."), verdict_on_errors("It fails to identify them."), verdict_on_errors("Perhaps")
+    (True, False, None)
+    """
+    if "has identified" in text or "Yes" in text:
+        return True
+    said = text.lower()
+    return False if _begins(said, "no") or "fail" in said or "not identif" in said else None
+
+
+def _begins(said: str, word: str) -> bool:
+    said = said.lstrip(" \t\n\"'*“‘")
+    return said.startswith(word) and not said[len(word) : len(word) + 1].isalpha()

@@ -1,0 +1,114 @@
+"""Truthfulness and relevance in one call, each from 1 to 5, by the article that the question was made from.
+
+BARAG's judge (Kenneweg et al. 2024, arXiv:2402.16874), which forces a function call. Its code overwrites the system prompt
+it had built, so the rubric was never sent; ``compat`` "original" leaves it out, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.core.prompts import filled
+from rallebench.core.types import Flow, Generate, Message, ToolSpec
+from rallebench.metrics.judges import JUDGES, Case, ended, mean_of
+from rallebench.metrics.judges._reading import read_scores
+
+TRUTHFULNESS, RELEVANCE = "truthfulness", "relevance"
+LOW, HIGH = 1.0, 5.0
+ARTICLE_CHARACTERS = 15_000
+"""So much of title and text is shown."""
+FUNCTION = "setEvaluation"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePrompt:
+    """``system``: the rubric. ``user`` and ``swapped`` hold ``{article}``, ``{query}``, ``{answer}``; the second asks for
+    the scores, and shows the blocks, in the other order."""
+
+    system: str
+    user: str
+    swapped: str
+
+
+def article_of(title: str, content: str) -> str:
+    """Title and text as they are shown."""
+    return f"{title}\n{content}"[:ARTICLE_CHARACTERS]
+
+
+@JUDGES.register(
+    "truthfulness-relevance",
+    values={TRUTHFULNESS: (LOW, HIGH), RELEVANCE: (LOW, HIGH)},
+    folder="judges",
+    prompts={
+        "truthfulness-system.txt": (),
+        "truthfulness-user.txt": ("article", "query", "answer"),
+        "truthfulness-swapped.txt": ("article", "query", "answer"),
+    },
+    paper="arXiv:2402.16874",
+)
+def truthfulness(
+    case: Case,
+    *,
+    llm: str,
+    prompt: JudgePrompt,
+    form: str = "schema",
+    compat: str = "corrected",
+    temperature: float = 0.0,
+    seed: int = 0,
+    repeats: int = 1,
+    swap: bool = False,
+    max_tokens: int = 400,
+) -> Flow:
+    """Truthfulness and relevance of an answer, each 1 to 5, by its article.
+
+    ``form``: how the scores are asked for: ``schema`` (``response_format``), ``tool`` (a forced call), or ``text``. They are
+    read from any of them, whatever was asked for. ``repeats``: so many times, with seeds ``seed``, ``seed`` + 1 …; ``swap``
+    asks every second time with the other order, and at least twice.
+    """
+    each = []
+    for number in range(max(repeats, 2) if swap else repeats):
+        swapped = swap and number % 2 == 1
+        names = (RELEVANCE, TRUTHFULNESS) if swapped else (TRUTHFULNESS, RELEVANCE)
+        values = {"article": case.article, "query": case.query, "answer": case.answer}
+        sent = [Message("user", filled(prompt.swapped if swapped else prompt.user, values))]
+        if compat != "original":
+            sent.insert(0, Message("system", prompt.system))
+        tools, options = _asked(form, names)
+        reply = yield Generate(
+            llm,
+            tuple(sent),
+            tools,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            seed=seed + number,
+            options=options,
+        )
+        each.append(read_scores(reply, names, LOW, HIGH))
+    return ended(mean_of(each))
+
+
+def _asked(form: str, names: tuple[str, str]) -> tuple[tuple[ToolSpec, ...], dict[str, Any]]:
+    score = {"type": "number", "minimum": LOW, "maximum": HIGH}
+    properties = {"reason": {"type": "string"}, **dict.fromkeys(names, score)}
+    if form == "tool":
+        # The published function takes the two scores alone.
+        alone = {"type": "object", "properties": dict.fromkeys(names, score), "required": [*names]}
+        choice = {"type": "function", "function": {"name": FUNCTION}}
+        return (ToolSpec(FUNCTION, "Sets the scores of the answer.", alone),), {
+            "tool_choice": choice
+        }
+    if form == "schema":
+        schema = {
+            "type": "object",
+            "properties": properties,
+            "required": [*names],
+            "additionalProperties": False,
+        }
+        return (), {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "evaluation", "schema": schema},
+            }
+        }
+    return (), {}

@@ -1,0 +1,299 @@
+"""KILT's scores of a prediction file against a gold file, in the structure KILT and RaLLe print.
+
+A prediction is read as the episode that would have made it, so that scoring a run's file and
+scoring the run itself are the same computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from rallebench.core.errors import BadFileError, MismatchError, UsageError
+from rallebench.core.types import Episode, Gold, Hit, Outcome, Passage, Reply, Retrieve, Step
+from rallebench.datasets._rows import read_rows
+from rallebench.datasets.kilt import (
+    PAGE_KEY,
+    provenance_id,
+    read_gold,
+    read_output,
+    read_provenance,
+    record_id,
+)
+from rallebench.metrics import MAX_K, metric
+
+DOWNSTREAM = ("accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all")
+AT_K = ("precision", "recall", "success_rate")
+Compat = Literal["corrected", "original"]
+
+
+def score_files(
+    gold: Path,
+    guess: Path,
+    ks: Sequence[int] = (1, 5, 10, 20),
+    rank_keys: Sequence[str] = (PAGE_KEY,),
+    compat: Compat = "corrected",
+) -> dict[str, Any]:
+    """Score the predictions of ``guess`` against ``gold``, both in KILT's format; RaLLe's
+    ``output_reduced.jsonl`` is one.
+
+    Returns ``{"kilt", "downstream", "retrieval", "n", …}``: fractions 0..1, means over all gold
+    records. ``downstream`` (and ``kilt``) is None if no gold record has an answer or no prediction
+    gives one; ``retrieval`` (and ``kilt``) is None if no gold record names a page; ``notes`` says
+    which and why. Counts: ``n`` gold records; ``n_without_answer`` of them accept no answer and are
+    left out of the downstream means (KILT's own script fails there); ``n_without_provenance`` name
+    no page and score 0 in retrieval; ``n_empty_answer`` predictions are empty and score 0, except
+    in ``has_answer``, whose mean is over ``n_has_answer`` non-empty ones as in RaLLe;
+    ``has_answer_all`` is over ``n_has_answer_all``.
+
+    ``rank_keys`` name the provenance fields that make an id in ``retrieval`` (KILT-* is always by
+    page). ``compat="original"``: a gold element whose provenance list is there but names no id counts
+    as an evidence set that cannot be found, as in KILT's script; it lowers recall.
+
+    Raises BadFileError for a bad file, MismatchError if the two files do not belong together, and
+    UsageError for a bad ``ks`` or ``rank_keys``.
+    """
+    _check_settings(ks, rank_keys, compat)
+    truths = _read_truths(Path(gold), tuple(rank_keys), compat)
+    guesses = _read_guesses(Path(guess), tuple(rank_keys))
+    pairs = _align(truths, guesses, Path(gold), Path(guess))
+    notes: list[str] = []
+    surplus = len(guesses) - len(pairs)
+    if surplus:
+        notes.append(
+            f"{surplus} of {len(guesses)} predictions answer no question of the gold file and are ignored."
+        )
+    answered = _answers_are_scored(pairs, Path(guess), notes)
+    ranked = any(truth.by_key.pages for truth, _ in pairs)
+    if not ranked:
+        notes.append(f"No gold record names a {'+'.join(rank_keys)}, so retrieval is not scored.")
+    paged = answered and any(truth.by_page.pages for truth, _ in pairs)
+    kilt = [f"KILT-{name}" for name in DOWNSTREAM]
+    means = _means([*DOWNSTREAM, *(kilt if paged else ())], pairs) if answered else {}
+    return {
+        "kilt": {name: means[name] for name in kilt} if paged else None,
+        "downstream": {name: means[name] for name in DOWNSTREAM} if answered else None,
+        "retrieval": _retrieval(pairs, ks) if ranked else None,
+        **_counts(pairs, answered),
+        "notes": notes,
+    }
+
+
+# ── reading ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Truth:
+    """A gold record, with evidence by page and by the rank keys."""
+
+    qid: str
+    by_page: Gold
+    by_key: Gold
+
+
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """A prediction, with hits by page and by the rank keys; ``answer`` is None where the key is absent."""
+
+    line: int
+    answer: str | None
+    by_page: Episode
+    by_key: Episode
+    has_text: bool
+
+
+_Pairs = Sequence[tuple[_Truth, _Guess]]
+
+
+def _check_settings(ks: Sequence[int], rank_keys: Sequence[str], compat: str) -> None:
+    bad = [k for k in ks if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K]
+    if bad:
+        raise UsageError(f"The cut-off {bad[0]!r} is not a whole number from 1 to {MAX_K}.")
+    if isinstance(rank_keys, str) or not rank_keys or not all(rank_keys):
+        raise UsageError(
+            f"rank_keys is a list of provenance fields, as [{PAGE_KEY!r}], not {rank_keys!r}."
+        )
+    if compat not in ("corrected", "original"):
+        raise UsageError(f"compat is 'corrected' or 'original', not {compat!r}.")
+
+
+def _read_truths(path: Path, rank_keys: tuple[str, ...], compat: Compat) -> list[_Truth]:
+    truths: list[_Truth] = []
+    lines: dict[str, int] = {}
+    for number, record in read_rows(path):
+        where = f"{path}, line {number}"
+        qid = record_id(record, where)
+        if qid in lines:
+            raise BadFileError(
+                f"{where} repeats the id {qid!r} of line {lines[qid]}; ids must be unique."
+            )
+        lines[qid] = number
+        by_page = read_gold(record, where)
+        by_key = by_page if rank_keys == (PAGE_KEY,) else read_gold(record, where, rank_keys)
+        if compat == "original" and _has_hollow_set(record, rank_keys, where):
+            by_key = replace(by_key, provenance=(*by_key.provenance, frozenset()))
+        truths.append(_Truth(qid, by_page, by_key))
+    if not truths:
+        raise BadFileError(f"{path} holds no gold record.")
+    return truths
+
+
+def _has_hollow_set(record: Mapping[str, Any], rank_keys: tuple[str, ...], where: str) -> bool:
+    """Whether an output element has a provenance list without any id."""
+    return any(
+        element.get("provenance") is not None
+        and not any(
+            provenance_id(item, rank_keys, where) for item in read_provenance(element, where)
+        )
+        for element in read_output(record, where)
+    )
+
+
+def _read_guesses(path: Path, rank_keys: tuple[str, ...]) -> dict[str, _Guess]:
+    guesses: dict[str, _Guess] = {}
+    for number, record in read_rows(path):
+        where = f"{path}, line {number}"
+        qid = record_id(record, where)
+        if qid in guesses:
+            raise BadFileError(
+                f"{where} repeats the id {qid!r} of line {guesses[qid].line}; one prediction a question."
+            )
+        guesses[qid] = _read_guess(qid, record, number, where, rank_keys)
+    return guesses
+
+
+def _read_guess(
+    qid: str, record: Mapping[str, Any], line: int, where: str, rank_keys: tuple[str, ...]
+) -> _Guess:
+    elements = read_output(record, where)
+    if len(elements) != 1:
+        raise BadFileError(
+            f"{where} (id {qid!r}) has {len(elements)} outputs; a prediction has exactly one. "
+            "Of a RaLLe run, score output_reduced.jsonl, not output.jsonl."
+        )
+    (element,) = elements
+    items = read_provenance(element, where)
+    answer = None if "answer" not in element else str(_or_empty(element["answer"])).strip()
+    by_page = _episode(qid, answer, items, (PAGE_KEY,), where)
+    by_key = by_page if rank_keys == (PAGE_KEY,) else _episode(qid, answer, items, rank_keys, where)
+    return _Guess(line, answer, by_page, by_key, any(item.get("text") for item in items))
+
+
+def _episode(
+    qid: str,
+    answer: str | None,
+    items: Sequence[Mapping[str, Any]],
+    rank_keys: Sequence[str],
+    where: str,
+) -> Episode:
+    """The episode of one retrieval that would have given these items, and this answer."""
+    hits = tuple(
+        Hit(
+            Passage(
+                doc_id=str(_or_empty(item.get("doc_id"))),
+                text=str(_or_empty(item.get("text"))),
+                title=str(_or_empty(item.get("title") or item.get("wikipedia_title"))),
+                page_id=provenance_id(item, rank_keys, where),
+            ),
+            score=-float(place),
+        )
+        for place, item in enumerate(items)
+    )
+    step = Step(Retrieve("", "", max(1, len(hits))), Reply("", hits))
+    return Episode(qid, "prediction", (step,), Outcome(answer or ""))
+
+
+def _or_empty(value: Any) -> Any:
+    return "" if value is None else value
+
+
+# ── alignment ────────────────────────────────────────────────────────────────
+
+
+def _align(
+    truths: Sequence[_Truth], guesses: Mapping[str, _Guess], gold: Path, guess: Path
+) -> list[tuple[_Truth, _Guess]]:
+    """Each gold record with its prediction, in gold order; all must have one."""
+    missing = [truth.qid for truth in truths if truth.qid not in guesses]
+    if missing:
+        raise MismatchError(
+            f"{guess} has no prediction for {len(missing)} of the {len(truths)} questions of {gold}: "
+            f"{_first(missing)}. Predict them (an empty answer scores 0) or drop them from the gold."
+        )
+    return [(truth, guesses[truth.qid]) for truth in truths]
+
+
+def _answers_are_scored(pairs: _Pairs, guess: Path, notes: list[str]) -> bool:
+    """Whether there is anything to compare answers with; a mixture of with and without is an error."""
+    if not any(truth.by_page.answers for truth, _ in pairs):
+        notes.append("No gold record has an answer, so answers are not scored.")
+        return False
+    silent = [truth.qid for truth, said in pairs if said.answer is None]
+    if len(silent) == len(pairs):
+        notes.append("No prediction has an answer, so answers are not scored.")
+        return False
+    if silent:
+        raise BadFileError(
+            f"{guess} has {len(silent)} of {len(pairs)} predictions without 'answer': {_first(silent)}. "
+            'Write "answer": "" where the system gave none.'
+        )
+    return True
+
+
+def _first(ids: Sequence[str], shown: int = 5) -> str:
+    """The first ids, quoted.
+
+    >>> _first(["a", "b", "c"], shown=2)
+    "'a', 'b', …"
+    """
+    return ", ".join(repr(i) for i in ids[:shown]) + (", …" if len(ids) > shown else "")
+
+
+# ── scores ───────────────────────────────────────────────────────────────────
+
+
+def _means(names: Sequence[str], pairs: _Pairs) -> dict[str, float]:
+    """Means over the records that a metric scores; 0.0 where it scores none, as KILT prints."""
+    scores = [metric(name).value for name in names]
+    rows = [[score(said.by_page, truth.by_page) for score in scores] for truth, said in pairs]
+    return {
+        name: _mean(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+    }
+
+
+def _retrieval(pairs: _Pairs, ks: Sequence[int]) -> dict[str, float]:
+    names = ["Rprec", "recall@5"] + [f"{family}@{k}" for k in sorted(set(ks)) for family in AT_K]
+    if any(said.has_text for _, said in pairs) and any(truth.by_page.answers for truth, _ in pairs):
+        names += [f"answer_in_context@{k}" for k in sorted(set(ks))]
+    means: dict[str, float] = {}
+    for name in names:
+        score = metric(name).value
+        means[name] = _mean([score(said.by_key, truth.by_key) for truth, said in pairs])
+        if name == "recall@5":
+            means["recall_at_5"] = means[name]
+    return means
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    scored = [value for value in values if value is not None]
+    return fmean(scored) if scored else 0.0
+
+
+def _counts(pairs: _Pairs, answered: bool) -> dict[str, int]:
+    n_gold = sum(bool(truth.by_page.answers) for truth, _ in pairs)
+    n_said = sum(bool(truth.by_page.answers and said.answer) for truth, said in pairs)
+    counts = {
+        "n": len(pairs),
+        "n_without_answer": len(pairs) - n_gold,
+        "n_without_provenance": sum(not truth.by_key.pages for truth, _ in pairs),
+    }
+    if answered:
+        counts |= {
+            "n_empty_answer": n_gold - n_said,
+            "n_has_answer": n_said,
+            "n_has_answer_all": n_gold,
+        }
+    return counts

@@ -1,0 +1,228 @@
+"""What a retriever's name stands for: an index, an index with knobs, or a combination of retrievers.
+
+Combinations have names in ``<workspace>/retrievers.json``, or are written out where a name is expected::
+
+    rrf:starter-bm25,starter-minilm?weights=0.7,0.3
+    rerank:(rrf:mine,other)?model=/models/reranker&depth=30
+    my-index?ef_search=200            an index with settings of its search
+    my-index?query_quantization=8bit  its queries encoded by the model in 8-bit (sentence-transformers)
+    starter-hybrid?depth=50           a named combination with other settings
+    gold:mine?questions=my-qa         no search at all: what it would be compared with (see retrievers/references.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.registry import unknown
+from rallebench.core.settings import Setting, checked
+from rallebench.retrievers import COMBINATIONS
+from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.workspace.entries import Combination, Manifest
+
+INDEX = "index"
+"""The kind of a combination that is one index with settings of its search."""
+
+QUERY_QUANTIZATION = "query_quantization"
+_QUANTIZED = Setting(
+    str,
+    "none",
+    choices=("none", "8bit"),
+    about="8bit: the encoder of the queries needs less memory",
+)
+
+STARTER_COMBINATIONS: Mapping[str, Combination] = {
+    "starter-hybrid": Combination(
+        kind="rrf",
+        of=["starter-bm25", "starter-minilm"],
+        about="starter corpus, both indexes fused by rank",
+    )
+}
+"""Combinations that every workspace has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What can be named: index name → kind ('' for one that is not built), the combinations, and who checks a
+    language model's name, reads ``key=value`` texts, and checks a question set's name."""
+
+    indexes: Mapping[str, str]
+    combinations: Mapping[str, Combination]
+    llm: Callable[[str], object]
+    read: Callable[[list[str]], dict[str, Any]]
+    questions: Callable[[str], object]
+
+
+def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combination | None:
+    """What a reference stands for, with all its settings; None for a plain index.
+
+    An index comes before a combination of its name. Raises UsageError for a name that nobody knows, a wrong
+    setting, and a combination that is made of itself; parts are checked as well.
+    """
+    if reference in within:
+        raise UsageError(
+            f"The retriever {reference!r} is made of itself ({' → '.join((*within, reference))}); "
+            "name another retriever in retrievers.json."
+        )
+    if reference in names.indexes:
+        return None
+    head, entry = reference, names.combinations.get(reference)
+    if entry is None:
+        head, entry = written_out(reference, names.read)
+        if entry is not None and head in names.combinations and head not in names.indexes:
+            named = names.combinations[head]
+            entry = named.model_copy(update={"settings": {**named.settings, **entry.settings}})
+    if entry is None or (entry.kind == INDEX and entry.of[0] not in names.indexes):
+        of = f"The retriever {within[-1]!r} is made of {head!r}: " if within else ""
+        known = [*names.indexes, *names.combinations]
+        raise NotFoundError(of + unknown("index", head if entry is None else entry.of[0], known))
+    if entry.kind == INDEX:
+        return entry.model_copy(update={"settings": _knobs(reference, entry, names)})
+    entry = entry.model_copy(update={"settings": check_settings(reference, entry)})
+    for part in entry.of:
+        resolve(part, names, (*within, reference))
+    if COMBINATIONS.entry(entry.kind).traits.get("llm"):
+        names.llm(entry.settings["llm"])
+    if COMBINATIONS.entry(entry.kind).traits.get("questions"):
+        names.questions(entry.settings["questions"])
+    return entry
+
+
+def indexes_of(reference: str, names: Names) -> tuple[str, ...]:
+    """The indexes that a reference is made of in the end, in order, each once. Raises as ``resolve``."""
+    entry = resolve(reference, names)
+    if entry is None:
+        return (reference,)
+    if entry.kind == INDEX:
+        return (entry.of[0],)
+    return tuple(dict.fromkeys(index for part in entry.of for index in indexes_of(part, names)))
+
+
+def needs(entry: Combination) -> list[tuple[str, str]]:
+    """(name, ``retriever`` or ``language model``) of all that must be loaded before a combination."""
+    wanted = [(name, "retriever") for name in entry.of]
+    if entry.settings.get("llm"):
+        wanted.append((entry.settings["llm"], "language model"))
+    return list(dict.fromkeys(wanted))
+
+
+def written_out(
+    reference: str, read: Callable[[list[str]], dict[str, Any]]
+) -> tuple[str, Combination | None]:
+    """(what stands before ``?``, the combination) of a reference; None if it is only a name.
+
+    ``read`` turns ``key=value`` texts into settings. A name with settings has the kind ``index``.
+
+    >>> written_out("rrf:a,(rrf:b,c?constant=1)?weights=1,2", lambda pairs: dict(p.split("=") for p in pairs))[1].of
+    ['a', 'rrf:b,c?constant=1']
+    """
+    head, query = _cut(reference)
+    settings = read(query.split("&")) if query else {}
+    kind, colon, rest = head.partition(":")
+    if colon and (kind == INDEX or kind in COMBINATIONS):
+        parts = [_bare(part) for part in _split(rest)]
+        if not all(parts):
+            raise UsageError(
+                f"{reference!r} lacks a retriever's name after {kind!r}; write {kind}:name,name."
+            )
+        return head, Combination(kind=kind, of=parts[:64], settings=settings)
+    if settings:
+        return head, Combination(kind=INDEX, of=[head], settings=settings)
+    return reference, None
+
+
+def _cut(reference: str) -> tuple[str, str]:
+    """What stands before and after the first ``?`` that no bracket holds."""
+    depth = 0
+    for place, letter in enumerate(reference):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "?" and depth <= 0:
+            return reference[:place], reference[place + 1 :]
+    return reference, ""
+
+
+def split_names(text: str) -> list[str]:
+    """The retrievers of a list; one that holds commas of its own stands in brackets.
+
+    >>> split_names("mine, (rrf:mine,other), graph?ef_search=64")
+    ['mine', 'rrf:mine,other', 'graph?ef_search=64']
+    """
+    return [name for part in _split(text) if (name := _bare(part))]
+
+
+def _split(text: str) -> list[str]:
+    """The texts between commas that no bracket holds."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _bare(part: str) -> str:
+    part = part.strip()
+    return part[1:-1].strip() if part.startswith("(") and part.endswith(")") else part
+
+
+def check_settings(name: str, entry: Combination) -> dict[str, Any]:
+    """All settings of a combination, defaults included. Raises UsageError for a wrong kind, number of parts or setting."""
+    if entry.kind not in COMBINATIONS:
+        raise UsageError(
+            f"The retriever {name!r}: "
+            + unknown("way of combining retrievers", entry.kind, COMBINATIONS.names())
+        )
+    traits = COMBINATIONS.entry(entry.kind).traits
+    fewest, most = traits["parts"]
+    if not fewest <= len(entry.of) <= most:
+        range_ = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        raise UsageError(
+            f"The retriever {name!r} is made of {len(entry.of)} retriever{'s' * (len(entry.of) != 1)}; {entry.kind} takes {range_}."
+        )
+    settings = dict(entry.settings)
+    if isinstance(
+        settings.get("weights"), (list, int, float)
+    ):  # checked again where the parts are known
+        weights = settings["weights"]
+        settings["weights"] = ",".join(
+            map(str, weights if isinstance(weights, list) else [weights])
+        )
+    settings = checked(f"retriever {name!r} ({entry.kind})", traits["settings"], settings)
+    if "check" in traits:
+        traits["check"](name, len(entry.of), settings)
+    return settings
+
+
+def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
+    """The settings of an index's search that an entry gives. Raises UsageError for one that it does not have."""
+    name, kind = entry.of[0], names.indexes[entry.of[0]]
+    if len(entry.of) > 1 or not kind:
+        raise UsageError(f"The retriever {reference!r} must name one index that is built.")
+    known: Mapping[str, Setting] = {}
+    if kind in VECTOR_INDEXES:
+        known = {
+            **VECTOR_INDEXES.entry(kind).traits.get("knobs", {}),
+            QUERY_QUANTIZATION: _QUANTIZED,
+        }
+    values = checked(
+        f"index {name!r} ({kind})", known, entry.settings, noun="setting of its search"
+    )
+    return {key: value for key, value in values.items() if key in entry.settings}
+
+
+def about_index(manifest: Manifest) -> str:
+    """One line about a built index."""
+    return f"{manifest.kind}, {manifest.passages} passages of {manifest.corpus}"
+
+
+def about(entry: Combination) -> str:
+    """One line about a combination."""
+    said = entry.about or (
+        COMBINATIONS.entry(entry.kind).about if entry.kind in COMBINATIONS else ""
+    )
+    return said or f"{entry.of[0]} with {', '.join(f'{k}={v}' for k, v in entry.settings.items())}"

@@ -1,0 +1,1 @@
+"""A chain as an OpenAI-compatible endpoint."""

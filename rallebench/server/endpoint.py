@@ -1,0 +1,341 @@
+"""A chain as an OpenAI-compatible endpoint: other programs talk to it as to a model.
+
+``GET /v1/models``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last user message is
+the question, what stands before it the history; a system message is not used, since the chain has its own
+prompts. An answer carries its sources under ``rallebench``.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import closing
+from typing import Any, TypeVar
+
+from rallebench.core.errors import UsageError
+from rallebench.core.hosts import LOOPBACK, Access, HostGuard, Refusal, is_loopback
+from rallebench.core.types import Chain, Episode, Message
+from rallebench.engine.single import Delta
+from rallebench.services.workbench import Workbench
+
+KEY_VARIABLE = "RALLEBENCH_API_KEY"
+MAX_BODY_BYTES = 4 * 2**20
+CLIENT_CLOSED = 499
+"""The status, in no log but a proxy's, of a request whose client went away before the answer."""
+
+Piece = TypeVar("Piece")
+ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
+
+
+class Refused(Exception):
+    """A request that is answered with ``status`` and one sentence."""
+
+    def __init__(self, status: int, message: str, kind: str = "invalid_request_error") -> None:
+        super().__init__(message)
+        self.status, self.message, self.kind = status, message, kind
+
+    def body(self) -> dict[str, Any]:
+        """The error as OpenAI's clients read it."""
+        return {"error": {"message": self.message, "type": self.kind, "param": None, "code": None}}
+
+
+def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message], str, bool]:
+    """(name of the chain, history, question, whether to stream) of a request's JSON. Raises Refused."""
+    if not isinstance(body, dict):
+        raise Refused(400, "The body must be a JSON object with 'model' and 'messages'.")
+    name = body.get("model") or next(iter(names))
+    if not isinstance(name, str) or name not in names:
+        raise Refused(
+            404, f"There is no chain {name!r} here; served: {', '.join(names)}.", "not_found_error"
+        )
+    if body.get("n") not in (None, 1):
+        raise Refused(400, "n must be 1: a chain gives one answer.")
+    stream = body.get("stream")
+    if not isinstance(stream, (bool, type(None))):
+        raise Refused(400, "'stream' must be true or false, without quotes.")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise Refused(400, "'messages' must be a list with at least one user message.")
+    turns = [_message(message, number) for number, message in enumerate(messages, 1)]
+    told = [turn for turn in turns if turn.role in ("user", "assistant")]
+    if not told or told[-1].role != "user" or not told[-1].content.strip():
+        raise Refused(400, "The last message must be a user's question.")
+    return name, told[:-1], told[-1].content, bool(stream)
+
+
+def _message(message: Any, number: int) -> Message:
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(role, str) or role not in ROLES:
+        raise Refused(400, f"Message {number} has no known role; give user or assistant.")
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [
+            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+            for part in content
+        ]
+        if not all(isinstance(part, str) for part in parts):
+            raise Refused(
+                400, f"Message {number} holds something other than text; a chain reads text only."
+            )
+        content = "".join(part for part in parts if part)
+    if not isinstance(content, (str, type(None))):
+        raise Refused(400, f"Message {number}: 'content' must be text.")
+    return Message(str(role), content or "")
+
+
+def answer(
+    workbench: Workbench, chain: Chain, history: list[Message], question: str
+) -> Iterator[str | Episode]:
+    """Pieces of the answer as they are written, then the Episode. The pieces join to its answer."""
+    last = _last(chain)
+    said = ""
+    with closing(workbench.chat(chain, history, question)) as events:  # type: ignore[type-var]
+        for event in events:
+            if isinstance(event, Delta) and event.index == last:
+                said += event.text
+                yield event.text
+            elif isinstance(event, Episode):
+                if not event.error and event.answer.startswith(said) and event.answer != said:
+                    yield event.answer[len(said) :]
+                yield event
+
+
+def _last(chain: Chain) -> int:
+    """The number of the action whose text is the answer while it is written; −1 if that is not known."""
+    actions = chain.actions
+    end = next((i for i, action in enumerate(actions) if not action.template), len(actions)) - 1
+    return end if end >= 0 and actions[end].kind == "generate" else -1
+
+
+def usage(episode: Episode) -> dict[str, int]:
+    """Tokens of all steps."""
+    read = sum(step.reply.prompt_tokens for step in episode.steps)
+    written = sum(step.reply.completion_tokens for step in episode.steps)
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def sources(episode: Episode) -> dict[str, Any]:
+    """What was retrieved, each passage once, best first."""
+    hits = {hit.passage.doc_id: hit for hit in episode.hits}
+    return {
+        "sources": [
+            {
+                "doc_id": h.passage.doc_id,
+                "page_id": h.passage.page_id,
+                "title": h.passage.title,
+                "text": h.passage.text,
+                "score": h.score,
+            }
+            for h in hits.values()
+        ]
+    }
+
+
+def whole(name: str, episode: Episode) -> dict[str, Any]:
+    """A chat completion."""
+    message = {"role": "assistant", "content": episode.answer}
+    return {
+        **_head(name, "chat.completion"),
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "usage": usage(episode),
+        "rallebench": sources(episode),
+    }
+
+
+def streamed(name: str, pieces: Iterator[str | Episode]) -> Iterator[str]:
+    """Server-sent events of a chat completion; an error in the middle is one, too."""
+    head = _head(name, "chat.completion.chunk")
+
+    def event(delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return f"data: {_json_text({**head, 'choices': [choice], **more})}\n\n"
+
+    with closing(pieces):  # type: ignore[type-var]
+        yield event({"role": "assistant", "content": ""})
+        for piece in pieces:
+            if isinstance(piece, str):
+                yield event({"content": piece})
+            elif piece.error:
+                yield f"data: {_json_text(Refused(500, piece.error, 'server_error').body())}\n\n"
+            else:
+                yield event({}, "stop", usage=usage(piece), rallebench=sources(piece))
+    yield "data: [DONE]\n\n"
+
+
+def _json_text(value: Any) -> str:
+    """JSON that UTF-8 can hold: half a surrogate pair, which some models write, stays an escape."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _head(name: str, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": name,
+    }
+
+
+def application(
+    workbench: Workbench, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK
+) -> Any:
+    """The ASGI application. ``key``: what the Authorization header must bear, '' = anyone may ask.
+
+    A client that goes away ends its answer: no further piece of it is generated.
+    """
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import Response, StreamingResponse
+    from starlette.routing import Route
+
+    def sent(value: Any, status: int = 200, headers: Any = None) -> Response:
+        return Response(_json_text(value), status, headers, "application/json")
+
+    def allowed(request: Request) -> None:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        if key and not hmac.compare_digest(given.encode(), key.encode()):
+            raise Refused(
+                401,
+                f"The key is wrong; send the one of {KEY_VARIABLE} as a bearer token.",
+                "authentication_error",
+            )
+
+    async def health(request: Request) -> Response:
+        return sent({"status": "ok"})
+
+    async def models(request: Request) -> Response:
+        allowed(request)
+        data = [
+            {"id": name, "object": "model", "created": 0, "owned_by": "rallebench"}
+            for name in names
+        ]
+        return sent({"object": "list", "data": data})
+
+    async def completions(request: Request) -> Response:
+        allowed(request)
+        name, history, question, stream = read_turn(await _json(request), names)
+        pieces = answer(workbench, names[name], history, question)
+        if stream:
+            return StreamingResponse(
+                _while_connected(request, streamed(name, pieces)), media_type="text/event-stream"
+            )
+        episode = None
+        async for piece in _while_connected(request, pieces):
+            episode = piece if isinstance(piece, Episode) else None
+        if episode is None:
+            raise ClientDisconnect
+        if episode.error:
+            raise Refused(500, episode.error, "server_error")
+        return sent(whole(name, episode))
+
+    async def refused(request: Request, error: Any) -> Response:
+        return sent(error.body(), error.status)
+
+    async def gone(request: Request, error: Any) -> Response:
+        """The client went away while it sent its request or waited: no client reads this."""
+        return Response(status_code=CLIENT_CLOSED)
+
+    async def elsewhere(request: Request, error: Any) -> Response:
+        """A path or a method that is not served; a client of OpenAI's reads JSON here, too."""
+        said = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
+        return sent(Refused(error.status_code, said).body(), error.status_code, error.headers)
+
+    routes = [
+        Route("/health", health),
+        Route("/v1/models", models),
+        Route("/v1/chat/completions", completions, methods=["POST"]),
+    ]
+    return Starlette(
+        routes=routes,
+        exception_handlers={Refused: refused, HTTPException: elsewhere, ClientDisconnect: gone},
+        middleware=[Middleware(HostGuard, access=access, refused=_refused_host)],
+    )
+
+
+def _refused_host(refusal: Refusal) -> tuple[str, bytes]:
+    """A refusal of the Host or Origin, as OpenAI's clients read it."""
+    return "application/json", _json_text(Refused(refusal.status, refusal.message).body()).encode()
+
+
+async def _while_connected(request: Any, pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
+    """The pieces, each made in a thread, until the client goes away; the iterator is closed in any case."""
+    import anyio
+    from starlette.concurrency import run_in_threadpool
+
+    try:
+        while not await request.is_disconnected():
+            piece = await run_in_threadpool(next, pieces, None)
+            if piece is None:
+                break
+            yield piece
+    finally:
+        with anyio.CancelScope(shield=True):
+            await run_in_threadpool(pieces.close)  # type: ignore[attr-defined]
+
+
+async def _json(request: Any) -> Any:
+    # A page of another site may send text/plain without asking the browser's leave, JSON it may not.
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise Refused(415, "Send JSON with the header Content-Type: application/json.")
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY_BYTES:
+            raise Refused(413, f"The request is longer than {MAX_BODY_BYTES // 2**20} MB.")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "The body is no valid JSON.") from None
+
+
+def key_for(host: str) -> str:
+    """The key of the environment. Raises UsageError where others could ask without one."""
+    key = os.environ.get(KEY_VARIABLE, "")
+    if not key and not is_loopback(host):
+        raise UsageError(
+            f"Binding {host} lets others ask: set {KEY_VARIABLE} to a key that they must send, or bind 127.0.0.1."
+        )
+    return key
+
+
+def listening_on(host: str, port: int) -> socket.socket:
+    """The socket to answer at; before anything is loaded, so that a taken port costs no time. Raises UsageError."""
+    key_for(host)
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host.strip("[]"), port), family=family)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None)
+        reason = (
+            os.strerror(number)
+            if number and number > 0 and not isinstance(error, socket.gaierror)
+            else str(error)
+        )
+        raise UsageError(
+            f"{host}:{port} cannot be listened on ({reason}); choose another --port or --host."
+        ) from None
+
+
+def serve(
+    workbench: Workbench,
+    names: Mapping[str, Chain],
+    host: str,
+    listening: socket.socket,
+    access: Access = LOOPBACK,
+) -> None:
+    """Answer at a socket until interrupted; it is closed then. Raises UsageError where ``host`` needs a key."""
+    import uvicorn
+
+    key = key_for(host)
+    with listening:
+        app = application(workbench, names, key, access)
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(
+            sockets=[listening]
+        )

@@ -1,0 +1,184 @@
+"""Questions asked live: actions and chains as they are developed, models to try them, agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rallebench.chains import chain as chains
+from rallebench.core.errors import UsageError
+from rallebench.core.types import (
+    Chain,
+    Example,
+    Generate,
+    Gold,
+    Message,
+    Question,
+    Reply,
+    Request,
+    Retrieve,
+    Step,
+)
+from rallebench.datasets.kilt import read_questions
+from rallebench.engine.perform import Backends
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.single import Event, answer_one, run_one
+from rallebench.services.leases import Lease
+from rallebench.services.models import Loads
+from rallebench.workflows.resume import continued
+from rallebench.workspace.entries import chain_from_json, chain_to_json, save_chain
+from rallebench.workspace.flows import Agent, prepare_agent
+from rallebench.workspace.paths import Workspace
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, mtime: int, size: int) -> tuple[Example, ...]:
+    return read_questions(path)
+
+
+class Asking:
+    """The verbs of the Develop and Agent tabs; what they name is loaded first, but for heavy models."""
+
+    def __init__(
+        self, workspace: Workspace, loads: Loads, memo: Callable[[], Memo], allow_python: bool
+    ) -> None:
+        self._workspace, self._loads, self._memo, self._allow_python = (
+            workspace,
+            loads,
+            memo,
+            allow_python,
+        )
+
+    def questions(self, dataset: str) -> tuple[Example, ...]:
+        """The examples of a question set, read once per version of its file. Raises BadFileError."""
+        _, path = self._workspace.dataset(dataset)
+        stat = path.stat()
+        return _read(path, stat.st_mtime_ns, stat.st_size)
+
+    def example(self, dataset: str, chosen: str) -> Example:
+        """The example whose id is ``chosen``; any other text is a question of the user's own, without gold."""
+        for example in self.questions(dataset):
+            if example.question.qid == chosen:
+                return example
+        if not (chosen or "").strip():
+            raise UsageError("No question is chosen; choose one or type your own.")
+        return Example(Question("custom", chosen), Gold())
+
+    def plan_action(
+        self, chain: Chain, index: int, question: Question, steps: Sequence[Step]
+    ) -> str:
+        """Interpret the template of action ``index``; runs nothing."""
+        return chains.interpret(chain.actions[index], question, steps[:index])
+
+    def execute_action(
+        self, chain: Chain, index: int, question: Question, steps: Sequence[Step]
+    ) -> Step:
+        """Run one action on what the earlier ones answered; loads what it names alone. Raises RalleError."""
+        request = chains.plan(chain.actions[index], question, steps[:index])
+        alone = replace(chain, actions=(chain.actions[index],))
+        with self._loads.lease(
+            f"action {index + 1} of the chain {chain.name!r}, which is being executed"
+        ) as lease:
+            return answer_one(request, _ready(lease, alone), self._memo())
+
+    def execute_chain(
+        self, chain: Chain, question: Question, *, stream: bool = False, holder: str = ""
+    ) -> Iterator[Event]:
+        """Run every action up to the last, yielding events; the Episode is last.
+
+        ``holder``: what uses the models meanwhile, by default the chain that is being executed.
+        """
+        with self._loads.lease(
+            holder or f"the chain {chain.name!r}, which is being executed"
+        ) as lease:
+            backends = _ready(lease, chain)
+            flow = chains.as_flow(chain, question)
+            yield from run_one(flow, backends, qid=question.qid, memo=self._memo(), stream=stream)
+
+    def gold_rank(self, step: Step, pages: frozenset[str], depth: int = 100) -> int | None:
+        """The rank of the first gold page for a retrieval, looked for down to ``depth``; None if not there."""
+        if not isinstance(step.request, Retrieve) or not pages:
+            return None
+        for rank, hit in enumerate(step.reply.hits, 1):
+            if hit.passage.page_id in pages:
+                return rank
+        deeper: Request = Retrieve(
+            step.request.retriever, step.request.query, max(depth, step.request.k)
+        )
+        with self._loads.lease("the search for a gold page").hold([step.request.retriever]):
+            found = answer_one(deeper, self._loads.backends, self._memo()).reply.hits
+        return next(
+            (rank for rank, hit in enumerate(found, 1) if hit.passage.page_id in pages), None
+        )
+
+    def ask_model(self, name: str, prompt: str) -> Step:
+        """Ask a loaded model one prompt, past the memory: to try it. Raises RalleError."""
+        with self._loads.lease("a prompt that tries it").hold([name]):
+            return answer_one(Generate(name, (Message("user", prompt),)), self._loads.backends)
+
+    def agent(
+        self,
+        workflow: str,
+        env: str,
+        llm: str,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        seed: int | None = None,
+    ) -> Agent:
+        """A workflow with its environment and model, all checked; loads no model. Raises UsageError."""
+        return prepare_agent(
+            self._workspace,
+            workflow,
+            env,
+            llm,
+            settings or {},
+            seed=seed,
+            allow_python=self._allow_python,
+        )
+
+    def run_agent(
+        self,
+        agent: Agent,
+        question: Question,
+        *,
+        stream: bool = False,
+        before: Sequence[Reply] = (),
+    ) -> Iterator[Event]:
+        """One episode, live: events, the Episode last. What it names is loaded, but for a heavy model.
+
+        ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``continued``.
+        The events, and the Episode's steps, are those that come then.
+        """
+        with self._loads.lease(f"an episode of the agent {agent.workflow!r}") as lease:
+            backends = agent.with_tools(_ready(lease, agent.named_backends()))
+            flow = continued(agent.flows(backends)(question), before)
+            yield from run_one(
+                flow,
+                backends,
+                qid=question.qid,
+                workflow=agent.workflow,
+                memo=self._memo(),
+                stream=stream,
+            )
+
+    def save_chain(self, chain: Chain, name: str) -> Path:
+        """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""
+        if not name.strip() or any(c in name for c in '/\\:*?"<>|\0') or name.startswith("."):
+            raise UsageError(
+                f"The chain name {name!r} cannot be a file name; use letters, digits, '-' and '_'."
+            )
+        named = chain_from_json(chain_to_json(replace(chain, name=name.strip())), "The chain")
+        path = self._workspace.path / "chains" / f"{name.strip()}.json"
+        save_chain(named, path)
+        return path
+
+
+def _ready(lease: Lease, chain: Chain) -> Backends:
+    """What ``chain`` names, loaded and held; a heavy model must be loaded already."""
+    for piece in lease.load_for(chain, heavy=False):
+        if isinstance(piece, Backends):
+            return piece
+    raise AssertionError("load_for ends with the backends")

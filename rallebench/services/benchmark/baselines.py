@@ -1,0 +1,181 @@
+"""A chain's reference lines: the same chain with no passages, with random ones, and with the gold's.
+
+A line is the chain with every retrieve action's retriever exchanged and its template the bare question, run as any
+other chain under ``RUN closed-book``, ``RUN random`` and ``RUN oracle``. Steps that they share with the run come
+from memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Action, Chain, Example, digest
+from rallebench.engine.store import RunFolder
+from rallebench.services.benchmark.planning import Plan, prepare
+from rallebench.workspace.entries import chain_from_json, chain_to_json
+from rallebench.workspace.paths import Workspace
+
+KINDS: Mapping[str, str] = {"closed-book": "nothing", "random": "random", "oracle": "gold"}
+"""Line → the way of combining retrievers that it exchanges a chain's own for."""
+
+LABELS: Mapping[str, str] = {
+    "closed-book": "closed book",
+    "random": "random passage",
+    "oracle": "oracle passage",
+}
+
+
+def lines(
+    workspace: Workspace, chain: Chain, dataset: str, examples: Sequence[Example]
+) -> dict[str, Chain]:
+    """Line → chain; ``oracle`` only where the gold of ``dataset``, whose ``examples`` are given, names pages.
+
+    Raises UsageError for a chain that retrieves nothing, or that is a line itself.
+    """
+    places = [i for i, action in enumerate(_run_at_all(chain)) if action.kind == "retrieve"]
+    if not places:
+        raise UsageError(
+            f"The chain {chain.name!r} retrieves nothing, so it has no reference lines: it is its own closed book."
+        )
+    if is_line(chain):
+        raise UsageError("This run is a reference line itself; choose the run that it belongs to.")
+    has_pages = any(example.gold.pages or example.gold.passages for example in examples)
+    found = {}
+    for line, kind in KINDS.items():
+        if kind == "gold" and not has_pages:
+            continue
+        changed = chain
+        for place in places:
+            indexes = workspace.indexes_of(chain.actions[place].target)
+            target = f"{kind}:{','.join(indexes)}" + (
+                f"?questions={written(dataset)}" if kind == "gold" else ""
+            )
+            changed = changed.replace_action(
+                place, target=target, template="{question}", dialect="fstring"
+            )
+        found[line] = changed
+    return found
+
+
+def _run_at_all(chain: Chain) -> tuple[Action, ...]:
+    """The actions before the empty template that ends a chain."""
+    end = next(
+        (i for i, action in enumerate(chain.actions) if not action.template), len(chain.actions)
+    )
+    return chain.actions[:end]
+
+
+def is_line(chain: Chain) -> bool:
+    """Whether a chain's retrievers are those of a reference line."""
+    targets = [action.target for action in _run_at_all(chain) if action.kind == "retrieve"]
+    return bool(targets) and all(target.partition(":")[0] in KINDS.values() for target in targets)
+
+
+def written(value: str) -> str:
+    """A value as it stands after ``key=`` in a retriever's name, whatever it holds.
+
+    >>> written("my-qa"), written("2024"), written("/a&b.jsonl")
+    ('my-qa', '"2024"', '"/a\\\\u0026b.jsonl"')
+    """
+    try:
+        json.loads(value)
+        plain = False
+    except ValueError:
+        plain = not set(value) & set('&?(),"') and value == value.strip()
+    if plain:
+        return value
+    return "".join(
+        f"\\u{ord(letter):04x}" if letter in "&?()," else letter for letter in json.dumps(value)
+    )
+
+
+def line_name(run: str, line: str) -> str:
+    """The run name of a line, at most 100 characters; of a long name the end is a digest.
+
+    >>> line_name("my-run", "oracle")
+    'my-run oracle'
+    """
+    if len(f"{run} {line}") > 100 or len(f"{run} {line}".encode()) > 200:
+        run = f"{run.encode()[:70].decode('utf-8', 'ignore').rstrip()}-{digest(run)[:6]}"
+    return f"{run} {line}"
+
+
+def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> dict[str, Plan]:
+    """Line → plan, of those lines of a run that have not ended yet; one that was stopped goes on.
+
+    Raises UsageError where there can be none, or if another run has the name of a line.
+    """
+    made = run.spec()
+    spec = made["spec"]
+    chain = spec["settings"].get("chain")
+    if chain is None:
+        raise UsageError(f"The run {run.name!r} is of no chain, so it has no reference lines.")
+    dataset = made.get("dataset_file") or spec["dataset"]
+    whole = prepare(
+        workspace,
+        chain_from_json(chain),
+        dataset,
+        limit=spec["limit"],
+        metrics=tuple(made["metrics"]),
+        name=run.name,
+        batch_size=made["batch_size"],
+        seed=spec["seed"],
+        resume=True,
+        track=track,
+    )
+    if whole.dataset_sha256 != spec["settings"].get("dataset_sha256"):
+        raise UsageError(
+            f"The question set {spec['dataset']!r} was changed after {run.name!r} was run; run the chain again first."
+        )
+    plans = {}
+    for line, changed in lines(workspace, whole.chain, dataset, whole.examples).items():
+        name = line_name(run.name, line)
+        there = (workspace.runs / name).exists()
+        if there and not _is_of(run, RunFolder.open(workspace.runs, name), changed):
+            raise UsageError(
+                f"The run {name!r} exists already and is no reference line of {run.name!r} as it is now; "
+                f"move {workspace.runs / name} away."
+            )
+        if not there or not _is_done(RunFolder.open(workspace.runs, name)):
+            plans[line] = replace(whole, chain=changed, name=name, resume=there)
+    return plans
+
+
+def lines_of(workspace: Workspace, run: RunFolder) -> dict[str, RunFolder]:
+    """Line → its run, of those that have a report. Nothing is loaded, no question set is read."""
+    found = {}
+    for line in KINDS:
+        folder = RunFolder(workspace.runs / line_name(run.name, line))
+        try:
+            if folder.path.is_dir() and folder.report() and _is_of(run, folder):
+                found[line] = folder
+        except RalleError:  # a damaged line is none; Runs says what is wrong with it
+            continue
+    return found
+
+
+def _is_of(run: RunFolder, other: RunFolder, chain: Chain | None = None) -> bool:
+    """Whether ``other`` was asked the same questions, by ``chain`` or, without it, by some reference line."""
+    mine, theirs = run.spec()["spec"], other.spec()["spec"]
+    made = theirs["settings"].get("chain")
+    same = all(mine[key] == theirs[key] for key in ("dataset", "limit", "seed"))
+    if (
+        made is None
+        or not same
+        or mine["settings"].get("dataset_sha256") != theirs["settings"].get("dataset_sha256")
+    ):
+        return False
+    if chain is None:
+        return is_line(chain_from_json(made))
+    return {**chain_to_json(chain), "about": ""} == {
+        **chain_to_json(chain_from_json(made)),
+        "about": "",
+    }
+
+
+def _is_done(run: RunFolder) -> bool:
+    report = run.report()
+    return run.state()["state"] == "done" and bool(report and report["complete"])

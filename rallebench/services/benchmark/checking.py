@@ -1,0 +1,76 @@
+"""A chain is checked before a model is loaded: its templates, its retrievers, its language models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.chains.safe_format import Field, parse_format
+from rallebench.chains.template import check
+from rallebench.core.errors import TemplateError, UsageError
+from rallebench.core.types import Action, Chain
+from rallebench.retrievers.composites import needs
+from rallebench.workspace.entries import read_manifest
+from rallebench.workspace.paths import Workspace
+
+_PER_ACTION = ("prompt", "response", "wiki_id_title", "documents")
+
+
+def check_chain(workspace: Workspace, chain: Chain) -> None:
+    """UsageError naming the action for a template, retriever or model that cannot work."""
+    for number, action in enumerate(chain.actions, 1):
+        if not action.template and number > 1:
+            return  # an empty template ends the chain
+        try:
+            if not action.template:
+                raise TemplateError(
+                    "its template is empty, so the chain would ask nothing; write one."
+                )
+            check(action.template, action.dialect)
+            _check_reach(action, number - 1)
+            _check_target(workspace, action)
+        except UsageError as error:
+            raise type(error)(f"Action {number} of {chain.name!r}: {error}") from None
+
+
+def _check_reach(action: Action, earlier: int) -> None:
+    """TemplateError if ``{response[1]}`` or the like asks for an action that runs later, or never."""
+    fields = parse_format(action.template) if action.dialect == "fstring" else ()
+    for field in fields:
+        if isinstance(field, Field) and field.name in _PER_ACTION and field.keys:
+            asked = field.keys[0]
+            if isinstance(asked, int) and asked >= earlier:
+                raise TemplateError(
+                    f"its template reads {field.name}[{asked}], the {field.name} of action {asked + 1}, "
+                    f"but {earlier or 'no'} earlier action{'s' if earlier > 1 else ''} can be read; counting starts at 0."
+                )
+
+
+def _check_target(workspace: Workspace, action: Action) -> None:
+    if action.kind == "retrieve":
+        _check_retriever(workspace, action.target)
+    if action.kind == "generate" and not action.target:
+        raise UsageError(_unknown_target("language model", "", workspace.llms()))
+    if action.kind == "generate":
+        workspace.llm(action.target)
+
+
+def _check_retriever(workspace: Workspace, name: str) -> None:
+    """UsageError for an unknown or damaged index, or a combination that cannot be made."""
+    known = workspace.retrievers()
+    entry = workspace.retriever(name) if name in known or "?" in name or ":" in name else None
+    if entry is not None:
+        for part, kind in needs(entry):
+            if kind == "retriever":
+                _check_retriever(workspace, part)
+    elif name not in known:
+        folder = workspace.indexes / name
+        if name and os.path.exists(folder / "manifest.json"):
+            read_manifest(folder)  # says what is wrong with it
+        raise UsageError(_unknown_target("retriever", name, known))
+
+
+def _unknown_target(kind: str, name: str, known: Mapping[str, Any]) -> str:
+    named = f"there is no {kind} {name!r}" if name else f"no {kind} is chosen"
+    return f"{named}. Known: {', '.join(known) or 'none'}."

@@ -1,0 +1,54 @@
+"""``--set``: a chain with some of its settings changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Chain
+from rallebench.workspace.entries import checked_generation
+
+MAX_K = 10_000
+"""As many passages as a saved chain may ask for."""
+
+
+def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool = True) -> Chain:
+    """``--set``: ``k``, generation settings for all generate actions, or ``N.field`` for action N (from 1).
+
+    Raises UsageError for a setting that no action has; with ``all_fit`` false it is left out, so that
+    one setting serves a whole folder of chains.
+    """
+    for key, value in settings.items():
+        number, dot, name = key.partition(".")
+        if dot and number.isdecimal() and len(number) < 9:
+            if not 1 <= int(number) <= len(chain.actions):
+                raise UsageError(f"--set {key}: the chain has {len(chain.actions)} actions.")
+            chain = _set(chain, int(number) - 1, name, value, key)
+            continue
+        fits = [
+            i
+            for i, a in enumerate(chain.actions)
+            if a.kind == ("retrieve" if key == "k" else "generate")
+        ]
+        if not fits and all_fit:
+            raise UsageError(f"--set {key}: no action of this chain has it.")
+        for index in fits:
+            chain = _set(chain, index, key, value, key)
+    return chain
+
+
+def _set(chain: Chain, index: int, name: str, value: Any, key: str) -> Chain:
+    kind = chain.actions[index].kind
+    if name in ("template", "dialect") or (name == "target" and kind != "identity"):
+        return chain.replace_action(index, **{name: str(value)})
+    if name == "k" and kind == "retrieve":
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_K:
+            raise UsageError(f"--set {key}={value}: k must be a whole number from 1 to {MAX_K:,}.")
+        return chain.replace_action(index, k=value)
+    if kind != "generate" or name in ("", "k"):
+        raise UsageError(
+            f"--set {key}: action {index + 1} is of the kind {kind!r} and has no {name!r}."
+        )
+    generation = {**chain.actions[index].generation, name: value}
+    return chain.replace_action(index, generation=checked_generation(generation, f"--set {key}"))

@@ -1,0 +1,137 @@
+"""What is in use, and by what: a model or retriever that a lease holds cannot be unloaded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from rallebench.core.types import Chain
+from rallebench.engine.perform import Backends
+
+PAUSE = 0.02
+"""Seconds between two looks whether all leases are closed."""
+
+
+class Loading(Protocol):
+    """What a lease asks of the table of what is loaded."""
+
+    leases: Leases
+
+    @property
+    def backends(self) -> Backends: ...
+
+    def is_loaded_as(self, name: str, kind: str) -> bool: ...
+
+    def refuse_heavy(self, name: str, kind: str) -> None: ...
+
+    def load(self, name: str, kind: str) -> Iterator[str]: ...
+
+
+class Lease:
+    """Models and retrievers that ``holder`` uses; they cannot be unloaded until the lease is closed.
+
+    Use it in ``with``, or ``close`` it. ``holder`` is what a refusal names, as in "the sweep 'ks'". A lease grows with
+    every ``load_for``: a sweep has one for all of its variants.
+    """
+
+    def __init__(self, loads: Loading, holder: str) -> None:
+        self.holder = holder
+        self._loads = loads
+
+    def load_for(self, chain: Chain, *, heavy: bool = True) -> Iterator[str | Backends]:
+        """Load and hold all that ``chain`` names, yielding progress, the Backends last.
+
+        With ``heavy`` false a model that may take gigabytes must be loaded already. Models come first: a
+        wrong setting is then found before a starter index is built. Raises RalleError.
+        """
+        for action in sorted(chain.actions, key=lambda action: action.kind != "generate"):
+            if action.template and action.kind != "identity":
+                kind = "language model" if action.kind == "generate" else "retriever"
+                yield from self.load(action.target, kind, heavy=heavy)
+        yield self._loads.backends
+
+    def load(self, name: str, kind: str, *, heavy: bool = True) -> Iterator[str]:
+        """Load and hold a ``retriever`` or ``language model``, yielding progress. Raises RalleError."""
+        new = self._loads.leases.hold(
+            self, name
+        )  # before it is loaded, so that it is never loaded but free
+        try:
+            if not self._loads.is_loaded_as(name, kind):
+                if not heavy:
+                    self._loads.refuse_heavy(name, kind)
+                yield from self._loads.load(name, kind)
+        except BaseException:
+            if new:
+                self.release([name])
+            raise
+
+    def hold(self, names: Iterable[str]) -> Lease:
+        """Hold ``names``, whether they are loaded or not."""
+        for name in names:
+            self._loads.leases.hold(self, name)
+        return self
+
+    def release(self, names: Iterable[str]) -> None:
+        """Hold ``names`` no longer."""
+        self._loads.leases.release(self, names)
+
+    def close(self) -> None:
+        """Hold nothing any longer."""
+        self._loads.leases.release(self)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+class Leases:
+    """Name → the leases that hold it. Two leases may have one holder: each counts."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, list[Lease]] = {}
+        self._lock = threading.Lock()
+
+    def hold(self, lease: Lease, name: str) -> bool:
+        """Let ``lease`` hold a name; whether it did not before."""
+        with self._lock:
+            leases = self._held.setdefault(name, [])
+            new = lease not in leases
+            if new:
+                leases.append(lease)
+            return new
+
+    def release(self, lease: Lease, names: Iterable[str] | None = None) -> None:
+        """Let go of what ``lease`` holds of ``names``, of all of it by default."""
+        with self._lock:
+            for name in list(self._held) if names is None else list(names):
+                rest = [other for other in self._held.get(name, ()) if other is not lease]
+                self._held.pop(name, None)
+                if rest:
+                    self._held[name] = rest
+
+    def holders(self, name: str, parts: Mapping[str, Iterable[tuple[str, str]]]) -> list[str]:
+        """Who uses ``name``, itself or as a part of what it uses. ``parts``: name → (part, kind) of what it is made of."""
+        with self._lock:
+            holders: dict[str, None] = {}
+            todo, seen = [name], set[str]()
+            while todo:
+                part = todo.pop()
+                seen.add(part)
+                holders |= dict.fromkeys(lease.holder for lease in self._held.get(part, ()))
+                todo += [
+                    whole
+                    for whole, of in parts.items()
+                    if whole not in seen and part in [one for one, _ in of]
+                ]
+            return list(holders)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until nothing is held, at most ``seconds``; whether nothing is."""
+        deadline = time.monotonic() + seconds
+        while self._held and time.monotonic() < deadline:
+            time.sleep(PAUSE)
+        return not self._held

@@ -1,0 +1,215 @@
+"""What an episode's steps are in an agent's own words: thoughts, actions, observations, programs; and actions as they are edited."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rallebench import sandbox
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, ToolCall, UseTool
+from rallebench.workflows.pal import program_of
+from rallebench.workflows.trees import MARK
+
+Kind = Literal[
+    "thought",
+    "action",
+    "observation",
+    "plan",
+    "program",
+    "output",
+    "reply",
+    "search",
+    "note",
+    "ended",
+]
+
+LABELS: Mapping[str, str] = {
+    "thought": "Thought",
+    "action": "Action",
+    "observation": "Observation",
+    "plan": "Plan",
+    "program": "Program",
+    "output": "It printed",
+    "reply": "Reply",
+    "search": "Asked",
+    "note": "",
+    "ended": "How it ended",
+}
+EDITED = "Edited by you."
+"""Stands in the note of a reply that is no longer the model's own."""
+
+_ASKED = re.compile(r"(Thought|Action|Plan)[ ]?(\d*):\Z")
+_BOTH = re.compile(r"\s*(?<!\w)Action\s*\d*\s*:\s*")
+_TEXT_CALL = re.compile(
+    r"^[ \t*]*Action[ \t*]*:[ \t]*(\S+)[^\n]*\n+[ \t*]*Action Input[ \t*]*:[ \t]*", re.MULTILINE
+)
+_OBSERVED = re.compile(r"Observation[ ]?(\d*): ?")
+_CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One thing that was thought, done or seen in step ``at`` (from 0); ``number`` as the prompt counts it, '' if it does not."""
+
+    kind: Kind
+    text: str
+    at: int
+    number: str = ""
+
+    @property
+    def label(self) -> str:
+        """What a reader calls it, with its number."""
+        return f"{LABELS[self.kind]} {self.number}".strip()
+
+
+def pieces(steps: Iterable[Step], workflow: str = "") -> list[Piece]:
+    """The steps of an episode, in order, without the notes that are its tree."""
+    found: list[Piece] = []
+    for at, step in enumerate(steps):
+        found += [replace(piece, at=at) for piece in _of(step, workflow)]
+    return found
+
+
+def beginning(request: Request, text: str, workflow: str = "") -> list[Piece]:
+    """The same for a step that goes on, of which ``text`` has come."""
+    return (
+        _of(Step(request, Reply(text)), workflow)
+        if isinstance(request, Generate)
+        else [_asking(request)]
+    )
+
+
+def _of(step: Step, workflow: str) -> list[Piece]:
+    request, reply = step.request, step.reply
+    if isinstance(request, Generate):
+        told = [Piece("note", reply.note, 0)] if reply.note and reply.note != EDITED else []
+        return [*_said(request, reply, workflow), *told]
+    if isinstance(request, Retrieve):
+        return [Piece("search", f"{request.retriever}: {request.query}", 0)]
+    if isinstance(request, UseTool):
+        return _tool(request, reply)
+    if request.text.startswith(MARK):
+        return []
+    seen = _OBSERVED.match(request.text)
+    if seen:
+        return [Piece("observation", request.text[seen.end() :], 0, seen[1])]
+    return [Piece("note", request.text, 0)]
+
+
+def _asking(request: Request) -> Piece:
+    if isinstance(request, Retrieve):
+        return Piece("search", f"{request.retriever}: {request.query}", 0)
+    if isinstance(request, UseTool):
+        return Piece(
+            "note", "The program runs." if request.tool == sandbox.TOOL else _call(request), 0
+        )
+    return Piece("note", "", 0)
+
+
+def _said(request: Generate, reply: Reply, workflow: str) -> list[Piece]:
+    if workflow == "pal":
+        return [Piece("program", program_of(reply.text), 0)]
+    if reply.tool_calls:
+        call = reply.tool_calls[0]
+        thought = [Piece("thought", reply.text.strip(), 0)] if reply.text.strip() else []
+        return [*thought, Piece("action", f"{call.name}({call.arguments})", 0)]
+    text = reply.text.strip()
+    asked = _ASKED.search(request.messages[-1].content) if len(request.messages) == 1 else None
+    if asked is not None:
+        return _line(asked[1].lower(), asked[2], text)
+    written = _TEXT_CALL.search(text)
+    if written is not None:
+        thought_text = re.sub(r"^\s*Thought\s*\d*\s*:\s*", "", text[: written.start()]).strip()
+        thought = [Piece("thought", thought_text, 0)] if thought_text else []
+        return [*thought, Piece("action", f"{written[1]}({text[written.end() :].strip()})", 0)]
+    return [Piece("reply", text, 0)]
+
+
+def _line(what: str, number: str, text: str) -> list[Piece]:
+    """A line of ReAct and its kin; a thought may bring its action with it."""
+    if what == "plan":
+        return [Piece("plan", text, 0)]
+    parts = _BOTH.split(text, maxsplit=1) if what == "thought" else [text]
+    if len(parts) == 2:
+        return [
+            Piece("thought", parts[0].strip(), 0, number),
+            Piece("action", parts[1].strip(), 0, number),
+        ]
+    return [Piece("thought" if what == "thought" else "action", text, 0, number)]
+
+
+def _tool(request: UseTool, reply: Reply) -> list[Piece]:
+    if request.tool != sandbox.TOOL:
+        return [Piece("search", _call(request), 0)]
+    seen = (
+        [Piece("observation", request.arguments["observation"], 0)]
+        if "observation" in request.arguments
+        else []
+    )
+    if reply.tool_calls:
+        call = reply.tool_calls[0]
+        return [*seen, Piece("action", f"{call.name}({call.arguments})", 0)]
+    return [
+        *seen,
+        Piece("output", reply.text, 0),
+        *([Piece("ended", reply.note, 0)] if reply.note else []),
+    ]
+
+
+def _call(request: UseTool) -> str:
+    given = {name: value for name, value in request.arguments.items() if name != "api"}
+    return f"{request.arguments.get('api', request.tool)}({json.dumps(given, ensure_ascii=False)})"
+
+
+# ── what can be edited ───────────────────────────────────────────────────────
+
+
+def actions(steps: Sequence[Step], workflow: str = "") -> dict[int, str]:
+    """Step (from 0) → the action that the model chose in it, in one line; the last is the newest."""
+    found: dict[int, str] = {}
+    for piece in pieces(steps, workflow):
+        if isinstance(steps[piece.at].request, Generate) and piece.kind in ("action", "program"):
+            found[piece.at] = " ".join(piece.text.split())
+    return found
+
+
+def edit_text(reply: Reply, workflow: str = "") -> str:
+    """A reply as it is edited: a call as ``Name({…})``, a program without what stands around it, anything else word for word."""
+    if workflow == "pal":
+        return program_of(reply.text).strip("\n")
+    if reply.tool_calls:
+        call = reply.tool_calls[0]
+        return f"{call.name}({call.arguments})"
+    return reply.text.strip()
+
+
+def edited(reply: Reply, text: str) -> Reply:
+    """The reply with another action. Raises UsageError for a text that is none."""
+    text = text.strip()
+    if not text:
+        raise UsageError("The action is empty; write what the agent shall do.")
+    if not reply.tool_calls:
+        return replace(reply, text=text, note=EDITED)
+    found = _CALL.match(text)
+    if found is None:
+        raise UsageError('The action is no call; write it as Name({"argument": "value"}).')
+    call = ToolCall(reply.tool_calls[0].id, found[1], found[2].strip() or "{}")
+    return replace(reply, tool_calls=(call,), note=EDITED)
+
+
+def before(steps: Sequence[Step], at: int, text: str, workflow: str = "") -> tuple[Step, ...]:
+    """The steps up to ``at``, with its action edited: what an episode goes on from. Raises UsageError."""
+    if not 0 <= at < len(steps) or not isinstance(steps[at].request, Generate):
+        raise UsageError("There is no action to go on from; run an episode first.")
+    reply = steps[at].reply
+    same = text.strip() == edit_text(reply, workflow).strip()
+    return (*steps[:at], steps[at] if same else replace(steps[at], reply=edited(reply, text)))
+
+
+def was_edited(steps: Iterable[Step]) -> bool:
+    """Whether any action is not the model's own."""
+    return any(step.reply.note == EDITED for step in steps)

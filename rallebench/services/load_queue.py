@@ -1,0 +1,99 @@
+"""Loads in progress: each says how far it is, may be cancelled, and waits for its turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rallebench.core.errors import StoppedError
+from rallebench.core.memory import Memory
+from rallebench.services.background import Followed
+from rallebench.workspace.entries import Combination, LLMEntry
+
+TURN = 0.05
+"""Seconds between two looks of a load that waits for its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A load as others see it: what it said last; whether it waits for its turn, or was cancelled and winds down."""
+
+    kind: str
+    said: str
+    waiting: bool
+    cancelled: bool
+
+
+@dataclass(eq=False)
+class Load:
+    """One load, from the request to its end, for all who ask for it.
+
+    ``needs``: (name, kind) of what it is made of. ``asked``: by somebody, and not only as a part of another.
+    ``begun``: its turn has come; ``before``: what this process held then.
+    """
+
+    name: str
+    kind: str
+    entry: LLMEntry | Combination | None
+    needs: list[tuple[str, str]]
+    followed: Followed = field(init=False)
+    asked: bool = False
+    begun: bool = False
+    before: Memory = field(default_factory=Memory)
+
+    def __post_init__(self) -> None:
+        self.followed = Followed(f"{self.name} could not be loaded")
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked it to end."""
+        return self.followed.stopping
+
+    def cancel(self, said: str) -> None:
+        """Ask it to end at its next safe point; ``said`` is told to all who follow it."""
+        self.followed.stopping = True
+        self.followed.say(said)
+
+    def tell(self, said: str) -> None:
+        """Say something, '' for nothing; raises StoppedError if the load was cancelled: here it ends."""
+        if self.cancelled:
+            raise StoppedError(f"Loading {self.name} was cancelled.")
+        if said:
+            self.followed.say(said)
+
+    def going(self) -> Going:
+        """How it is seen."""
+        return Going(self.kind, str(self.followed.newest), not self.begun, self.cancelled)
+
+
+class Turns:
+    """One load at a time, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.one = threading.Lock()
+        self._waiting: list[Load] = []
+
+    def queue(self, load: Load) -> None:
+        """Give a load its place, once."""
+        if load not in self._waiting:
+            self._waiting.append(load)
+
+    @contextmanager
+    def turn(self, load: Load) -> Iterator[None]:
+        """Wait for the loads that came earlier; one that is cancelled leaves the queue (StoppedError)."""
+        self.queue(load)
+        try:
+            while not (self._waiting[0] is load and self.one.acquire(timeout=TURN)):
+                load.tell("")
+                time.sleep(TURN if self._waiting[0] is not load else 0)
+            try:
+                load.tell("")
+                load.begun = True
+                yield
+            finally:
+                self.one.release()
+        finally:
+            self._waiting.remove(load)

@@ -1,0 +1,54 @@
+"""What the models and indexes of a run took in memory when they were loaded: recorded beside its fingerprint, for its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from rallebench.core.errors import RalleError
+from rallebench.retrievers.composites import needs
+from rallebench.services.models import Loaded
+from rallebench.workspace.paths import Workspace
+
+ELSEWHERE = frozenset({"openai_compatible"})
+"""Backends whose model is held by another program."""
+
+Footprint = dict[str, "dict[str, int] | None"]
+"""Name → bytes of ``ram`` and ``vram``; None where they are not known."""
+
+
+def footprint(workspace: Workspace, status: Iterable[Loaded], wanted: Iterable[str]) -> Footprint:
+    """What the loaded ones of ``wanted`` took, and all that they are made of.
+
+    Not known is the memory of what another program or server holds, and of what took less than could be measured.
+    What two share, such as an encoder, is counted with the one that was loaded first.
+    """
+    lines = {line.name: line for line in status}
+    parts = {name: [part for part, _ in _needed(workspace, name, lines)] for name in lines}
+    names, todo = dict[str, None](), [name for name in wanted if name in lines]
+    while todo:
+        name = todo.pop(0)
+        if name not in names:
+            names[name] = None
+            todo += parts[name]
+    return {name: _held(workspace, lines[name], bool(parts[name])) for name in names}
+
+
+def _needed(workspace: Workspace, name: str, lines: dict[str, Loaded]) -> list[tuple[str, str]]:
+    if lines[name].kind == "language model":
+        return []
+    with suppress(RalleError):
+        entry = workspace.retriever(name)
+        return [(part, kind) for part, kind in needs(entry) if part in lines] if entry else []
+    return []
+
+
+def _held(workspace: Workspace, line: Loaded, combined: bool) -> dict[str, int] | None:
+    with suppress(RalleError):
+        if line.kind == "language model" and workspace.llm(line.name).backend in ELSEWHERE:
+            return None
+    manifest = workspace.manifests().get(line.name) if line.kind != "language model" else None
+    if manifest is not None and "uri" in manifest.parameters:
+        return None
+    ram, vram = max(line.ram, 0), max(line.vram, 0)
+    return {"ram": ram, "vram": vram} if ram + vram or combined else None

@@ -1,0 +1,267 @@
+"""What people do with the language models of a workspace besides loading them: add, change, delete, look.
+
+Entries stand in the workspace's ``llms.json``; a key never does, only the name of its variable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.files import write_json
+from rallebench.core.memory import size
+from rallebench.core.registry import unknown
+from rallebench.http.addresses import OPENAI, is_loopback
+from rallebench.http.keys import check_variable, variable_of
+from rallebench.http.model_list import Asked, served_models
+from rallebench.llms import LLMS, settings_from
+from rallebench.llms import extractive_reader as reader
+from rallebench.llms._memory.need import device_of, dtype_of, free_on, need_of
+from rallebench.llms._openai import settings as served
+from rallebench.llms._transformers import settings as local
+from rallebench.llms.presets import known_model, weight_bytes
+from rallebench.services.models import Loads
+from rallebench.workspace.entries import LLMEntry, read_llm_entries
+from rallebench.workspace.opening import close, open_llm
+from rallebench.workspace.paths import READER, Workspace
+from rallebench.workspace.ralle_settings import with_environment
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a model in this process takes at most: bytes (0: not known before it is there), and sentences.
+
+    ``fits``: whether that is less than what is free now; True where nothing is known.
+    """
+
+    bytes: int
+    fits: bool
+    said: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """``variable``: the environment variable whose key a server would be shown, '' for none. ``local``: whether
+    the server runs on this machine."""
+
+    variable: str
+    is_set: bool
+    local: bool
+
+
+class Models:
+    """The verbs about entries of language models. What is loaded stands in ``Loads``."""
+
+    def __init__(self, workspace: Workspace, loads: Loads) -> None:
+        self._workspace, self._loads = workspace, loads
+        self._changed: set[str] = set()  # while they were loaded
+
+    @property
+    def file(self) -> Path:
+        """Where the entries are."""
+        return self._workspace.path / "llms.json"
+
+    def own(self) -> dict[str, LLMEntry]:
+        """Name → entry of the workspace's own file. Raises BadFileError if it is damaged."""
+        return read_llm_entries(self.file) if self.file.exists() else {}
+
+    def entry(self, name: str) -> LLMEntry:
+        """One of the own entries. Raises NotFoundError."""
+        if name not in self.own():
+            raise NotFoundError(f"There is no language model {name!r} in {self.file}.")
+        return self.own()[name]
+
+    # add and change
+
+    def add(self, name: str, entry: LLMEntry, *, replace: bool = False) -> list[str]:
+        """Save an entry; returns sentences, the first saying that it was. Raises UsageError, then nothing is written.
+
+        ``replace``: an entry of that name may be there already, and is changed. Reads no weights, asks no server.
+        """
+        name = self.check_name(name)
+        before = self.own().get(name)
+        if before is not None and not replace:
+            raise UsageError(
+                f"There is a language model {name!r} already; change that one, or choose another name."
+            )
+        check_entry(name, entry)
+        if before is not None and not entry.about and before.backend == entry.backend:
+            entry = entry.model_copy(update={"about": before.about})
+        self._workspace.save_llm(name, entry)
+        said = [f"{'Changed' if before else 'Saved'} {name} in {self.file}."]
+        if self._loads.is_loaded(name):
+            self._changed.add(name)
+            said.append(
+                f"{name} is loaded with its earlier settings: unload it, then load it again."
+            )
+        key = key_of(entry.settings) if entry.backend == "openai_compatible" else None
+        if key and key.variable and not key.is_set:
+            said.append(
+                f"{key.variable} is not set: if the server wants a key, set it and start rallebench anew."
+            )
+        return said
+
+    def add_and_load(self, name: str, entry: LLMEntry, *, replace: bool = False) -> Iterator[str]:
+        """Save an entry and load it, yielding what goes on; what is loaded as it stands there stays loaded.
+
+        Raises UsageError where that would replace a model that is in use; then nothing is written.
+        """
+        name = self.check_name(name)
+        before = self.own().get(name)
+        if before is None or (before.backend, before.settings) != (entry.backend, entry.settings):
+            if before is not None:
+                self._loads.refuse_used(name)
+            yield self.add(name, entry, replace=replace)[0]
+        if name in self._changed and self._loads.is_loaded(name):
+            yield self._loads.unload(name)
+        self._changed.discard(name)
+        yield from self._loads.load(name, "language model")
+
+    def check_name(self, name: str) -> str:
+        """A name for a model that nothing else has, without space around it. Raises UsageError."""
+        name = (name or "").strip()
+        if not name or len(name) > 100 or not name.isprintable():
+            raise UsageError(
+                "Give the model a name of 1 to 100 characters; chains call it by that name."
+            )
+        if name == READER:
+            raise UsageError(
+                f"{READER!r} is the reader that comes with rallebench; choose another name."
+            )
+        if name in self._workspace.retrievers():
+            raise UsageError(f"{name!r} is a retriever of this workspace; choose another name.")
+        return name
+
+    # delete
+
+    def users(self, name: str) -> list[str]:
+        """Who names a model: ``the chain x``, ``the retriever y``. Files that cannot be read are passed over."""
+        found = []
+        for chain, path in self._workspace.chain_paths().items():
+            with contextlib.suppress(RalleError):
+                actions = self._workspace.chain(str(path)).actions
+                if any(action.kind == "generate" and action.target == name for action in actions):
+                    found.append(f"the chain {chain}")
+        with contextlib.suppress(RalleError):
+            combinations = self._workspace.combinations().items()
+            found += [
+                f"the retriever {other}"
+                for other, entry in combinations
+                if entry.settings.get("llm") == name
+            ]
+        return found
+
+    def delete(self, name: str) -> str:
+        """Forget an entry; returns a sentence. Raises UsageError while it is loaded. Downloaded weights stay."""
+        entries = self.own()
+        if name not in entries:
+            raise NotFoundError(f"There is no language model {name!r} in {self.file}.")
+        if self._loads.is_loaded(name) or name in self._loads.loading():
+            raise UsageError(f"{name!r} is loaded; unload it in the Models tab, then delete it.")
+        users = self.users(name)
+        rest = {
+            key: value.model_dump(exclude_defaults=True)
+            for key, value in entries.items()
+            if key != name
+        }
+        write_json(self.file, rest)
+        said = ", ".join(users)
+        broken = f" {said[:1].upper()}{said[1:]} can no longer run with it." if users else ""
+        return f"Deleted {name} from {self.file}.{broken}"
+
+    # look
+
+    def served(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """The models of the server that ``settings`` name (``base_url``, ``api_key_env``); see ``served_models``."""
+        filled = with_environment(
+            LLMEntry(backend="openai_compatible", settings=dict(settings))
+        ).settings
+        return served_models(
+            str(filled.get("base_url") or OPENAI), filled.get("api_key_env") or None
+        )
+
+    def needs(self, settings: Mapping[str, Any]) -> Needs:
+        """What a ``transformers`` entry takes, from the files where they are here, else from what a preset knows.
+
+        Raises BadFileError for a folder that holds no whole model.
+        """
+        model = str(settings.get("model") or "").strip()
+        if not model:
+            return Needs(0, True, ("Choose a preset or name a model to see what it needs.",))
+        asked = {
+            key: settings[key]
+            for key in ("quantization", "dtype", "device_map", "revision")
+            if settings.get(key)
+        }
+        here, device = need_of(model, model, **asked), device_of(settings.get("device_map"))
+        total, free = (
+            (here.total if here else _from_preset(model, settings, device)),
+            free_on(device),
+        )
+        said = (
+            [] if here else ["It is downloaded from the Hugging Face hub when it is first loaded."]
+        )
+        if not total:
+            return Needs(
+                0, True, ("How much memory it takes is known once it has been downloaded.", *said)
+            )
+        kind = {"cpu": "RAM", "auto": "memory"}.get(device, "VRAM")
+        known = "" if free is None else f"; {size(free)} are free"
+        said.insert(
+            0, f"It takes about {size(total)} of {kind}{'' if here else ' for its weights'}{known}."
+        )
+        if free is not None and total > free:
+            said.append("That does not fit: choose 8bit or 4bit, a smaller model, or a server.")
+        return Needs(total, free is None or total <= free, tuple(said))
+
+
+def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
+    """Bytes of the weights of a hub id that a preset knows; 0 if none does."""
+    known = known_model(model)
+    if known is None:
+        return 0
+    asked = settings.get("dtype") or "auto"
+    dtype = dtype_of(asked, known.stored, device) if known.stored else asked
+    return weight_bytes(known, {**settings, "dtype": dtype})
+
+
+def key_of(settings: Mapping[str, Any]) -> Key:
+    """Which variable's key a server would be shown, and whether it is set now. Raises UsageError for no variable."""
+    variable = settings.get("api_key_env") or None
+    if variable is not None:
+        check_variable("openai_compatible", variable)
+    address = settings.get("base_url") or OPENAI
+    with contextlib.suppress(
+        RalleError
+    ):  # an address in a variable that is not set: it is somebody's server
+        entry = with_environment(
+            LLMEntry(backend="openai_compatible", settings={"base_url": address})
+        )
+        address = entry.settings["base_url"]
+    name = variable_of(Asked(str(address), variable))
+    return Key(name, bool(name and os.environ.get(name, "").strip()), is_loopback(str(address)))
+
+
+def check_entry(name: str, entry: LLMEntry) -> None:
+    """Raise what loading would raise for the settings; reads no weights and needs no key."""
+    if entry.backend not in LLMS:
+        raise NotFoundError(unknown("language model backend", entry.backend, LLMS.names()))
+    settings = with_environment(entry).settings
+    if entry.backend == "transformers":
+        local.check(name, settings_from(local.Settings, name, settings))
+    elif entry.backend == "openai_compatible":
+        if not settings.get("model"):
+            raise UsageError(
+                f"{name!r} needs the setting 'model', the name by which the server knows it: press Find models, or "
+                "see rallebench models find."
+            )
+        served.check(name, settings_from(served.Settings, name, settings))
+    elif entry.backend == "extractive-reader":
+        reader.check(name, settings_from(reader.Settings, name, settings))
+    else:
+        close(open_llm(name, entry))

@@ -1,0 +1,417 @@
+"""What is loaded: one table of retrievers and language models, so that screen and memory cannot disagree.
+
+Loading adds, unloading removes, nothing is replaced. A load is one for all who ask for it: they follow it
+together, and whoever cancels it cancels it for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rallebench.core import memory
+from rallebench.core.errors import (
+    BackendMemoryError,
+    NotFoundError,
+    RalleError,
+    StoppedError,
+    UsageError,
+)
+from rallebench.datasets.kilt import read_questions
+from rallebench.engine.perform import Backends
+from rallebench.llms._memory import budget
+from rallebench.llms._memory.watching import telling
+from rallebench.retrievers.composites import about, needs
+from rallebench.services.leases import Lease, Leases
+from rallebench.services.load_queue import Going, Load, Turns
+from rallebench.workspace.entries import Combination, LLMEntry
+from rallebench.workspace.opening import (
+    Encoders,
+    close,
+    open_combination,
+    open_retriever,
+    opening_llm,
+)
+from rallebench.workspace.paths import Workspace
+
+HEAVY_BACKENDS = frozenset({"transformers"})
+"""Backends that may take gigabytes: the page loads them only when asked to."""
+
+GRACE, PATIENCE = 2.0, 10.0
+"""Seconds that a page, and the command line, wait for a cancelled load to end before they go on without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A line of the status table. ``ram`` and ``vram`` in bytes, measured around the load.
+
+    ``expected``: bytes as they were estimated before, 0 if they were not.
+    """
+
+    name: str
+    kind: str
+    about: str
+    ram: int
+    vram: int
+    seconds: float
+    expected: int = 0
+
+
+class Loads:
+    """The table. Safe for several sessions at once; loads come one by one."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self.leases = Leases()
+        self._retrievers: dict[str, Any] = {}
+        self._llms: dict[str, Any] = {}
+        self._loaded: dict[str, Loaded] = {}
+        self.encoders = Encoders()
+        self._loading: dict[str, Load] = {}
+        self._turns = Turns()
+        self._ended: dict[str, str | RalleError] = {}
+        self._needs: dict[str, list[tuple[str, str]]] = {}
+        self._lock = threading.RLock()
+
+    def stop(self) -> None:
+        """Cancel every load."""
+        with self._lock:
+            for load in self._loading.values():
+                load.followed.stopping = True
+
+    def wait(self, seconds: float) -> None:
+        """Wait until no load goes on, at most ``seconds`` for each."""
+        with self._lock:
+            going = list(self._loading.values())
+        for load in going:
+            load.followed.wait(seconds)
+
+    def close(self) -> None:
+        """Let go of everything; a load that goes on is cancelled and has a moment to end."""
+        self.stop()
+        self.wait(GRACE)
+        with self._lock:
+            backends = [*self._llms.values(), *self._retrievers.values()]
+            self._llms, self._retrievers, self._loaded, self._needs = {}, {}, {}, {}
+        for backend in backends:
+            close(backend)
+
+    @property
+    def backends(self) -> Backends:
+        """What is loaded now; a snapshot, so that an unload never pulls a model from under a run."""
+        with self._lock:
+            return Backends(dict(self._retrievers), dict(self._llms))
+
+    def status(self) -> list[Loaded]:
+        """What is loaded, in the order of loading."""
+        with self._lock:
+            # A model behind a server says there what holds its requests back now.
+            said = {name: getattr(llm, "about", "") for name, llm in self._llms.items()}
+            return [
+                replace(row, about=said.get(row.name) or row.about) for row in self._loaded.values()
+            ]
+
+    def loading(self) -> dict[str, Going]:
+        """Every load that goes on or waits for its turn now, in the order in which they were asked for."""
+        with self._lock:
+            return {name: load.going() for name, load in self._loading.items()}
+
+    def ended(self) -> dict[str, str | RalleError]:
+        """Name → how its last load or unload ended, the newest last: for a page that is opened later."""
+        with self._lock:
+            return dict(self._ended)
+
+    def forget(self) -> None:
+        """Tell no more how loads ended."""
+        with self._lock:
+            self._ended = {}
+
+    def is_loaded(self, name: str) -> bool:
+        """Whether ``name`` is loaded."""
+        return name in self._loaded
+
+    def lease(self, holder: str) -> Lease:
+        """A lease that holds nothing yet; ``holder`` is what a refusal to unload names, as in "the sweep 'ks'"."""
+        return Lease(self, holder)
+
+    def refuse_used(self, name: str) -> None:
+        """Raise UsageError, which names the holder, if ``name`` is in use."""
+        with self._lock:
+            holders = self.leases.holders(name, self._needs)
+        if holders:
+            raise UsageError(
+                f"{name!r} is in use by {' and '.join(holders)}; stop that, or wait for its end."
+            )
+
+    def room(
+        self, name: str, *, context: int | None = None, batch: int | None = None
+    ) -> budget.Room | None:
+        """What the language model ``name`` needs beside what is free now; None if nothing here says so.
+
+        Loads nothing and asks no network: of a hub id only what the local cache holds is known. ``context`` tokens
+        and ``batch`` answers at once: by default what its settings say. Raises RalleError.
+        """
+        return budget.room(
+            name, self._workspace.llm(name), self.held(), context=context, batch=batch
+        )
+
+    def room_in_every_form(
+        self, name: str, *, context: int | None = None, batch: int | None = None
+    ) -> dict[str, budget.Room]:
+        """The same for every quantisation of the model; {} if nothing here says so."""
+        return budget.in_every_form(
+            name, self._workspace.llm(name), self.held(), context=context, batch=batch
+        )
+
+    def held(self) -> dict[str, memory.Memory]:
+        """Name → what it took, for all that is loaded."""
+        return {loaded.name: memory.Memory(loaded.ram, loaded.vram) for loaded in self.status()}
+
+    def load(self, name: str, kind: str) -> Iterator[str]:
+        """Load a ``retriever`` or ``language model``, yielding progress; what is loaded stays loaded.
+
+        Two sessions that ask for one name load it once. Raises RalleError; a failed load leaves nothing, nor does
+        one that somebody cancelled (StoppedError). Ctrl-C cancels it; a page that goes away does not.
+        What a combination of retrievers is made of is loaded first and stays in the table.
+        """
+        load = self.begin(name, kind)
+        if load is not None:
+            yield from self._followed(load)
+
+    def begin(self, name: str, kind: str, *, asked: bool = True) -> Load | None:
+        """Begin a load, or join the one that goes on, and wait for nothing; None if it is loaded already.
+
+        ``asked``: by somebody, and not as a part of something else. Raises RalleError.
+        """
+        with self._lock:
+            if self.is_loaded_as(name, kind):
+                return None
+            load = self._loading.get(name)
+            if load is None or load.cancelled:
+                entry: LLMEntry | Combination | None
+                entry = (
+                    self._workspace.llm(name)
+                    if kind == "language model"
+                    else self._workspace.retriever(name)
+                )
+                load = Load(
+                    name, kind, entry, needs(entry) if isinstance(entry, Combination) else []
+                )
+                # From here on nobody unloads what this load needs.
+                self._needs[name] = load.needs
+                self._loading.pop(name, None)
+                self._loading[name] = load
+                self._ended.pop(name, None)
+                if not load.needs:  # a combination gets its place when its parts are there
+                    self._turns.queue(load)
+                load.followed.start(self._load, load)
+            load.asked = load.asked or asked
+            return load
+
+    def cancel(self, name: str = "") -> str:
+        """Cancel a load that goes on or waits, for everybody who follows it; all of them without a name.
+
+        Returns a sentence. It ends at the next safe point: between two tensors, pieces of a download, or stages.
+        Raises NotFoundError if there is none.
+        """
+        with self._lock:
+            chosen = [
+                load
+                for load in self._loading.values()
+                if name in ("", load.name) and not load.cancelled
+            ]
+            if not chosen:
+                raise NotFoundError(
+                    f"{name!r} is not being loaded." if name else "Nothing is being loaded."
+                )
+            for load in chosen:
+                load.cancel("cancelled; ending at the next safe point")
+                for part in (self._loading.get(part) for part, _ in load.needs):
+                    if part is not None and not part.asked:
+                        part.cancel(f"cancelled together with {load.name}")
+        return f"Cancelling {', '.join(load.name for load in chosen)} …"
+
+    def _followed(self, load: Load) -> Iterator[str]:
+        try:
+            for said in load.followed.follow():
+                if load.cancelled and not load.followed.wait(GRACE):
+                    raise StoppedError(
+                        f"Loading {load.name} was cancelled; a step of a library that cannot be interrupted is "
+                        "still going on, and what it loads is thrown away when it ends."
+                    )
+                yield said
+        except KeyboardInterrupt:
+            with suppress(NotFoundError):
+                self.cancel(load.name)
+            ended = load.followed.wait(PATIENCE)
+            raise StoppedError(
+                self._cancelled(load) if ended else f"Loading {load.name} was cancelled."
+            ) from None
+
+    def is_loaded_as(self, name: str, kind: str) -> bool:
+        """Whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""
+        loaded = self._loaded.get(name)
+        if loaded is not None and loaded.kind != kind:
+            raise UsageError(
+                f"{name!r} is loaded as a {loaded.kind}, so no {kind} of that name can be; rename one of the two."
+            )
+        return loaded is not None
+
+    def _load(self, load: Load) -> None:
+        """Load in a thread of its own: a page that goes away stops nothing, and loads come one by one."""
+        failed: BaseException | None = None
+        try:
+            for needed, its_kind in load.needs:
+                part = self.begin(needed, its_kind, asked=False)
+                for message in self._followed(part) if part else ():
+                    load.tell(message)
+            with self._turns.turn(load):
+                failed = self._tried(load)
+        except BaseException as error:
+            failed = error
+        if isinstance(failed, StoppedError) and load.cancelled:
+            failed = StoppedError(self._cancelled(load))
+        with self._lock:
+            if self._loading.get(load.name) is load:
+                del self._loading[load.name]
+                if failed is not None:
+                    self._needs.pop(load.name, None)
+                if isinstance(failed, RalleError):
+                    self._ended[load.name] = failed
+                elif isinstance(failed, Exception):
+                    self._ended[load.name] = load.followed.unexpected(failed)
+        if failed is not None:
+            raise failed
+
+    def _tried(self, load: Load) -> BaseException | None:
+        """Open what the load is for; if that fails, give back what it had taken and return the error."""
+        failed: BaseException | None = None
+        try:
+            with telling(load.tell):
+                self._enter(load)
+        except BaseException as error:
+            failed = error
+            memory.forget_frames(error)
+        if failed is not None:
+            self._keep_encoders()
+            memory.release()
+        return failed
+
+    def _enter(self, load: Load) -> None:
+        """Open what the load is for and enter it in the table. Raises BackendMemoryError if it cannot fit."""
+        room = (
+            budget.room(load.name, load.entry, self.held())
+            if isinstance(load.entry, LLMEntry)
+            else None
+        )
+        if room is not None and not room.fits:
+            raise BackendMemoryError(room.sentence)
+        started, load.before = time.perf_counter(), memory.Memory.now()
+        backend, about = self._open(load.name, load.entry, load)
+        took, seconds = memory.Memory.now() - load.before, time.perf_counter() - started
+        if load.cancelled:
+            close(backend)
+        load.tell("")
+        own = getattr(
+            backend, "memory", None
+        )  # measured without the libraries, which stay when it is unloaded
+        took = own if isinstance(own, memory.Memory) else took
+        expected = room.need.loaded if room else 0
+        estimated = f" (estimated {memory.size(expected)})" if expected else ""
+        said = f"loaded {load.name}: {took}{estimated}, {seconds:.1f} s"
+        with self._lock:
+            (self._llms if load.kind == "language model" else self._retrievers)[load.name] = backend
+            self._loaded[load.name] = Loaded(
+                load.name, load.kind, about, took.ram, took.vram, seconds, expected
+            )
+            self._ended[load.name] = said
+        load.followed.say(said)
+
+    def _cancelled(self, load: Load) -> str:
+        """How a cancelled load ended."""
+        if not load.begun:
+            return f"Loading {load.name} was cancelled before its turn came; nothing was loaded."
+        return (
+            f"Loading {load.name} was cancelled and its memory given back: this process holds "
+            f"{memory.Memory.now()}, before the load {load.before}."
+        )
+
+    def _open(
+        self, name: str, entry: LLMEntry | Combination | None, loading: Load
+    ) -> tuple[Any, str]:
+        if isinstance(entry, Combination):
+            loading.tell(f"opening {name}")
+            with self._lock:
+                parts = [self._retrievers[part] for part in entry.of]
+                llm = self._llms.get(entry.settings.get("llm", ""))
+            named = entry.settings.get("questions")
+            examples = read_questions(self._workspace.dataset(named)[1]) if named else ()
+            return open_combination(name, entry, parts, llm, examples), about(entry)
+        if entry is not None:
+            loading.tell(f"loading {name}")
+            for place, piece in enumerate(opening_llm(name, entry)):
+                if not isinstance(piece, str):
+                    return piece, getattr(piece, "about", "") or entry.about
+                if place == 0:  # the libraries are imported by now, and stay
+                    loading.before = memory.Memory.now()
+                loading.tell(piece)
+        for piece in open_retriever(self._workspace, name, self.encoders):
+            if not isinstance(piece, str):
+                return piece, self._workspace.retrievers().get(name, "")
+            loading.tell(piece)
+        raise AssertionError("opening ends with what was opened")
+
+    def unload(self, name: str, *, told: bool = True) -> str:
+        """Let go of ``name``; return a sentence saying how much memory came back, which is ``told`` later, too.
+
+        Raises UsageError while it is in use, or part of what is loaded.
+        """
+        with self._lock:
+            if name not in self._loaded:
+                raise NotFoundError(f"{name!r} is not loaded.")
+            self.refuse_used(name)
+            users = [
+                user
+                for user, wanted in self._needs.items()
+                if name in [needed for needed, _ in wanted]
+            ]
+            if users:
+                raise UsageError(
+                    f"{name!r} is part of {users[0]!r}, which is loaded; unload {users[0]!r} first."
+                )
+            before = memory.Memory.now()
+            backend = self._llms.pop(name, None) or self._retrievers.pop(name, None)
+            del self._loaded[name]
+            self._needs.pop(name, None)
+            close(backend)
+            del backend
+            self._keep_encoders()
+            memory.release()
+            said = f"Unloaded {name}: {before - memory.Memory.now()} given back."
+            self._ended.pop(name, None)
+            if told:
+                self._ended[name] = said
+            return said
+
+    def _keep_encoders(self) -> None:
+        """Let go of encoders that no loaded index needs."""
+        found = self._workspace.manifests()
+        with self._lock:
+            self.encoders.keep({m.encoder_name for n, m in found.items() if n in self._retrievers})
+
+    def refuse_heavy(self, name: str, kind: str) -> None:
+        """Raise NotFoundError for a heavy model that is not loaded, also where a retriever asks it."""
+        if name in self._loaded:
+            return
+        if kind == "retriever":
+            entry = self._workspace.retriever(name)
+            for needed, its_kind in needs(entry) if entry else ():
+                self.refuse_heavy(needed, its_kind)
+        elif self._workspace.llm(name).backend in HEAVY_BACKENDS:
+            raise NotFoundError(
+                f"The language model {name!r} is not loaded. Load it in the Models tab."
+            )

@@ -1,0 +1,282 @@
+"""Benchmarks: run here or in the background, stopped, continued, opened again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Chain, Episode, Example
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.score import examples_of
+from rallebench.engine.store import RunFolder, list_runs
+from rallebench.metrics.recorded import IMPORTED
+from rallebench.services import benchmark
+from rallebench.services.leases import Lease
+from rallebench.services.memory_usage import Footprint
+from rallebench.services.models import Loads
+from rallebench.workspace.entries import chain_from_json
+from rallebench.workspace.flows import Agent
+from rallebench.workspace.paths import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A question of a run, as Develop shows it."""
+
+    chain: Chain
+    dataset: str
+    example: Example
+    episode: Episode
+
+
+@dataclass
+class Job:
+    """A benchmark that this process works on. ``of``: the run that it is a reference line of, '' for any other.
+    ``warning``: what the user should know while it runs."""
+
+    name: str
+    phase: str = "loading"
+    message: str = ""
+    error: str = ""
+    done: bool = False
+    folder: RunFolder | None = None
+    stop: bool = False
+    of: str = ""
+    warning: str = ""
+
+
+def _chain_of(made: Mapping[str, Any], run: str) -> Chain:
+    """The chain of a run's ``run.json``. Raises UsageError for a run of predictions or of a suite, which has none."""
+    chain = made["spec"]["settings"].get("chain")
+    if chain is None:
+        raise UsageError(
+            f"The run {run!r} was made by {made['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
+            f"to continue here; read it in {where_read(made)}."
+        )
+    return chain_from_json(chain)
+
+
+def where_read(made: Mapping[str, Any]) -> str:
+    """Where the questions of a run that no chain made can be read, by its ``run.json``."""
+    if "agent" in made["spec"]["settings"]:
+        return "Agent"
+    return (
+        "Runs or Compare"
+        if made["spec"]["workflow"] == IMPORTED
+        else "Suites, under Read the answers"
+    )
+
+
+class Runs:
+    """The verbs of the Benchmark and Runs tabs. ``jobs``: every benchmark that this process works on or has worked on."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        loads: Loads,
+        memo: Callable[[], Memo],
+        agent: Callable[..., Agent],
+        track: Callable[[RunFolder], str],
+        footprint: Callable[[Iterable[str]], Footprint],
+    ) -> None:
+        """``agent`` makes the agent of a run again; ``track`` logs a finished run, and says why that did not work."""
+        self._workspace, self._loads, self._memo = workspace, loads, memo
+        self._agent, self._track, self._footprint = agent, track, footprint
+        self.jobs: dict[str, Job] = {}
+        self._lock = threading.RLock()
+
+    def run(
+        self, plan: benchmark.Plan, job: Job | None = None, lease: Lease | None = None
+    ) -> Generator[benchmark.Stage, None, None]:
+        """Run a plan in the calling thread, yielding its stages.
+
+        ``lease``: that of the work which the run is part of, which keeps what the run loads; else it has its own.
+        """
+        heavy = job is None
+
+        def opened(folder: RunFolder) -> None:
+            if job is not None:
+                job.folder = folder
+                if job.stop:
+                    folder.ask_to_stop()
+
+        with self._lease(plan) as own:
+            yield from benchmark.execute(
+                self._workspace,
+                plan,
+                lambda chain: (lease or own).load_for(chain, heavy=heavy),
+                self._memo,
+                self._track,
+                opened,
+                self._footprint,
+            )
+
+    def _lease(self, plan: benchmark.Plan) -> Lease:
+        return self._loads.lease(f"the run {plan.name!r}")
+
+    def start_run(self, plan: benchmark.Plan) -> Job:
+        """Run a plan in the background; follow it by the job and its run folder."""
+        with self._lock:
+            running = self.jobs.get(plan.name)
+            if running and not running.done:
+                raise UsageError(f"The run {plan.name!r} is running already.")
+            job = self.jobs[plan.name] = Job(plan.name, warning=" ".join(plan.warnings))
+        # Held from now on, and not only once the thread has begun.
+        lease = self._lease(plan).hold(
+            action.target for action in plan.chain.actions if action.target
+        )
+        threading.Thread(
+            target=self._work, args=(plan, job, lease), name=f"run {plan.name}", daemon=True
+        ).start()
+        return job
+
+    def _work(self, plan: benchmark.Plan, job: Job, lease: Lease) -> None:
+        try:
+            for stage in self.run(plan, job, lease):
+                if isinstance(stage, benchmark.Phase) and stage.name == "warning":
+                    job.warning = " ".join(
+                        filter(None, dict.fromkeys([job.warning, stage.message]))
+                    )
+                elif isinstance(stage, benchmark.Phase):
+                    job.phase, job.message = stage.name, stage.message
+                elif isinstance(stage, benchmark.Finished):
+                    job.phase, job.message = stage.state, " ".join(stage.warnings)
+        except RalleError as error:
+            job.phase, job.error = "failed", str(error)
+        except Exception as error:
+            job.phase, job.error = (
+                "failed",
+                f"Internal error, please report it: {type(error).__name__}: {error}",
+            )
+            raise
+        finally:
+            lease.close()
+            job.done = True
+
+    def start_references(self, name: str, *, track: bool = True) -> list[Job]:
+        """Run the missing reference lines of a run in the background, one after another; see ``benchmark.lines``.
+
+        What they were loaded for is let go again. Raises UsageError if there is none to run.
+        """
+        plans = list(
+            benchmark.line_plans(self._workspace, self.open_run(name), track=track).values()
+        )
+        if not plans:
+            raise UsageError(f"All reference lines of {name!r} are there already.")
+        with self._lock:
+            if any(job.of == name and not job.done for job in self.jobs.values()):
+                raise UsageError(f"The reference lines of {name!r} are being run already.")
+            jobs = [Job(plan.name, "waiting", of=name) for plan in plans]
+            self.jobs |= {job.name: job for job in jobs}
+        threading.Thread(
+            target=self._work_through,
+            args=(plans, jobs),
+            name=f"reference lines of {name}",
+            daemon=True,
+        ).start()
+        return jobs
+
+    def _work_through(self, plans: Sequence[benchmark.Plan], jobs: Sequence[Job]) -> None:
+        """One after another; once one was asked to stop, those after it are not begun."""
+        before = {line.name for line in self._loads.status()}
+        for plan, job in zip(plans, jobs):
+            if any(one.stop for one in jobs):
+                job.phase, job.done = "stopped", True
+                continue
+            job.phase = "loading"
+            with suppress(Exception):  # the job tells it, and the other lines go on
+                self._work(plan, job, self._lease(plan))
+        retrievers = {
+            action.target
+            for plan in plans
+            for action in plan.chain.actions
+            if action.kind == "retrieve"
+        }
+        for name in retrievers - before:
+            with suppress(RalleError):
+                self._loads.unload(name, told=False)
+
+    def stop_run(self, name: str) -> None:
+        """Ask a run, in this or another process, to stop after the current batch."""
+        job = self.jobs.get(name)
+        if job is not None:
+            job.stop = True
+        with suppress(UsageError):
+            RunFolder.open(self._workspace.runs, name).ask_to_stop()
+
+    def stop(self) -> None:
+        """Ask every run of this process to stop after its current batch."""
+        for job in list(self.jobs.values()):
+            if not job.done:
+                self.stop_run(job.name)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until no run of this process goes on, at most ``seconds``."""
+        deadline = time.monotonic() + seconds
+        while any(not job.done for job in list(self.jobs.values())) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def resume_plan(self, name: str) -> benchmark.Plan:
+        """The plan that continues an existing run, from what its folder says."""
+        made = RunFolder.open(self._workspace.runs, name).spec()
+        spec = made["spec"]
+        agent = self._agent_of(spec)
+        return benchmark.prepare(
+            self._workspace,
+            agent.named_backends() if agent else _chain_of(made, name),
+            made.get("dataset_file") or spec["dataset"],
+            limit=spec["limit"],
+            metrics=tuple(made["metrics"]),
+            name=name,
+            batch_size=made["batch_size"],
+            seed=spec["seed"],
+            resume=True,
+            agent=agent,
+        )
+
+    def _agent_of(self, spec: Mapping[str, Any]) -> Agent | None:
+        """The agent of a run's specification, made anew; None for a run of a chain."""
+        made = spec["settings"].get("agent")
+        if made is None:
+            return None
+        env = made.get("environment") or {"name": "", "settings": {}}
+        settings = {
+            **made["settings"],
+            **{f"env.{name}": value for name, value in env["settings"].items()},
+        }
+        return self._agent(made["workflow"], env["name"], made["llm"], settings, seed=spec["seed"])
+
+    def running(self) -> str:
+        """The name of a benchmark that goes on now, in this process or another; '' if none does."""
+        for job in list(self.jobs.values()):
+            if not job.done:
+                return job.name
+        for folder in self.runs()[:20]:
+            if folder.state()["state"] in ("running", "scoring"):
+                return folder.name
+        return ""
+
+    def runs(self) -> list[RunFolder]:
+        """All runs of the workspace, the newest first."""
+        return list_runs(self._workspace.runs)
+
+    def open_run(self, name: str) -> RunFolder:
+        """A run by name; UsageError if there is none."""
+        return RunFolder.open(self._workspace.runs, name)
+
+    def open_question(self, run: str, position: int) -> Opened:
+        """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""
+        folder = self.open_run(run)
+        made = folder.spec()
+        example = examples_of(folder)[position - 1]
+        dataset = made["spec"]["dataset"]
+        with suppress(RalleError):
+            dataset, _ = self._workspace.dataset(made.get("dataset_file") or dataset)
+        return Opened(
+            _chain_of(made, run), dataset, example, folder.episodes()[example.question.qid]
+        )

@@ -1,0 +1,105 @@
+"""A tuned chain without page and command line: ready to answer in any program, and as a program of its own."""
+
+from __future__ import annotations
+
+import pprint
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from rallebench.core.errors import BackendError
+from rallebench.core.types import Chain, Episode, Message, Question
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import chain_to_json
+
+
+class Ready:
+    """A chain whose retrievers and models are loaded. Use it in ``with``, or ``close`` it.
+
+    ``workspace``: the folder that holds its indexes, ``llms.json`` and the like.
+    """
+
+    def __init__(self, chain: Chain, workspace: Path | str = ".") -> None:
+        self.chain = chain
+        self._workbench = Workbench(Path(workspace))
+        self._lease = self._workbench.lease(f"a program with the chain {chain.name!r}")
+        for _ in self._lease.load_for(chain):
+            pass
+
+    def answer(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
+        """Every step and the answer. ``history``: (role, text) of earlier turns. Raises BackendError if it fails."""
+        turns = tuple(Message(role, text) for role, text in history)
+        for event in self._workbench.execute_chain(
+            self.chain, Question("asked", question, history=turns)
+        ):
+            if isinstance(event, Episode):
+                if event.error:
+                    raise BackendError(event.error)
+                return event
+        raise AssertionError("a chain ends with its episode")
+
+    def close(self) -> None:
+        """Give memory and connections back."""
+        self._lease.close()
+        self._workbench.close()
+
+    def __enter__(self) -> Ready:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+SCRIPT = '''"""The chain {name} as a program: python {file} "your question".
+
+Needs the package rallebench, and the workspace below with the indexes and models that the chain names.
+"""
+
+import sys
+
+from rallebench.workspace.entries import chain_from_json
+from rallebench.core.errors import RalleError
+from rallebench.services.standalone import Ready
+
+WORKSPACE = {workspace}
+CHAIN = chain_from_json(
+{chain}
+)
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        with Ready(CHAIN, WORKSPACE) as chain:
+            episode = chain.answer(" ".join(sys.argv[1:]))
+    except RalleError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(episode.answer)
+    for hit in episode.hits:
+        print(f"  {{hit.passage.title}} (page {{hit.passage.page_id}})", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+
+
+def script(chain: Chain, workspace: Path | str, file: str = "chain.py") -> str:
+    """The source of a program that answers a question with ``chain``. Texts stand in it as literals only."""
+    # Quotes of a name must not end the docstring.
+    name = (
+        "".join(letter for letter in chain.name if letter.isalnum() or letter in " -_.,")
+        or "untitled"
+    )
+    literal = pprint.pformat(chain_to_json(chain), width=100, sort_dicts=False)
+    indented = "\n".join(f"    {line}" for line in literal.splitlines())
+    return SCRIPT.format(name=name, file=file, workspace=repr(str(workspace)), chain=indented)

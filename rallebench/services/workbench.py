@@ -1,0 +1,340 @@
+"""What is loaded and what is running: the verbs that the page and the command line call.
+
+``Workbench`` is the only mutable object of the product. One table holds what is loaded, so the
+screen and the memory cannot disagree; loading adds, unloading removes, nothing is replaced.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from rallebench.core.errors import RalleError
+from rallebench.core.folders import forget_all_dead
+from rallebench.core.types import Chain, Episode, Message, Question
+from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.imported import Corpus, Importing, import_corpus
+from rallebench.datasets.importing import QuestionSet, import_dataset
+from rallebench.engine.cost import prices_of
+from rallebench.engine.perform import Backends
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.single import Event
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.tradeoff import Point, Tradeoff
+from rallebench.experiments.tradeoff.kept import free_name, measure_and_keep
+from rallebench.services.asking import Asking
+from rallebench.services.background import Works
+from rallebench.services.data import Data
+from rallebench.services.memory_usage import Footprint, footprint
+from rallebench.services.model_entries import Models
+from rallebench.services.models import Loads
+from rallebench.services.runs import Runs
+from rallebench.tracking.groups import Group
+from rallebench.workspace.entries import Manifest, read_manifest
+from rallebench.workspace.indexes.build import Building, build_index
+from rallebench.workspace.paths import Workspace
+
+PATIENCE = 5.0
+"""Seconds that ``close`` waits for all work to end."""
+
+
+class Stoppable(Protocol):
+    """Work that ``close`` stops: ``stop`` asks it to end, ``wait`` waits for that, at most so many seconds."""
+
+    def stop(self) -> None: ...
+
+    def wait(self, seconds: float, /) -> Any: ...
+
+
+class Workbench:
+    """See the module. Every verb is safe to call from several sessions at once."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        base_settings: Path | None = None,
+        tracking_uri: str | None = None,
+        allow_python: bool = False,
+        allowed_hosts: Sequence[str] = (),
+    ) -> None:
+        """``allow_python``: whether agents may run programs that a model wrote.
+
+        ``allowed_hosts``: further host names, of a proxy say, that MLflow's page answers to.
+        """
+        self.workspace = Workspace(workspace, base_settings)
+        forget_all_dead(self.workspace.path)
+        self.tracking_uri = tracking_uri
+        self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
+        self._memo: Memo | None = None
+        self.closing: list[Stoppable] = []
+        self.builds = self.works("build", Manifest)
+        self.imports = self.works("import", Corpus)
+        self.tradeoffs = self.works("trade-off", Tradeoff)
+        self._lock = threading.RLock()
+        self.loads = Loads(self.workspace)
+        self.data = Data(self.workspace, self.loads, self.builds)
+        self.models = Models(self.workspace, self.loads)
+        self.verify_index = self.data.verify_index
+        self.asking = Asking(self.workspace, self.loads, lambda: self.memo, allow_python)
+        self.benches = Runs(
+            self.workspace,
+            self.loads,
+            lambda: self.memo,
+            self.asking.agent,
+            self.track_run,
+            self.footprint,
+        )
+        self.jobs = self.benches.jobs
+        self.closing += [self.data.verifications, self.benches, self.loads]
+        # The verbs of its parts are the workbench's own.
+        self.load, self.unload, self.lease = self.loads.load, self.loads.unload, self.loads.lease
+        self.room, self.cancel_load = self.loads.room, self.loads.cancel
+        self.status, self.loading, self.is_loaded = (
+            self.loads.status,
+            self.loads.loading,
+            self.loads.is_loaded,
+        )
+        self.stop_builds, self.stop_tradeoffs = self.builds.stop, self.tradeoffs.stop
+        self.stop_imports = self.imports.stop
+        asking, runs = self.asking, self.benches
+        self.questions, self.example, self.gold_rank = (
+            asking.questions,
+            asking.example,
+            asking.gold_rank,
+        )
+        self.plan_action, self.execute_action = asking.plan_action, asking.execute_action
+        self.execute_chain, self.ask_model = asking.execute_chain, asking.ask_model
+        self.agent, self.run_agent, self.save_chain = (
+            asking.agent,
+            asking.run_agent,
+            asking.save_chain,
+        )
+        self.run, self.start_run, self.start_references = (
+            runs.run,
+            runs.start_run,
+            runs.start_references,
+        )
+        self.stop_run, self.resume_plan, self.running = (
+            runs.stop_run,
+            runs.resume_plan,
+            runs.running,
+        )
+        self.runs, self.open_run, self.open_question = runs.runs, runs.open_run, runs.open_question
+
+    @property
+    def backends(self) -> Backends:
+        """What is loaded now; a snapshot, so that an unload never pulls a model from under a run."""
+        return self.loads.backends
+
+    def works(self, noun: str, result: type) -> Works:
+        """Named work of one sort in threads, which ``close`` stops; see ``Works``."""
+        works = Works(noun, result)
+        self.closing.append(works)
+        return works
+
+    def close(self) -> None:
+        """Let go of everything: for a process that ends, or a workbench that nobody needs any more.
+
+        All work is stopped first and has a moment to end, to take away what it has half written and to let go of its
+        models; then the models are closed. ``closing``: what is stopped.
+        """
+        deadline = time.monotonic() + PATIENCE
+        for work in self.closing:
+            work.stop()
+        for work in self.closing:
+            work.wait(deadline - time.monotonic())
+        self.loads.leases.wait(deadline - time.monotonic())
+        self.loads.close()
+        with self._lock:
+            if self._memo is not None:
+                self._memo.close()
+                self._memo = None
+
+    @property
+    def memo(self) -> Memo:
+        """The step-level memory of the workspace."""
+        with self._lock:
+            if self._memo is None:
+                self._memo = Memo.open(self.workspace.memo)
+            return self._memo
+
+    def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
+        """One chat turn: the chain as a flow, its last answer streamed."""
+        question = Question("chat", text, history=tuple(history))
+        return self.execute_chain(chain, question, stream=True, holder=chat_holder(chain))
+
+    # runs and their records
+
+    def footprint(self, names: Iterable[str]) -> Footprint:
+        """What loaded models and indexes took in memory, those included that they are made of."""
+        return footprint(self.workspace, self.status(), names)
+
+    def track_run(self, folder: RunFolder) -> str:
+        """Log a finished run to MLflow; '' or one sentence saying why that did not work."""
+        try:
+            self.log_run(folder)
+        except RalleError as error:
+            return f"The run is complete but was not logged to MLflow: {error} Send it later: rallebench track {folder.name}."
+        return ""
+
+    def log_run(self, folder: RunFolder) -> str:
+        """Log a run to MLflow, with where it lost its questions; the id it has there. Raises RalleError."""
+        from rallebench.analysis.runs import lost
+        from rallebench.tracking.mlflow import log_run
+
+        stages = lost(folder, self.workspace)
+        return log_run(
+            folder.path,
+            workspace=self.workspace.path,
+            tracking_uri=self.tracking_uri,
+            waterfall=stages,
+        )
+
+    def log_group(self, group: Group) -> str:
+        """Put several runs below one parent run in MLflow; the parent's id. Raises RalleError."""
+        from rallebench.tracking.groups import log_group
+
+        return log_group(group, workspace=self.workspace.path, tracking_uri=self.tracking_uri)
+
+    def trace(self, episode: Episode, question: str, source: str = "") -> None:
+        """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""
+        from rallebench.tracking.live import trace_later
+
+        trace_later(
+            episode,
+            question,
+            workspace=self.workspace.path,
+            tracking_uri=self.tracking_uri,
+            source=source,
+            prices=self.prices(),
+        )
+
+    def prices(self) -> dict[str, dict[str, float] | None]:
+        """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens, None if unknown."""
+        return prices_of(self.backends.llms)
+
+    def start_mlflow(self) -> Iterator[str]:
+        """Start MLflow's own page on loopback, yielding what goes on, its address last. Raises BackendError."""
+        from rallebench.tracking.server import start_ui
+
+        server = start_ui(
+            self.workspace.path, tracking_uri=self.tracking_uri, allowed_hosts=self.allowed_hosts
+        )
+        while not server.ready():
+            yield f"MLflow is starting ({server.waited:.0f} s; the first time takes longest) …"
+            time.sleep(1.0)
+        yield server.url
+
+    # indexes
+
+    def build_index(
+        self,
+        name: str,
+        corpus: str | Path,
+        kind: str,
+        *,
+        encoder: str = "minilm",
+        page_map: Path | None = None,
+        chunking: Chunking | None = None,
+        form: str = "",
+        parameters: dict[str, Any] | None = None,
+        source: Path | None = None,
+    ) -> Iterator[Building | Manifest]:
+        """Build an index of the workspace, yielding progress, the Manifest last.
+
+        ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it).
+        It is built in a thread of its own: a page that goes away stops nothing, and whoever asks for
+        the same name again follows the build that goes on.
+        """
+        settings: dict[str, Any] = {
+            "encoder_name": encoder,
+            "page_map": page_map,
+            "chunking": chunking,
+            "form": form,
+            "parameters": parameters,
+            "source": source,
+        }
+        passages = self.workspace.corpus(str(corpus))
+        return self.builds.follow(
+            name,
+            (passages, kind, settings),
+            lambda: build_index(self.workspace.indexes, name, passages, kind, **settings),
+        )
+
+    def import_corpus(
+        self,
+        name: str,
+        source: Path,
+        *,
+        form: str = "",
+        page_map: Path | None = None,
+        skip_bad: bool = False,
+    ) -> Iterator[Importing | Corpus]:
+        """Import a corpus under a name, yielding progress, the Corpus last; it goes on in a thread of its own."""
+        settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
+        return self.imports.follow(
+            name,
+            (source, settings),
+            lambda: import_corpus(self.workspace.corpora, name, source, **settings),
+        )
+
+    def import_dataset(
+        self,
+        name: str,
+        source: Path,
+        *,
+        form: str = "",
+        skip_bad: bool = False,
+        sample: int = 0,
+        seed: int = 42,
+    ) -> QuestionSet:
+        """Import a question set under a name, all of it or a sample; returns what was made of it."""
+        folder = self.workspace.path / "datasets"
+        return import_dataset(
+            folder, name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
+        )
+
+    def manifest(self, name: str) -> Manifest:
+        """What an index says of itself."""
+        return read_manifest(self.workspace.indexes / name)
+
+    def measure_tradeoff(
+        self,
+        indexes: Sequence[str],
+        dataset: str,
+        *,
+        k: int = 10,
+        limit: int = 200,
+        name: str = "",
+        swept: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Iterator[str | Point | Tradeoff]:
+        """Compare indexes on the questions of a set, yielding sentences, Points and the Tradeoff last.
+
+        It goes on in a thread of its own; see ``tradeoff.measure`` for what is measured.
+        """
+        name, examples = free_name(self.workspace, name), self.questions(dataset)
+        asked = (tuple(indexes), dataset, k, limit, repr(swept))
+        return self.tradeoffs.follow(
+            name,
+            asked,
+            lambda: measure_and_keep(
+                self.workspace,
+                name,
+                indexes,
+                dataset,
+                examples,
+                self.loads.encoders,
+                k=k,
+                limit=limit,
+                swept=swept,
+            ),
+        )
+
+
+def chat_holder(chain: Chain) -> str:
+    """What holds the models of a chain while one turn of a conversation is answered."""
+    return f"a chat turn of the chain {chain.name!r}, which is being answered"

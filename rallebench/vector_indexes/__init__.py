@@ -1,0 +1,74 @@
+"""Vectors → neighbours. A vector index is a module with ``build`` and ``load``, one file each.
+
+A kind is registered with ``settings`` (what ``build`` takes), ``knobs`` (what ``search`` takes),
+both name → :class:`~rallebench.core.settings.Setting`, and ``packages``, those whose version matters.
+A trait ``check`` takes the settings and raises what the build would raise after hours of encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rallebench.core.registry import Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+    Found = tuple[NDArray[np.float32], NDArray[np.int64]]
+
+Progress = tuple[int, int]
+"""Vectors that are in, and all of them."""
+
+
+class VectorIndex(Protocol):
+    """``exact``: whether a smaller k is always a prefix of a larger one. Safe for several threads."""
+
+    exact: bool
+
+    def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Found:
+        """Inner-product search: (q, dim) → scores (q, k) best first, rows (q, k), −1 = none.
+
+        ``knobs`` are those of the kind, by name, checked by the caller; what is not given has its default.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files and memory."""
+        ...
+
+
+class VectorIndexKind(Protocol):
+    """How an index file is made and opened."""
+
+    def build(
+        self, folder: Path, vectors: Any, *_: Any, **settings: Any
+    ) -> Generator[Progress, None, dict[str, Any]]:
+        """Write the index of float32 (n, dim), n ≥ 1, into ``folder``; return the settings used.
+
+        ``vectors`` may be memory-mapped: it is read piece by piece. Closing the generator stops the
+        build; what it wrote into ``folder`` is then worthless. Raises BackendError for vectors
+        that hold a value that is no number.
+        """
+        ...
+
+    def load(self, folder: Path) -> VectorIndex:
+        """Open the index in ``folder``. Raises BadFileError if its files are damaged."""
+        ...
+
+
+VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
+    "vector index", "rallebench.vector_indexes"
+)
+
+
+def built(steps: Generator[Progress, None, dict[str, Any]]) -> dict[str, Any]:
+    """Run a build to its end; return the settings used."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return dict(end.value)

@@ -1,0 +1,257 @@
+"""What the two DiskANN kinds share (Subramanya et al. 2019, "DiskANN", NeurIPS 32), through diskannpy.
+
+Inner products become distances: vectors are divided by the longest, M, and where their lengths
+differ get one dimension more, √(1 − |x|²/M²), so that all have length 1 (Bachrach et al. 2014,
+doi:10.1145/2645710.2645741). For a query divided by its length, |q'−x'|² = 2 − 2 q·x/(M |q|).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.files import read_json, write_json
+from rallebench.vector_indexes import _diskann_build
+from rallebench.vector_indexes._faiss import cores
+from rallebench.vector_indexes._vectors import damaged, none_found, pieces
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rallebench.vector_indexes import Found, Progress, Vectors
+
+ABOUT, PREFIX, DATA, LOG = "diskann.json", "ann", "vectors.bin", "build.log"
+SMALL = 1000
+"""Fewer vectors than these are compared one by one: a graph would save nothing."""
+COMPLEXITY, FORESEEN = 100, 1000
+"""``FORESEEN``: up to here the library has room to search; beyond, it makes more and says so."""
+SAME_LENGTH = 1e-6
+WATCH_SECONDS = 0.5
+_PERCENT = re.compile(rb"([\d.]+)% of index build completed")
+_quiet = threading.Lock()
+
+
+def package() -> Any:
+    """diskannpy, or one sentence on where it can be had."""
+    try:
+        import diskannpy
+        import numpy as np
+    except ImportError:
+        raise MissingPackageError(
+            "diskannpy",
+            "and this index needs it (there are wheels for Linux on x86-64 with Python below 3.12 only; "
+            "elsewhere choose 'ivf-sq8' for little memory or 'hnsw' for speed)",
+        ) from None
+    if int(np.__version__.split(".")[0]) > 1:
+        raise MissingPackageError(
+            "numpy 1.25",
+            f"and diskannpy answers wrongly with numpy {np.__version__}",
+            "numpy==1.25.0",
+        )
+    return diskannpy
+
+
+def build(folder: Path, vectors: Any, order: Mapping[str, Any]) -> Generator[Progress, None, None]:
+    """Write the index of ``order`` ("disk" or "memory", with the builder's arguments) into ``folder``."""
+    package()
+    count, dim = vectors.shape
+    longest, augmented = yield from _lengths(vectors)
+    with open(folder / DATA, "wb") as handle:
+        _header(handle, count, dim + augmented)
+        for _, piece in pieces(vectors):
+            handle.write(_stored(piece, longest, augmented).data)
+    full = {**order, "data": str(folder / DATA), "folder": str(folder), "prefix": PREFIX}
+    full["threads"] = cores(order["threads"])
+    yield from _in_a_child(folder, full, count)
+    (folder / DATA).unlink()
+    spare = ("_vectors.bin", "_mem.index.data", "_mem.index", "_sample_data.bin", "_sample_ids.bin")
+    for name in spare if order["kind"] == "disk" else ():
+        (folder / f"{PREFIX}{name}").unlink(missing_ok=True)
+    about(folder, order["kind"], count, dim, longest, augmented)
+
+
+def about(
+    folder: Path,
+    kind: str,
+    count: int,
+    dim: int,
+    longest: float,
+    augmented: bool,
+    prefix: str = PREFIX,
+) -> None:
+    """Write down what the files alone do not say, and how long they are."""
+    files = {p.name: p.stat().st_size for p in sorted(folder.glob(f"{prefix}*"))}
+    write_json(
+        folder / ABOUT,
+        {
+            "kind": kind,
+            "count": int(count),
+            "dim": int(dim),
+            "longest": float(longest),
+            "augmented": bool(augmented),
+            "prefix": prefix,
+            "files": files,
+        },
+    )
+
+
+def _lengths(vectors: Any) -> Generator[Progress, None, tuple[float, bool]]:
+    """(the longest length, whether lengths differ)."""
+    import numpy as np
+
+    low, high = np.inf, 0.0
+    for _, piece in pieces(vectors):
+        yield 0, len(vectors)
+        lengths = np.sqrt(np.einsum("nd,nd->n", piece, piece, dtype=np.float64))
+        low, high = min(low, float(lengths.min())), max(high, float(lengths.max()))
+    high = high or 1.0
+    return (1.0, False) if abs(1 - low) < SAME_LENGTH > abs(1 - high) else (high, True)
+
+
+def _stored(piece: Vectors, longest: float, augmented: bool) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    if not augmented:
+        return piece
+    scaled = piece.astype(np.float64) / longest
+    rest = np.sqrt(np.maximum(0.0, 1.0 - np.einsum("nd,nd->n", scaled, scaled)))
+    return np.ascontiguousarray(np.column_stack([scaled, rest]), dtype="<f4")
+
+
+def _header(handle: Any, count: int, dim: int) -> None:
+    handle.write(int(count).to_bytes(4, "little") + int(dim).to_bytes(4, "little"))
+
+
+def _in_a_child(
+    folder: Path, order: Mapping[str, Any], count: int
+) -> Generator[Progress, None, None]:
+    """Run the builder; closing this generator, or the end of this process, ends it."""
+    with open(folder / LOG, "wb") as log:
+        child = subprocess.Popen(
+            [sys.executable, _diskann_build.__file__, json.dumps(order)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": str(order["threads"])},
+        )
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = child.wait(WATCH_SECONDS)
+                    break
+                yield int(count * _percent(folder / LOG) / 100), count
+        finally:
+            assert child.stdin is not None
+            child.stdin.close()
+            child.wait()
+    if code:
+        last = (folder / LOG).read_bytes()[-2000:].decode("utf-8", "replace").split("\n")
+        said = next((line.strip() for line in reversed(last) if line.strip()), "it said nothing")
+        raise BackendError(
+            f"DiskANN could not build the index ({said[-200:]}; code {code}). If the disk or the memory is full, "
+            "free some; otherwise choose another kind."
+        )
+    (folder / LOG).unlink()
+    yield count, count
+
+
+def _percent(log: Path) -> float:
+    with open(log, "rb") as handle:
+        handle.seek(max(0, os.path.getsize(log) - 300))
+        found = _PERCENT.findall(handle.read())
+    return min(100.0, float(found[-1])) if found else 0.0
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Send what the library prints from C++ nowhere; for that moment nothing else is printed either."""
+    with _quiet, open(os.devnull, "wb") as nowhere:
+        c = ctypes.CDLL(None)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        c.fflush(None)
+        before = [os.dup(1), os.dup(2)]
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            c.fflush(None)
+            for number, kept in enumerate(before, 1):
+                os.dup2(kept, number)
+                os.close(kept)
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What ``diskann.json`` says, once every file is as long as it says."""
+    try:
+        said: dict[str, Any] = read_json(folder / ABOUT)
+        for name, size in said["files"].items():
+            if not (folder / name).exists() or (folder / name).stat().st_size != size:
+                raise damaged(folder / name)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(folder / ABOUT, error) from None
+    return said
+
+
+class DiskAnn:
+    """A loaded graph, asked one query at a time: many at once would hold Python's lock."""
+
+    exact = False
+
+    def __init__(
+        self, graph: Any, said: Mapping[str, Any], asked_at_once: int, knobs: Mapping[str, int]
+    ) -> None:
+        self._graph, self._knobs = [graph], dict(knobs)
+        self._drop = weakref.finalize(self, _dropped, self._graph)
+        self._count, self._augmented = int(said["count"]), bool(said["augmented"])
+        self._longest = float(said["longest"])
+        self._turns = threading.BoundedSemaphore(asked_at_once)
+
+    def search(
+        self, vectors: Vectors, k: int, *, complexity: int = COMPLEXITY, **more: int
+    ) -> Found:
+        """Scores (q, k) best first and rows (q, k), −1 = none."""
+        import numpy as np
+
+        most = min(k, self._count)
+        complexity, more = max(complexity, most), {**self._knobs, **more}
+        lengths = np.maximum(np.sqrt(np.einsum("qd,qd->q", vectors, vectors)), np.float32(1e-30))
+        asked = np.zeros((len(vectors), vectors.shape[1] + self._augmented), dtype=np.float32)
+        np.divide(vectors, lengths[:, None], out=asked[:, : vectors.shape[1]])
+        rows = np.empty((len(vectors), most), dtype=np.uint32)
+        distances = np.empty((len(vectors), most), dtype=np.float32)
+        graph = self._graph[0]
+        for number, query in enumerate(asked):
+            with self._turns, quiet() if complexity > FORESEEN else contextlib.nullcontext():
+                rows[number], distances[number] = graph.search(query, most, complexity, **more)
+        scores = (1.0 - distances / 2.0) * (self._longest * lengths[:, None])
+        found = rows.astype(np.int64)
+        # What the graph did not reach is left as it was: a distance smaller than the one before it.
+        missing = np.zeros(found.shape, dtype=bool)
+        missing[:, 1:] = np.diff(distances, axis=1) < 0
+        missing = np.logical_or.accumulate(missing, axis=1) | (found >= self._count)
+        found[missing] = -1
+        return none_found(np.where(missing, np.float32(-np.inf), scores), found, k)
+
+    def close(self) -> None:
+        """Drop the graph."""
+        self._drop()
+
+
+def _dropped(graph: list[Any]) -> None:
+    """The library prints when an index ends; that is not to follow a program's own last line."""
+    with quiet():
+        graph.clear()

@@ -1,0 +1,162 @@
+"""DiskANN disk indexes that were built elsewhere: what they hold, and their vectors, row by row.
+
+``PREFIX_disk.index`` begins with a sector of numbers: vectors, dimensions, start, bytes of a node,
+nodes in a sector. Each node is its vector, float32, then its neighbours. For inner products the
+vectors were divided by the longest and got one dimension more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import BadFileError, MismatchError
+from rallebench.vector_indexes._vectors import Kept, damaged
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes._diskann import DiskAnn
+
+SECTOR = 4096
+GRAPH, NORM = "_disk.index", "_disk.index_max_base_norm.bin"
+NEEDED = (GRAPH, "_pq_compressed.bin", "_pq_pivots.bin")
+OPTIONAL = (NORM, "_metadata.bin", "_disk.index_medoids.bin", "_disk.index_centroids.bin")
+LOOKED_AT, SAME_LENGTH = 256, 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFiles:
+    """``dim`` is that of the vectors that were given; ``longest`` divides them; ``metric``: mips or l2."""
+
+    folder: Path
+    prefix: str
+    count: int
+    dim: int
+    node_bytes: int
+    nodes_per_sector: int
+    metric: str
+    longest: float
+
+    @property
+    def names(self) -> list[str]:
+        """The files that a search needs."""
+        return [
+            self.prefix + end
+            for end in (*NEEDED, *OPTIONAL)
+            if (self.folder / (self.prefix + end)).exists()
+        ]
+
+
+def read_disk_files(folder: Path, prefix: str) -> DiskFiles:
+    """What ``PREFIX_disk.index`` says. BadFileError if it is not whole or not laid out as the library reads it."""
+    import numpy as np
+
+    for end in NEEDED:
+        if not (folder / (prefix + end)).is_file():
+            raise BadFileError(
+                f"{folder / (prefix + end)} is missing; a DiskANN disk index needs it."
+            )
+    path = folder / (prefix + GRAPH)
+    head = path.read_bytes()[:SECTOR] if path.stat().st_size < SECTOR else _first(path)
+    numbers = np.frombuffer(head[8:80], dtype="<u8").tolist()
+    if len(numbers) < 9:
+        raise damaged(path, "too short")
+    count, stored, _, node, per = numbers[:5]
+    sectors = -(-count // per) if per else count * -(-node // SECTOR)
+    if (
+        not count
+        or not stored
+        or path.stat().st_size != SECTOR * (1 + sectors)
+        or (per or 1) * node > SECTOR * (1 if per else node)
+    ):
+        raise BadFileError(
+            f"{path} is cut short, or was written with other sectors than the {SECTOR} bytes that diskannpy reads; "
+            "import the vectors that it was made of (.npmmap or .npy)."
+        )
+    norm = folder / (prefix + NORM)
+    mips = norm.exists()
+    longest = float(np.frombuffer(norm.read_bytes()[8:12], dtype="<f4")[0]) if mips else 1.0
+    return DiskFiles(
+        folder, prefix, count, stored - mips, node, per, "mips" if mips else "l2", longest
+    )
+
+
+def _first(path: Path) -> bytes:
+    with open(path, "rb") as handle:
+        return handle.read(SECTOR)
+
+
+class DiskRows(Kept):
+    """The vectors in a disk index, read one by one and as long as they were."""
+
+    def __init__(self, files: DiskFiles) -> None:
+        self.shape = (files.count, files.dim)
+        self._files = files
+        self._width = 4 * files.dim
+        self._file = os.open(files.folder / (files.prefix + GRAPH), os.O_RDONLY)
+
+    def rows(self, rows: np.ndarray[Any, Any]) -> Vectors:
+        """Float32 (len(rows), dim)."""
+        import numpy as np
+
+        files, out = self._files, np.empty((len(rows), self.shape[1]), dtype=np.float32)
+        for number, row in enumerate(rows.tolist()):
+            if files.nodes_per_sector:
+                sector, place = divmod(row, files.nodes_per_sector)
+            else:
+                sector, place = row * -(-files.node_bytes // SECTOR), 0
+            os.preadv(self._file, [out[number]], SECTOR * (1 + sector) + place * files.node_bytes)
+        return out * np.float32(files.longest)
+
+
+def check_same_length(files: DiskFiles) -> None:
+    """MismatchError if it ranks by distance, and vectors of several lengths: that is no inner product."""
+    import numpy as np
+
+    if files.metric == "mips":
+        return
+    rows = DiskRows(files)
+    try:
+        some = rows.rows(
+            np.linspace(0, files.count - 1, min(LOOKED_AT, files.count)).astype(np.int64)
+        )
+    finally:
+        rows.close()
+    lengths = np.linalg.norm(some, axis=1)
+    if float(lengths.max() - lengths.min()) > SAME_LENGTH * float(lengths.max()):
+        raise MismatchError(
+            f"{files.folder / files.prefix} ranks by distance and its vectors differ in length, so it does not rank "
+            "by inner product; import the vectors that it was made of (.npmmap or .npy)."
+        )
+
+
+class Imported:
+    """A disk index of another program; what it finds is scored exactly."""
+
+    exact = False
+
+    def __init__(self, graph: DiskAnn, rows: DiskRows) -> None:
+        self._graph, self._rows = graph, rows
+
+    def search(self, vectors: Vectors, k: int, **knobs: int) -> Found:
+        """Scores (q, k) best first and rows (q, k), −1 = none."""
+        return self._rows.best(vectors, self._graph.search(vectors, k, **knobs)[1], k)
+
+    def close(self) -> None:
+        """Drop the graph, close the file."""
+        self._graph.close()
+        self._rows.close()
+
+
+def opening(files: DiskFiles) -> Mapping[str, Any]:
+    """What ``StaticDiskIndex`` is told of files without diskannpy's own note."""
+    import numpy as np
+
+    if (files.folder / f"{files.prefix}_metadata.bin").exists():
+        return {}
+    return {"distance_metric": files.metric, "vector_dtype": np.float32, "dimensions": files.dim}

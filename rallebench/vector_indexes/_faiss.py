@@ -1,0 +1,66 @@
+"""What the Faiss kinds share: the import, files whose damage is said in a sentence, threads set on purpose."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.settings import Setting
+from rallebench.vector_indexes._vectors import damaged
+
+THREADS = Setting(
+    int, 0, 0, 1024, about="threads while building; 0 = one a core, 1 = the same graph every time"
+)
+PACKAGES = ("faiss-cpu", "numpy")
+
+
+def faiss() -> Any:
+    """The package, imported when it is first needed."""
+    try:
+        import faiss
+    except ImportError:
+        raise MissingPackageError("faiss-cpu", "and this index needs it") from None
+    return faiss
+
+
+def cores(threads: int) -> int:
+    """``threads``, or as many as this process may use if that is 0."""
+    if threads:
+        return threads
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let Faiss use ``count`` threads (0 = one a core) in this thread of ours, and as many as before after."""
+    package = faiss()
+    before = package.omp_get_max_threads()
+    package.omp_set_num_threads(cores(count))
+    try:
+        yield
+    finally:
+        package.omp_set_num_threads(before)
+
+
+def write(index: Any, path: Path) -> None:
+    """Write an index file; BackendError if the disk does not take it."""
+    try:
+        faiss().write_index(index, str(path))
+    except RuntimeError as error:
+        raise BackendError(
+            f"Could not write {path} ({' '.join(str(error).split())[-120:]}); "
+            "free space or choose another --workspace."
+        ) from error
+
+
+def read(path: Path, flags: int = 0) -> Any:
+    """The index of a file; BadFileError if it is missing, cut short or damaged."""
+    try:
+        return faiss().read_index(str(path), flags)
+    except (RuntimeError, MemoryError) as error:
+        raise damaged(path, error) from None

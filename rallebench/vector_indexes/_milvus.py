@@ -1,0 +1,213 @@
+"""The client of Milvus: where an index lies, how its collection is known as ours, and one sentence per failure.
+
+An address is a server (``http://host:19530``), or a file that the engine embedded in milvus-lite opens within this
+process. The token comes from the environment variable MILVUS_TOKEN alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BackendError, MissingPackageError, UsageError
+
+FILE = "milvus.db"
+TOKEN = "MILVUS_TOKEN"
+PATIENCE = 10.0
+"""Seconds within which a server must answer a connection."""
+
+WORK_PATIENCE = 600.0
+"""Seconds within which it must have done a piece of work."""
+
+NO_PINGS: Mapping[str, int] = {"grpc.keepalive_time_ms": 2**31 - 1}
+"""No keep-alive to an engine within this process: it would end the connection of a client that pings while idle."""
+
+EMBEDDED_TYPES = ("FLAT", "HNSW", "AUTOINDEX")
+VECTOR = "vector"
+
+_open_files: dict[str, int] = {}
+_files = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``address``: a server's URI, or an embedded engine's file; ``collection``; ``key``: the primary key's name."""
+
+    address: str
+    embedded: bool
+    collection: str = ""
+    key: str = ""
+
+
+def milvus() -> Any:
+    """The package pymilvus. What it logs of a failure says less than our sentence, and with a traceback."""
+    # gRPC writes what goes wrong on the line to stderr, from C++, besides raising it.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    try:
+        import pymilvus
+    except ImportError:
+        raise MissingPackageError(
+            "pymilvus", "and this index needs it", "pymilvus milvus-lite"
+        ) from None
+    for name in ("pymilvus", "milvus_lite"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return pymilvus
+
+
+def place_of(uri: str, folder: Path | None) -> Place:
+    """The place that a URI names; '' is a file of the engine in ``folder``. Raises UsageError for anything else."""
+    if not uri:
+        return Place(str((folder or Path()) / FILE), True)
+    if re.match(r"https?://|unix:", uri):
+        if "@" in uri:
+            raise UsageError(
+                f"The Milvus address holds a name or a password; leave it out and set the environment variable {TOKEN}."
+            )
+        return Place(uri, False)
+    path = Path(os.path.expanduser(uri)).resolve()
+    if path.suffix != ".db" or not path.parent.is_dir():
+        raise UsageError(
+            f"uri={uri}: a Milvus address is http://host:19530, or a file in an existing folder whose name ends in .db."
+        )
+    return Place(str(path), True)
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Raise what a build would raise later: before hours of encoding."""
+    place = place_of(settings["uri"], None)
+    milvus()
+    if settings["collection"] and not re.fullmatch(
+        r"[A-Za-z_][A-Za-z0-9_]{0,254}", settings["collection"]
+    ):
+        raise UsageError(
+            f"collection={settings['collection']}: Milvus takes letters, digits and '_', not a digit first."
+        )
+    if place.embedded and settings["index_type"] not in EMBEDDED_TYPES:
+        raise UsageError(
+            f"The embedded engine of Milvus offers {', '.join(EMBEDDED_TYPES)}; {settings['index_type']} needs a server, "
+            "as in --set uri=http://127.0.0.1:19530."
+        )
+    if settings["uri"] and (not place.embedded or os.path.exists(place.address)):
+        with connected(place) as client:
+            name = settings["collection"]
+            if (
+                name
+                and client.has_collection(name)
+                and not key_of(client, name).startswith("rallebench_")
+            ):
+                raise foreign(name, place)
+
+
+def foreign(collection: str, place: Place) -> UsageError:
+    """The sentence for a collection that is not ours to touch."""
+    return UsageError(
+        f"The collection {collection!r} exists already at {place.address} and holds something else; "
+        "choose another with --set collection=NAME, or remove it there."
+    )
+
+
+@contextlib.contextmanager
+def connected(place: Place) -> Iterator[Any]:
+    """A client for a while."""
+    client = connect(place)
+    try:
+        yield client
+    finally:
+        disconnect(client, place)
+
+
+def connect(place: Place) -> Any:
+    """A client. Raises BackendError within seconds if nobody answers, or if the file is in use elsewhere."""
+    package = milvus()
+    uri = _serve(place.address) if place.embedded else place.address
+    more = {"grpc_options": NO_PINGS} if place.embedded else {"token": os.environ.get(TOKEN, "")}
+    try:
+        with spoken(place):
+            return package.MilvusClient(uri, timeout=PATIENCE, dedicated=True, **more)
+    except BaseException:
+        if place.embedded:
+            _release(place.address)
+        raise
+
+
+def disconnect(client: Any, place: Place) -> None:
+    """Close a client, and the embedded engine with its last."""
+    with contextlib.suppress(Exception):
+        client.close()
+    if place.embedded:
+        _release(place.address)
+
+
+def _manager() -> Any:
+    try:
+        from milvus_lite.server_manager import server_manager_instance
+    except ImportError:
+        raise MissingPackageError(
+            "milvus-lite",
+            "and Milvus without a server needs it (there is none for Windows: give --set uri=http://…)",
+        ) from None
+    return server_manager_instance
+
+
+def _serve(path: str) -> str:
+    manager = _manager()
+    with _files:
+        uri = manager.start_and_get_uri(path)
+        if uri is None:
+            raise BackendError(
+                f"{path} cannot be opened: another process has it open, or it is damaged. Close the other one, "
+                "or keep the vectors on a server that several can ask: --set uri=http://127.0.0.1:19530."
+            )
+        _open_files[path] = _open_files.get(path, 0) + 1
+    return str(uri)
+
+
+def _release(path: str) -> None:
+    with _files:
+        _open_files[path] = _open_files.get(path, 1) - 1
+        if _open_files[path] <= 0:
+            del _open_files[path]
+            _manager().release_server(path)
+
+
+@contextlib.contextmanager
+def spoken(place: Place) -> Iterator[None]:
+    """Turn what the client raises into one sentence."""
+    from grpc import RpcError
+
+    try:
+        yield
+    except (milvus().MilvusException, RpcError, OSError) as error:
+        reason = " ".join(str(getattr(error, "message", "") or error).split())[:200]
+        mend = (
+            "free disk space, or build the index again"
+            if place.embedded
+            else "is it running, and is MILVUS_TOKEN right?"
+        )
+        raise BackendError(f"Milvus at {place.address} failed ({reason}); {mend}") from None
+
+
+def key_of(client: Any, collection: str) -> str:
+    """The name of a collection's primary key. Ours carries a digest of its content, since not every engine keeps a
+    collection's description."""
+    fields = client.describe_collection(collection)["fields"]
+    return next((str(field["name"]) for field in fields if field.get("is_primary")), "")
+
+
+def count_of(client: Any, place: Place) -> int:
+    """How many vectors a loaded collection holds."""
+    found = client.query(
+        place.collection,
+        filter="",
+        output_fields=["count(*)"],
+        consistency_level="Strong",
+        timeout=WORK_PATIENCE,
+    )
+    return int(found[0]["count(*)"])

@@ -1,0 +1,154 @@
+"""A navigable small-world graph with its authors' library (Malkov and Yashunin 2018, arXiv:1603.09320)."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.files import read_json, write_json
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_indexes._faiss import cores
+from rallebench.vector_indexes._vectors import damaged, fed, none_found
+from rallebench.vector_indexes.hnsw import EF_CONSTRUCTION, EF_SEARCH, KNOBS, PIECE, SETTINGS, M
+
+if TYPE_CHECKING:
+    from rallebench.vector_indexes import Found, Vectors
+
+FILE, ABOUT = "hnswlib.bin", "hnswlib.json"
+SEED = 100
+
+
+def _package() -> Any:
+    try:
+        import hnswlib
+    except ImportError:
+        raise MissingPackageError(
+            "hnswlib",
+            "and this index needs it (it is compiled where it is installed; 'hnsw' needs no compiler)",
+        ) from None
+    return hnswlib
+
+
+class HnswlibIndex:
+    """Graph search. The library keeps ``ef`` in the index, so searches with one ``ef`` run together only."""
+
+    exact = False
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+        self._ef, self._searching = 0, 0
+        self._turn = threading.Condition()
+
+    def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Found:
+        """Scores (q, k) best first and rows (q, k), −1 = none."""
+        most = min(k, self._index.element_count)
+        with self._with(max(ef_search, most)):
+            try:
+                rows, distances = self._index.knn_query(vectors, most)
+            except RuntimeError:  # the graph led some query to fewer than k
+                return _one_by_one(self._index, vectors, most, k)
+        return none_found(1.0 - distances, rows, k)
+
+    @contextlib.contextmanager
+    def _with(self, ef: int) -> Iterator[None]:
+        with self._turn:
+            self._turn.wait_for(lambda: self._ef == ef or not self._searching)
+            if self._ef != ef:
+                self._index.set_ef(ef)
+                self._ef = ef
+            self._searching += 1
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._searching -= 1
+                self._turn.notify_all()
+
+    def close(self) -> None:
+        """Drop the graph."""
+        self._index = None
+
+
+def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Found:
+    """As many neighbours as each query reaches: where copies of a vector crowd the graph it may be fewer."""
+    import numpy as np
+
+    scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
+    rows = np.full((len(vectors), k), -1, dtype=np.int64)
+    for number, vector in enumerate(vectors):
+        low, high = 0, most  # reached, and not known to be reached
+        while low < high:
+            middle = (low + high + 1) // 2
+            try:
+                found, distances = index.knn_query(vector[None], middle, num_threads=1)
+            except RuntimeError:
+                high = middle - 1
+                continue
+            low = middle
+            rows[number, :low], scores[number, :low] = found[0], 1.0 - distances[0]
+    return scores, rows
+
+
+class HnswlibKind:
+    """One file with graph and vectors, and a small one that says how large they are."""
+
+    def build(
+        self,
+        folder: Path,
+        vectors: Any,
+        *,
+        m: int = M,
+        ef_construction: int = EF_CONSTRUCTION,
+        threads: int = 0,
+    ) -> Generator[Progress, None, dict[str, Any]]:
+        """Write ``hnswlib.bin``. Levels are drawn by a fixed seed: one thread makes the same graph again."""
+        import numpy as np
+
+        count, dim = vectors.shape
+        index = _package().Index(space="ip", dim=int(dim))
+        index.init_index(max_elements=count, M=m, ef_construction=ef_construction, random_seed=SEED)
+
+        def add(start: int, piece: Vectors) -> None:
+            index.add_items(piece, np.arange(start, start + len(piece)), num_threads=cores(threads))
+
+        yield from fed(vectors, add, PIECE)
+        try:
+            index.save_index(str(folder / FILE))
+        except RuntimeError as error:
+            raise _unwritten(folder / FILE, error) from error
+        size = (folder / FILE).stat().st_size
+        if (
+            size < index.index_file_size()
+        ):  # the library does not look whether its last bytes were written
+            raise _unwritten(folder / FILE, f"{size} of {index.index_file_size()} bytes are there")
+        write_json(folder / ABOUT, {"count": int(count), "dim": int(dim), "bytes": size})
+        return {"m": m, "ef_construction": ef_construction, "threads": threads}
+
+    def load(self, folder: Path) -> VectorIndex:
+        """Open ``hnswlib.bin``."""
+        package, path = _package(), folder / FILE
+        about = read_json(folder / ABOUT)
+        if not path.exists() or path.stat().st_size != about["bytes"]:
+            raise damaged(path)
+        index = package.Index(space="ip", dim=about["dim"])
+        try:
+            index.load_index(str(path), max_elements=about["count"])
+        except (RuntimeError, MemoryError) as error:
+            raise damaged(path, error) from None
+        return HnswlibIndex(index)
+
+
+def _unwritten(path: Path, reason: object) -> BackendError:
+    return BackendError(
+        f"Could not write {path} ({reason}); free space or choose another --workspace."
+    )
+
+
+@VECTOR_INDEXES.register("hnswlib", settings=SETTINGS, knobs=KNOBS, packages=("hnswlib", "numpy"))
+def hnswlib() -> HnswlibKind:
+    """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
+    return HnswlibKind()

@@ -1,0 +1,211 @@
+"""Small in memory: an inverted file with 8-bit codes, the best re-ranked by the exact vectors on disk.
+
+Inverted file: Jégou et al. 2011, doi:10.1109/TPAMI.2010.57; codes and search: Faiss (arXiv:2401.08281);
+lists that lie much farther than the nearest are skipped as in SPANN (Chen et al. 2021, arXiv:2111.08566).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.settings import Setting
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_indexes._faiss import PACKAGES, THREADS, faiss, read, threads, write
+from rallebench.vector_indexes._vectors import Kept, damaged, keep, pieces, sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rallebench.vector_indexes import Found, Vectors
+
+FILE = "ivf-sq8.faiss"
+NPROBE, REACH, RERANK = 64, 0.4, 2
+AT_ONCE = 250
+"""Queries that are searched together: their distances to all centres take memory."""
+MARGIN = 6.0
+"""Standard deviations of the rounding within which a candidate may still belong to the best."""
+SEED, ITERATIONS = 1234, 10
+PER_LIST, TRAINED_ON = 39, 64
+"""Vectors that a list should hold at the least (Faiss asks for 39), and that its centre is learnt from."""
+
+SETTINGS = {
+    "nlist": Setting(
+        int,
+        0,
+        0,
+        10_000_000,
+        about="lists that the vectors are put into; 0 = 4 √n, at least 39 in a list",
+    ),
+    "threads": THREADS,
+}
+KNOBS = {
+    "nprobe": Setting(
+        int,
+        NPROBE,
+        1,
+        10_000_000,
+        about="lists that a query looks into at most",
+        sweep=(2, 8, 32, 128),
+    ),
+    "reach": Setting(
+        float,
+        REACH,
+        0.0,
+        1000.0,
+        about="lists are skipped whose centre is farther than 1 + this times the nearest (squared distances)",
+    ),
+    "rerank": Setting(
+        int, RERANK, 1, 1000, about="candidates scored exactly, for each passage asked for"
+    ),
+}
+
+
+def lists_for(count: int) -> int:
+    """How many lists ``count`` vectors get unless it is set.
+
+    >>> [lists_for(n) for n in (1, 40, 1000, 200_000)]
+    [1, 1, 25, 1788]
+    """
+    return max(1, min(int(4 * count**0.5), count // PER_LIST))
+
+
+class IvfSq8:
+    """One byte a dimension in memory; vectors stay on disk and a few rows of them are read per query."""
+
+    exact = False
+
+    def __init__(self, index: Any, kept: Kept) -> None:
+        import numpy as np
+
+        self._index, self._kept = index, kept
+        self._quantizer = faiss().downcast_index(index.quantizer)
+        centres = (
+            faiss()
+            .vector_to_array(self._quantizer.codes)
+            .view(np.float32)
+            .reshape(index.nlist, index.d)
+        )
+        self._norms = np.einsum("cd,cd->c", centres, centres)
+        # Faiss keeps the lowest value and the range of every dimension; a code rounds by up to half a step.
+        steps = faiss().vector_to_array(index.sq.trained)[index.d :] / 255
+        self._rounding = (steps * steps / 12).astype(np.float32)
+        self._turn = threading.Lock()
+
+    def search(
+        self,
+        vectors: Vectors,
+        k: int,
+        *,
+        nprobe: int = NPROBE,
+        reach: float = REACH,
+        rerank: int = RERANK,
+    ) -> Found:
+        """Scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
+        import numpy as np
+
+        total = self._index.ntotal
+        most = min(k * rerank, total)
+        near = np.empty((len(vectors), most), dtype=np.int64)
+        about = np.empty((len(vectors), most), dtype=np.float32)
+        for start in range(0, len(vectors), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            about[some], near[some] = self._probed(vectors[some], most, nprobe, reach)
+        for lists in (nprobe, self._index.nlist if k >= total else 0):  # asked for all: every list
+            short = np.flatnonzero(near[:, min(k, most) - 1] < 0)
+            if lists and len(short):
+                about[short], near[short] = self._probed(vectors[short], most, lists, np.inf)
+        near[self._hopeless(vectors, about, k)] = -1
+        return self._kept.best(vectors, near, k)
+
+    def _probed(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Found:
+        """The best by their codes, of the lists within reach."""
+        import numpy as np
+
+        nprobe = min(nprobe, self._index.nlist)
+        products, lists = self._quantizer.search(vectors, nprobe)
+        lengths = np.einsum("qd,qd->q", vectors, vectors)
+        distances = np.maximum(lengths[:, None] + self._norms[lists] - 2 * products, 0)
+        lists[distances > (1 + reach) * distances.min(axis=1, keepdims=True)] = -1
+        with self._turn:  # Faiss takes the number of lists from the index here
+            self._index.nprobe = nprobe
+            found: Found = self._index.search_preassigned(vectors, most, lists, products)
+        return found
+
+    def _hopeless(self, vectors: Vectors, about: Vectors, k: int) -> NDArray[np.bool_]:
+        """Candidates that lie so far behind the k-th that the rounding of the codes cannot explain it.
+
+        The rounding of a dimension is uniform, so that of a score has the variance Σ q² step² / 12.
+        """
+        import numpy as np
+
+        deviation = np.sqrt((vectors * vectors) @ self._rounding)
+        last = about[:, min(k, about.shape[1]) - 1]
+        worst: NDArray[np.bool_] = about < (last - MARGIN * deviation)[:, None]
+        return worst
+
+    def close(self) -> None:
+        """Drop the codes and close the file of vectors."""
+        self._index = None
+        self._kept.close()
+
+
+class IvfSq8Kind:
+    """The codes in one file, the vectors in another."""
+
+    def build(
+        self, folder: Path, vectors: Any, *, nlist: int = 0, threads: int = 0
+    ) -> Generator[Progress, None, dict[str, Any]]:
+        """Write ``ivf-sq8.faiss`` and ``vectors.npy``. The centres are learnt by a fixed seed from a sample."""
+        package, (count, dim) = faiss(), vectors.shape
+        nlist = min(nlist or lists_for(count), count)
+        quantizer = package.IndexFlatIP(int(dim))
+        index = package.IndexIVFScalarQuantizer(
+            quantizer,
+            int(dim),
+            nlist,
+            package.ScalarQuantizer.QT_8bit,
+            package.METRIC_INNER_PRODUCT,
+        )
+        index.cp.seed, index.cp.niter = SEED, ITERATIONS
+        index.cp.min_points_per_centroid = 1
+        yield 0, count
+        _train(index, sample(vectors, max(TRAINED_ON * nlist, 10_000), SEED), threads)
+        for start, piece in pieces(vectors):
+            yield start, count
+            _add(index, piece, threads)
+        yield count, count
+        write(index, folder / FILE)
+        keep(folder, vectors)
+        return {"nlist": nlist, "threads": threads}
+
+    def load(self, folder: Path) -> VectorIndex:
+        """Open both files."""
+        index, kept = read(folder / FILE), Kept(folder)
+        if kept.shape != (index.ntotal, index.d):
+            kept.close()
+            raise damaged(
+                folder / FILE, f"it holds {index.ntotal} vectors, {kept.shape[0]} lie beside it"
+            )
+        return IvfSq8(index, kept)
+
+
+def _train(index: Any, vectors: Vectors, count: int) -> None:
+    for _ in pieces(vectors):
+        pass
+    with threads(count):
+        index.train(vectors)
+
+
+def _add(index: Any, piece: Vectors, count: int) -> None:
+    with threads(count):
+        index.add(piece)
+
+
+@VECTOR_INDEXES.register("ivf-sq8", settings=SETTINGS, knobs=KNOBS, packages=PACKAGES)
+def ivf_sq8() -> IvfSq8Kind:
+    """Faiss IVF with 8-bit codes, re-ranked exactly: a quarter of flat's memory, faster than HNSW."""
+    return IvfSq8Kind()

@@ -1,0 +1,267 @@
+"""Vectors in Milvus (Wang et al. 2021, doi:10.1145/3448016.3457550): embedded in a file, or on a server or cluster.
+
+A collection holds the vectors under their row numbers and nothing else. The passages stay in the index's own folder,
+as with every kind: their text is then of any length, is checked by its sha256, and costs the server no memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.files import read_json, write_json
+from rallebench.core.settings import Setting
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_indexes import _milvus as server
+from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, spoken
+from rallebench.vector_indexes._vectors import pieces
+
+if TYPE_CHECKING:
+    from rallebench.vector_indexes import Found, Vectors
+
+ABOUT = "milvus.json"
+M, EF_CONSTRUCTION, EF_SEARCH = 32, 128, 64
+MOST = 16_384
+"""Neighbours of one query that a server returns at most."""
+
+TIES, PLACES = 16, 5
+PIECE_BYTES = 8 * 2**20
+ANSWER_FLOATS = 4_000_000
+
+SETTINGS = {
+    "uri": Setting(
+        str, "", about="http://host:19530, or a file *.db; not given: a file in the index's folder"
+    ),
+    "collection": Setting(str, "", about="not given: a name made of the content"),
+    "index_type": Setting(
+        str,
+        "FLAT",
+        choices=("FLAT", "HNSW", "DISKANN", "AUTOINDEX"),
+        about="as the server offers it",
+    ),
+    "m": Setting(int, M, 2, 2048, about="HNSW: neighbours of a vector in the graph"),
+    "ef_construction": Setting(
+        int, EF_CONSTRUCTION, 1, 10_000, about="HNSW: candidates while building"
+    ),
+}
+KNOBS = {
+    "ef_search": Setting(
+        int, EF_SEARCH, 1, 100_000, about="HNSW, DISKANN: candidates while searching, at least k"
+    ),
+    "rescore": Setting(bool, False, about="fetch the vectors and score exactly"),
+}
+
+
+class Milvus:
+    """An open collection. Safe for several threads."""
+
+    exact = False  # which of equal neighbours come is the server's choice
+
+    def __init__(self, client: Any, place: Place, index_type: str, count: int, dim: int) -> None:
+        self._client, self._place, self._type = client, place, index_type
+        self._count, self._dim = count, dim
+
+    def search(
+        self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH, rescore: bool = False
+    ) -> Found:
+        """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
+
+        The server's last digits depend on what else is in the batch, so scores are rounded to five places.
+        ``rescore`` fetches a few more neighbours with their vectors and scores them exactly: several times slower.
+        """
+        import numpy as np
+
+        scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
+        rows = np.full((len(vectors), k), -1, dtype=np.int64)
+        if min(k, self._count) > MOST:
+            raise UsageError(
+                f"Milvus returns at most {MOST:,} passages for a query; ask for fewer than {k:,}."
+            )
+        most = min(k + TIES * rescore, self._count, MOST)
+        step = max(1, min(1000, ANSWER_FLOATS // (most * (self._dim if rescore else 1))))
+        for start in range(0, len(vectors), step):
+            asked = vectors[start : start + step]
+            for number, hits in enumerate(self._ask(asked, most, ef_search, rescore), start):
+                found = np.array([hit[self._place.key] for hit in hits], dtype=np.int64)
+                if rescore:
+                    near = np.array([hit["entity"][VECTOR] for hit in hits], dtype=np.float64)
+                    near_scores = (near.reshape(-1, self._dim) * vectors[number]).sum(axis=1)
+                else:
+                    near_scores = np.round(
+                        np.array([hit["distance"] for hit in hits], dtype=np.float64), PLACES
+                    )
+                best = np.lexsort((found, -near_scores))[:k]
+                scores[number, : len(best)] = near_scores[best]
+                rows[number, : len(best)] = found[best]
+        return scores, rows
+
+    def _ask(self, vectors: Vectors, most: int, ef_search: int, rescore: bool) -> Any:
+        wide = max(ef_search, most)
+        params = {"HNSW": {"ef": wide}, "DISKANN": {"search_list": wide}}.get(self._type, {})
+        with spoken(self._place):
+            return self._client.search(
+                self._place.collection,
+                data=list(vectors),
+                anns_field=VECTOR,
+                limit=most,
+                search_params={"metric_type": "IP", "params": params},
+                output_fields=[VECTOR] if rescore else [self._place.key],
+                consistency_level="Eventually",  # nothing is written after the build, and loading counted the rows
+                timeout=WORK_PATIENCE,
+            )
+
+    def close(self) -> None:
+        """Close the connection, and the embedded engine."""
+        if self._client is not None:
+            server.disconnect(self._client, self._place)
+            self._client = None
+
+
+class MilvusKind:
+    """A collection, and a file that says where it is."""
+
+    def build(
+        self,
+        folder: Path,
+        vectors: Any,
+        *,
+        uri: str = "",
+        collection: str = "",
+        index_type: str = "FLAT",
+        m: int = M,
+        ef_construction: int = EF_CONSTRUCTION,
+    ) -> Generator[Progress, None, dict[str, Any]]:
+        """Fill a collection and write ``milvus.json``.
+
+        A collection of that name is refused unless it was made of the same vectors with the same settings: then it
+        is taken as it is, or completed if a build that was killed left it short. Raises UsageError or BackendError.
+        """
+        settings = {
+            "uri": uri,
+            "collection": collection,
+            "index_type": index_type,
+            "m": m,
+            "ef_construction": ef_construction,
+        }
+        server.check(settings)
+        yield 0, len(vectors)
+        graph = (m, ef_construction) if index_type == "HNSW" else ()
+        key = f"rallebench_{_digest(vectors, index_type, *graph)}"
+        place = replace(server.place_of(uri, folder), collection=collection or key, key=key)
+        with server.connected(place) as client, spoken(place):
+            yield from _fill(client, place, vectors, index_type, m, ef_construction)
+        about = {
+            "uri": uri if not place.embedded or not uri else place.address,
+            "collection": place.collection,
+            "key": key,
+            "index_type": index_type,
+            "count": len(vectors),
+            "dim": int(vectors.shape[1]),
+        }
+        write_json(folder / ABOUT, about)
+        return {**settings, "collection": place.collection}
+
+    def load(self, folder: Path) -> VectorIndex:
+        """Open the collection that ``folder`` names; raises BackendError if it is not what was built."""
+        about = read_json(folder / ABOUT)
+        try:
+            place = replace(
+                server.place_of(about["uri"], folder),
+                collection=about["collection"],
+                key=about["key"],
+            )
+            index_type, count, dim = about["index_type"], int(about["count"]), int(about["dim"])
+        except (TypeError, KeyError, ValueError):
+            raise BadFileError(f"{folder / ABOUT} is damaged; build the index again.") from None
+        client = server.connect(place)
+        try:
+            with spoken(place):
+                there = (
+                    client.has_collection(place.collection)
+                    and server.key_of(client, place.collection) == place.key
+                )
+                if there:
+                    client.load_collection(place.collection, timeout=WORK_PATIENCE)
+                found = server.count_of(client, place) if there else 0
+            if found != count:
+                what = (
+                    f"holds {found:,} of {count:,} vectors"
+                    if there
+                    else "is gone, or is another one"
+                )
+                raise BackendError(
+                    f"The collection {place.collection!r} at {place.address} {what}; build the index again."
+                )
+        except BaseException:
+            server.disconnect(client, place)
+            raise
+        return Milvus(client, place, index_type, count, dim)
+
+
+def _fill(
+    client: Any, place: Place, vectors: Any, index_type: str, m: int, ef_construction: int
+) -> Generator[Progress, None, None]:
+    name, count, new = place.collection, len(vectors), not client.has_collection(place.collection)
+    if new:
+        _create(client, place, int(vectors.shape[1]), index_type, m, ef_construction)
+    elif server.key_of(client, name) != place.key:
+        raise server.foreign(name, place)
+    else:
+        client.load_collection(name, timeout=WORK_PATIENCE)
+        if server.count_of(client, place) == count:
+            yield count, count
+            return
+    write = client.insert if new else client.upsert  # what a killed build left is written over
+    try:
+        for start, piece in pieces(vectors, max(1, PIECE_BYTES // (4 * vectors.shape[1]))):
+            yield start, count
+            rows = [{place.key: start + i, VECTOR: vector} for i, vector in enumerate(piece)]
+            write(name, rows, timeout=WORK_PATIENCE)
+        yield count, count
+        client.flush(name, timeout=WORK_PATIENCE)
+        client.load_collection(name, timeout=WORK_PATIENCE)
+    except BaseException:
+        if new:
+            with contextlib.suppress(Exception):
+                client.drop_collection(name)
+        raise
+
+
+def _create(
+    client: Any, place: Place, dim: int, index_type: str, m: int, ef_construction: int
+) -> None:
+    types = server.milvus().DataType
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+    schema.add_field(place.key, types.INT64, is_primary=True)
+    schema.add_field(VECTOR, types.FLOAT_VECTOR, dim=dim)
+    graph = {"M": m, "efConstruction": ef_construction} if index_type == "HNSW" else {}
+    params = client.prepare_index_params()
+    params.add_index(VECTOR, index_type=index_type, metric_type="IP", params=graph)
+    client.create_collection(
+        place.collection, schema=schema, index_params=params, timeout=WORK_PATIENCE
+    )
+
+
+def _digest(vectors: Any, *settings: Any) -> str:
+    """16 hex digits over vectors and settings: equal content has an equal name."""
+    total = hashlib.sha256(repr((tuple(vectors.shape), settings)).encode())
+    for _, piece in pieces(vectors):
+        total.update(piece.data)
+    return total.hexdigest()[:16]
+
+
+@VECTOR_INDEXES.register(
+    "milvus",
+    settings=SETTINGS,
+    knobs=KNOBS,
+    packages=("pymilvus", "milvus-lite", "numpy"),
+    check=server.check,
+)
+def milvus() -> MilvusKind:
+    """Milvus: vectors in an embedded file, on a server or a cluster, by one address."""
+    return MilvusKind()

@@ -1,0 +1,81 @@
+"""Exact inner-product search in plain numpy: the reference that other kinds are tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
+from rallebench.vector_indexes._vectors import KEPT, damaged, keep, pieces
+
+if TYPE_CHECKING:
+    from rallebench.vector_indexes import Found, Vectors
+
+
+QUERIES = 64
+"""Queries that are compared at once: their products with all vectors are in memory."""
+
+
+class NumpyFlat:
+    """Exact search over float32 (n, dim)."""
+
+    exact = True
+
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors = vectors
+
+    def search(self, vectors: Vectors, k: int) -> Found:
+        """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row."""
+        import numpy as np
+
+        found = min(k, len(self._vectors))
+        rows = np.full((len(vectors), k), -1, dtype=np.int64)
+        scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
+        for start in range(0, len(vectors), QUERIES):
+            some = slice(start, start + QUERIES)
+            products = self._products(vectors[some])
+            rows[some, :found] = np.argsort(-products, axis=1, kind="stable")[:, :found]
+            scores[some, :found] = np.take_along_axis(products, rows[some, :found], axis=1)
+        return scores, rows
+
+    def _products(self, vectors: Vectors) -> Vectors:
+        """Float32 (q, n), summed in double precision."""
+        import numpy as np
+
+        products = np.empty((len(vectors), len(self._vectors)), dtype=np.float32)
+        for start, piece in pieces(self._vectors):
+            products[:, start : start + len(piece)] = vectors.astype(np.float64) @ piece.T.astype(
+                np.float64
+            )
+        return products
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class NumpyFlatKind:
+    """A plain array."""
+
+    def build(self, folder: Path, vectors: Any) -> Generator[Progress, None, dict[str, Any]]:
+        """Write ``vectors.npy``, or give the file they are mapped from that second name."""
+        for start, _ in pieces(vectors):
+            yield start, len(vectors)
+        keep(folder, vectors)
+        yield len(vectors), len(vectors)
+        return {}
+
+    def load(self, folder: Path) -> VectorIndex:
+        """Open ``vectors.npy`` memory-mapped."""
+        import numpy as np
+
+        try:
+            return NumpyFlat(np.load(folder / KEPT, mmap_mode="r"))
+        except (OSError, ValueError, EOFError) as error:
+            raise damaged(folder / KEPT, error) from None
+
+
+@VECTOR_INDEXES.register("numpy-flat", settings={}, knobs={}, packages=("numpy",))
+def numpy_flat() -> NumpyFlatKind:
+    """Exact inner product in numpy: the reference."""
+    return NumpyFlatKind()

@@ -1,0 +1,97 @@
+"""Whether an index holds the gold pages of the questions that are to be asked: from page ids alone, before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from rallebench.core.errors import RalleError
+from rallebench.core.files import read_json
+from rallebench.core.types import Example
+from rallebench.corpora.store import PassageStore
+from rallebench.workspace.entries import read_manifest
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+
+MOST_PASSAGES = 1_000_000
+"""Of more passages the page ids take too long to read while somebody waits."""
+
+
+def corpus_pages(
+    workspace: Workspace, retrievers: Collection[str], *, at_most: int | None = None
+) -> frozenset[str] | None:
+    """All page ids of the indexes that the retrievers are made of.
+
+    None if one of these cannot be read here, or if there are more than ``at_most`` passages.
+    """
+    try:
+        indexes = {index for name in retrievers for index in workspace.indexes_of(name)}
+        folders = {name: _folder(workspace, name) for name in indexes}
+        built = {name: read_manifest(path) for name, path in folders.items() if path is not None}
+        if not indexes or any(
+            name not in built and name not in STARTER_INDEXES for name in indexes
+        ):
+            return None
+        if at_most is not None and sum(manifest.passages for manifest in built.values()) > at_most:
+            return None
+        pages = [
+            _pages(path, built[name].fingerprint)
+            for name, path in folders.items()
+            if path is not None
+        ]
+    except RalleError:
+        return None
+    return frozenset[str]().union(*pages, _starter_pages() if len(built) < len(indexes) else ())
+
+
+def missing_pages(name: str, pages: Collection[str], examples: Iterable[Example]) -> str:
+    """How many of the gold pages ``pages`` of an index hold, in one sentence; '' if all are there or none is named."""
+    gold = set[str]().union(*(example.gold.pages for example in examples))
+    held = sum(page in pages for page in gold)
+    if held == len(gold):
+        return ""
+    return (
+        f"{held} of {len(gold)} gold pages are in this index ({name}); "
+        "the others cannot be retrieved: choose an index of the corpus that these questions are about."
+    )
+
+
+def coverage(
+    workspace: Workspace,
+    retrievers: Iterable[str],
+    examples: Collection[Example],
+    *,
+    at_most: int | None = None,
+) -> dict[str, str]:
+    """Retriever → ``missing_pages`` of it; without those whose pages cannot be read here."""
+    if not any(example.gold.pages for example in examples):
+        return {}
+    found = {}
+    for name in dict.fromkeys(retrievers):
+        pages = corpus_pages(workspace, (name,), at_most=at_most)
+        if pages is not None:
+            found[name] = missing_pages(name, pages, examples)
+    return found
+
+
+def _folder(workspace: Workspace, name: str) -> Path | None:
+    """Where an index lies; None if it is not built, or not here."""
+    folders = [workspace.indexes / name]
+    if workspace.base and name in workspace.base.retrievers:
+        folders.append(workspace.base.retrievers[name].index)
+    return next((folder for folder in folders if (folder / "manifest.json").exists()), None)
+
+
+@lru_cache(maxsize=4)
+def _pages(folder: Path, fingerprint: str) -> frozenset[str]:
+    """The page ids of an index; ``fingerprint`` tells another index that has taken its place."""
+    store = PassageStore(folder)
+    try:
+        return store.page_ids()
+    finally:
+        store.close()
+
+
+def _starter_pages() -> frozenset[str]:
+    """The pages of the starter corpus, whose indexes are built when they are first loaded."""
+    return frozenset(map(str, read_json(STARTER / "page_map.json").values()))

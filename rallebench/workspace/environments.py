@@ -1,0 +1,170 @@
+"""From a name and settings to an environment: what it needs of the workspace is found, checked and opened here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.files import disk_error, sha256_file
+from rallebench.core.folders import beside, check_name
+from rallebench.core.registry import unknown
+from rallebench.core.settings import Setting, checked
+from rallebench.core.types import digest
+from rallebench.corpora.imported import read_card
+from rallebench.corpora.page_maps import read_page_map
+from rallebench.corpora.reading import read_corpus
+from rallebench.corpora.store import PASSAGES, PassageStore, write_store
+from rallebench.environments import ENVIRONMENTS, MakeEnvironment
+from rallebench.environments._pages import Pages, write_pages
+from rallebench.environments._scholar.building import Imported, build_table
+from rallebench.environments._scholar.table import ScholarTable
+from rallebench.workspace.entries import read_manifest
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+
+STARTER_CORPUS = STARTER / "corpus.tsv"
+STARTER_TABLE = "starter-scholars"
+"""The scholar table that every workspace has; its scholars are fictional."""
+
+
+@dataclass(frozen=True)
+class Acting:
+    """An environment that is ready. ``make``: a new one for one episode. ``retrievers``: names that must be loaded.
+    ``tools``: what its flows ask beside them, to go into ``Backends.tools``. ``settings``: all of them, checked.
+    ``fingerprint``: changes with whatever changes an observation beside the retrievers, which have their own."""
+
+    name: str
+    make: MakeEnvironment
+    retrievers: tuple[str, ...] = ()
+    tools: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+
+
+def settings_of(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of an environment, those given checked. Raises UsageError."""
+    known: Mapping[str, Setting] = ENVIRONMENTS.entry(name).traits.get("settings", {})
+    return checked(f"environment {name!r}", known, given)
+
+
+def make_environment(workspace: Workspace, name: str, settings: Mapping[str, Any]) -> Acting:
+    """The environment ``name`` over what the settings name. Raises UsageError for what is wrong, before anything is written.
+
+    The first time that a corpus is opened by its pages it is read through once (a minute or so for ten million
+    passages) and what was found is kept in ``cache/``. Retrievers are not loaded here.
+    """
+    traits = ENVIRONMENTS.entry(name).traits
+    values = settings_of(name, settings)
+    retrievers: tuple[str, ...] = ()
+    more: dict[str, Any] = {}
+    tools: dict[str, Any] = {}
+    marks: list[str] = []
+    if traits.get("retriever"):
+        workspace.indexes_of(values["retriever"])
+        retrievers = (values["retriever"],)
+    if traits.get("pages"):
+        more["pages"] = pages_of(workspace, values["retriever"], values["corpus"])
+        marks.append(more["pages"].fingerprint)
+    if traits.get("table"):
+        table = scholar_table(workspace, values["table"])
+        more["tool"] = f"scholars:{values['table']}"
+        tools[more["tool"]] = table
+        marks.append(table.fingerprint)
+    make = ENVIRONMENTS[name](**values, **more)
+    fingerprint = digest([name, values, marks])[:12]
+    return Acting(name, make, retrievers, tools, values, fingerprint)
+
+
+def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> Pages:
+    """The pages of an imported corpus, or of the first index that a retriever is made of. Raises UsageError."""
+    folder, sha = _store_of(workspace, retriever, corpus)
+    kept = workspace.path / "cache" / "pages"
+    name = f"{sha[:16]}-1" if folder else f"starter-{sha256_file(STARTER_CORPUS)[:16]}-1"
+    try:
+        if not (kept / name).is_dir():
+            with beside(kept, name) as half:
+                if folder is None:
+                    write_store(
+                        half, read_corpus(STARTER_CORPUS, read_page_map(STARTER / "page_map.json"))
+                    )
+                write_pages(PassageStore(folder or half), half)
+                with suppress(OSError):  # another process was faster
+                    half.rename(kept / name)
+    except OSError as error:
+        raise disk_error(kept / name, error) from error
+    store = folder or kept / name
+    return Pages(PassageStore(store), kept / name, sha or sha256_file(store / PASSAGES))
+
+
+def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path | None, str]:
+    """(the folder with the passages, their sha256); (None, '') for the starter's corpus while no index of it is built."""
+    if corpus:
+        folder = workspace.corpora / corpus
+        if not (folder / PASSAGES).exists():
+            known = sorted(path.parent.name for path in workspace.corpora.glob(f"*/{PASSAGES}"))
+            raise NotFoundError(unknown("imported corpus", corpus, known))
+        return folder, read_card(folder).sha256
+    index = workspace.indexes_of(retriever)[0]
+    folder = workspace.indexes / index
+    if (folder / PASSAGES).exists():
+        return folder, read_manifest(folder).corpus_sha256
+    if index in STARTER_INDEXES:
+        return None, ""
+    if workspace.base and index in workspace.base.retrievers:
+        folder = workspace.base.retrievers[index].index
+        if (folder / PASSAGES).exists():
+            return folder, read_manifest(folder).corpus_sha256
+    raise NotFoundError(
+        f"The retriever {retriever!r} keeps no passages, so its pages cannot be opened; name an imported corpus with corpus=NAME."
+    )
+
+
+# scholar tables
+
+
+def scholar_tables(workspace: Workspace) -> dict[str, Path]:
+    """Name → file of every scholar table of the workspace; the starter's comes first and is made when first asked for."""
+    own = {
+        path.stem: path
+        for path in sorted((workspace.path / "scholars").glob("*.sqlite"))
+        if not path.name.startswith(".")
+    }
+    return {STARTER_TABLE: _starter_file(workspace), **own}
+
+
+def scholar_table(workspace: Workspace, name: str) -> ScholarTable:
+    """Open a scholar table by name. Raises NotFoundError, BadFileError for a damaged one, BackendError if the disk is full."""
+    tables = scholar_tables(workspace)
+    if name not in tables:
+        raise NotFoundError(unknown("scholar table", name, list(tables)))
+    path = tables[name]
+    if name == STARTER_TABLE and not path.exists():
+        build_table(path, STARTER / "scholars")
+    return ScholarTable(path)
+
+
+def import_scholars(
+    workspace: Workspace, name: str, source: Path, *, skip_bad: bool = False
+) -> Imported:
+    """Fill a new scholar table from files; see ``environments._scholar.building``.
+
+    A table of that name with the same rows is left as it is. Raises UsageError if another one has the name.
+    """
+    if name == STARTER_TABLE:
+        raise UsageError(
+            f"{STARTER_TABLE!r} is the name of the starter's own table; choose another."
+        )
+    target = workspace.path / "scholars" / f"{check_name('scholar table', name)}.sqlite"
+    return build_table(target, source, skip_bad=skip_bad)
+
+
+def _starter_file(workspace: Workspace) -> Path:
+    files = sorted((STARTER / "scholars").glob("*.jsonl"))
+    return (
+        workspace.path
+        / "cache"
+        / f"{STARTER_TABLE}-{digest([sha256_file(file) for file in files])[:12]}.sqlite"
+    )

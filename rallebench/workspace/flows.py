@@ -1,0 +1,245 @@
+"""From the names of a workflow, an environment and a model to flows that can be run: a benchmark's, or one question's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rallebench import sandbox
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.prompts import prompts_folder, read_prompt
+from rallebench.core.registry import unknown
+from rallebench.core.settings import Setting, checked
+from rallebench.core.types import Action, Chain, Episode, Flow, Generate, Question, digest
+from rallebench.engine.perform import Backends
+from rallebench.environments import ENVIRONMENTS
+from rallebench.workflows import WORKFLOWS, Limits, Shot
+from rallebench.workflows._prompts import read_shots
+from rallebench.workspace.environments import Acting, make_environment
+from rallebench.workspace.paths import Workspace
+
+FOLDER = "workflows"
+_LIMITS = ("steps", "max_tokens", "context", "tokens", "seconds")
+_APART = (*_LIMITS, "shots", "pool")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A workflow with all it needs. ``settings``: the workflow's, checked; ``acting``: its environment, None without one;
+    ``prompts``: file name → text; ``shots``: its demonstrations. ``seed``: handed to the model."""
+
+    workflow: str
+    llm: str
+    settings: Mapping[str, Any]
+    acting: Acting | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    shots: tuple[Shot, ...] = ()
+    seed: int | None = None
+    python: bool = False
+
+    def flows(self, backends: Backends) -> Callable[[Question], Flow]:
+        """What answers a question; ``backends`` holds the model, which says how long its context is."""
+        llm = backends.llms.get(self.llm)
+        limits = Limits(**{name: self.settings[name] for name in _LIMITS})
+        if not limits.context:
+            limits = replace(limits, context=getattr(llm, "context_window", None) or 0)
+        entry = WORKFLOWS.entry(self.workflow)
+        own = {name: value for name, value in self.settings.items() if name not in _APART}
+        if entry.traits.get("calls"):
+            own["native"] = self.calls_natively(llm)
+
+        def make_flow(question: Question) -> Flow:
+            env = {"env": self.acting.make()} if self.acting else {}
+            return entry.value(
+                question,
+                llm=self.llm,
+                shots=self.shots,
+                limits=limits,
+                prompts=self.prompts,
+                seed=self.seed,
+                **env,
+                **own,
+            )
+
+        return make_flow
+
+    def calls_natively(self, llm: Any) -> bool:
+        """Whether functions are offered to the model as such: as ``protocol`` says, or as the backend can."""
+        protocol = self.settings.get("protocol", "auto")
+        return protocol == "native" or (
+            protocol == "auto" and bool(getattr(llm, "calls_tools", False))
+        )
+
+    def with_tools(self, backends: Backends) -> Backends:
+        """``backends`` and what the environment and the programs ask beside them."""
+        tools = {**backends.tools, **(self.acting.tools if self.acting else {})}
+        if self.python:
+            tools[sandbox.TOOL] = sandbox.PythonTool()
+        return replace(backends, tools=tools)
+
+    def named_backends(self) -> Chain:
+        """What must be loaded, in the form in which a workbench is asked to load."""
+        retrievers = self.acting.retrievers if self.acting else ()
+        return Chain(
+            "-".join(filter(None, [self.workflow, self.acting.name if self.acting else ""])),
+            (
+                Action("generate", "-", target=self.llm),
+                *(Action("retrieve", "-", target=name) for name in retrievers),
+            ),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """What changes an answer beside the model and the retrievers; enough to make the agent again."""
+        value: dict[str, Any] = {
+            "workflow": self.workflow,
+            "llm": self.llm,
+            "settings": dict(self.settings),
+            "prompts_sha256": digest(dict(self.prompts)),
+            "shots": [shot.question for shot in self.shots],
+            "shots_sha256": digest(repr(self.shots)),
+        }
+        if self.acting:
+            value["environment"] = {
+                "name": self.acting.name,
+                "settings": dict(self.acting.settings),
+                "fingerprint": self.acting.fingerprint,
+            }
+        if self.python:
+            value["python"] = sandbox.PythonTool().fingerprint
+        return value
+
+
+def prepare_agent(
+    workspace: Workspace,
+    workflow: str,
+    env: str,
+    llm: str,
+    given: Mapping[str, Any],
+    *,
+    seed: int | None = None,
+    allow_python: bool = False,
+) -> Agent:
+    """Find and check all that an agent needs; loads no model. Raises UsageError.
+
+    ``given``: settings of the workflow and of the environment; one that both have is the workflow's, and the
+    environment's is ``env.name``.
+    """
+    entry = WORKFLOWS.entry(workflow)
+    traits = entry.traits
+    if "prompts" not in traits:
+        raise UsageError(
+            f"The workflow {workflow!r} is run by a suite of its own, see 'rallebench suite'."
+        )
+    if not llm:
+        raise UsageError(f"The workflow {workflow!r} needs a language model; name one with --llm.")
+    workspace.llm(llm)
+    if traits["needs_env"] and not env:
+        raise UsageError(
+            f"The workflow {workflow!r} needs an environment; name one with --env: {', '.join(ENVIRONMENTS.names())}."
+        )
+    if traits["needs_python"] and not allow_python:
+        raise UsageError(
+            f"The workflow {workflow!r} runs programs that the model writes; allow it with --allow-python. "
+            + " ".join(sandbox.protection().sentences())
+        )
+    mine, theirs = _parted(workflow, traits["settings"], env if traits["needs_env"] else "", given)
+    settings = checked(f"workflow {workflow!r}", traits["settings"], mine, flag="--set ")
+    acting = make_environment(workspace, env, theirs) if traits["needs_env"] else None
+    prompts = {name: _text(name) for name in traits["prompts"]}
+    shots = _shots(settings, env if acting else "wikipedia", acting, at_most="shots" not in mine)
+    settings = {**settings, "shots": len(shots)}
+    return Agent(
+        workflow, llm, settings, acting, prompts, shots, seed, bool(traits["needs_python"])
+    )
+
+
+def _parted(
+    workflow: str, known: Mapping[str, Setting], env: str, given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the workflow's settings, the environment's) of those given."""
+    theirs_known: Mapping[str, Setting] = (
+        ENVIRONMENTS.entry(env).traits.get("settings", {}) if env else {}
+    )
+    mine: dict[str, Any] = {}
+    theirs: dict[str, Any] = {}
+    for name, value in given.items():
+        plain = name.removeprefix("env.")
+        if plain == name and name in known:
+            mine[name] = value
+        elif plain in theirs_known:
+            theirs[plain] = value
+        else:
+            have = list(known) + [n if n not in known else f"env.{n}" for n in theirs_known]
+            there = f" on {env}" if env else ""
+            raise UsageError(f"{workflow}{there}: {unknown('setting', name, have)}")
+    return mine, theirs
+
+
+def _text(name: str) -> str:
+    return read_prompt(prompts_folder() / FOLDER / name, "install rallebench again").removesuffix(
+        "\n"
+    )
+
+
+def pools() -> dict[str, Path]:
+    """Environment → the shipped demonstrations for it."""
+    return {
+        path.stem: path for path in sorted((prompts_folder() / FOLDER / "pools").glob("*.json"))
+    }
+
+
+def _shots(
+    settings: Mapping[str, Any], env: str, acting: Acting | None, *, at_most: bool
+) -> tuple[Shot, ...]:
+    """The first so many demonstrations of the pool. Raises UsageError if they do not fit the environment, or if there are
+    fewer, unless ``at_most`` so many are wanted."""
+    count, own = settings["shots"], settings["pool"]
+    if not count:
+        return ()
+    path = Path(own).expanduser() if own else pools().get(env)
+    if path is None and at_most:
+        return ()
+    if path is None:
+        raise NotFoundError(
+            f"There are no demonstrations for the environment {env!r}; give a file of them with pool=FILE, or shots=0."
+        )
+    if not path.is_file():
+        raise NotFoundError(f"There is no file of demonstrations {path}.")
+    found = read_shots(path)
+    if len(found) < count and not at_most:
+        raise UsageError(f"shots={count}, but {path} holds {len(found)} demonstrations.")
+    if acting is not None:
+        _check_verbs(found[:count], acting, path)
+    return found[:count]
+
+
+def _check_verbs(shots: Sequence[Shot], acting: Acting, path: Path) -> None:
+    known = {tool.name for tool in acting.make().tools} | {"Finish"}
+    for number, shot in enumerate(shots, 1):
+        for step in shot.steps:
+            if step.name not in known:
+                raise UsageError(
+                    f"{path}, demonstration {number}: its action {step.name!r} is none of the environment {acting.name!r}; "
+                    f"they are {', '.join(sorted(known))}. Choose others with pool=FILE, or shots=0."
+                )
+
+
+def told(episodes: Iterable[Episode]) -> dict[str, Any]:
+    """How episodes ended and what they took: ``stop_reasons`` (reason → count; failed ones as ``error``), the means of ``turns``
+    (requests to the model) over episodes and of ``batch`` over the batches in which these were asked."""
+    reasons: Counter[str] = Counter()
+    turns: list[int] = []
+    batches = 0.0
+    for episode in episodes:
+        reasons[episode.outcome.stop_reason if episode.outcome else "error"] += 1
+        asked = [step.batch for step in episode.steps if isinstance(step.request, Generate)]
+        turns.append(len(asked))
+        batches += sum(1 / batch for batch in asked)
+    return {
+        "stop_reasons": dict(reasons.most_common()),
+        "turns": round(sum(turns) / len(turns), 2) if turns else None,
+        "batch": round(sum(turns) / batches, 2) if batches else None,
+    }

@@ -1,0 +1,1 @@
+"""Build, check, estimate, import and reuse indexes and the vectors they need."""

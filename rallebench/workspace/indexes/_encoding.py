@@ -1,0 +1,260 @@
+"""One encoding: verify what is there, encode what is not, shard by shard."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from rallebench.core.errors import BackendError
+from rallebench.core.files import Appender, writing
+from rallebench.encoders import BulkEncoder, Encoder
+from rallebench.encoders._numeric_types import Choice, choose_type
+from rallebench.workspace.indexes import _shards
+from rallebench.workspace.indexes._shards import (
+    FORM,
+    FORMAT,
+    PART,
+    PROGRESS,
+    VECTORS,
+    Building,
+    Passages,
+    Stored,
+    passage_text,
+    read_progress,
+)
+
+if TYPE_CHECKING:
+    from rallebench.encoders import Batches, Vectors
+
+BATCH = 64
+"""Passages that an encoder without batches of its own is given at once."""
+
+
+class Work:
+    """One encoding, begun or continued. Only the process that holds the lock has one."""
+
+    def __init__(
+        self, folder: Path, passages: Passages, encoder: Encoder, corpus_sha256: str
+    ) -> None:
+        self.folder, self.passages, self.encoder = folder, passages, encoder
+        self.shape = (len(passages), encoder.dim)
+        self.head = _npy_head(self.shape)
+        self.size = len(self.head) + 4 * self.shape[0] * self.shape[1]
+        self.corpus_sha256 = corpus_sha256
+        self.started = time.perf_counter()
+        self.header: dict[str, Any] = {}
+        self.finished: dict[int, str] = {}
+
+    def run(self) -> Iterator[Building]:
+        """Verify what is there, encode what is not, and give the file its name."""
+        self._read_progress()
+        if not self.header:
+            choice = yield from self._choose()
+            self._begin(choice)
+        yield from self._verify()
+        missing = [
+            first for first in range(0, self.shape[0], _shards.SHARD) if first not in self.finished
+        ]
+        if missing or not (self.folder / VECTORS).exists():
+            yield from self._encode(missing)
+            os.replace(self.folder / PART, self.folder / VECTORS)
+        yield Building("encoding passages", self.shape[0], self.shape[0], self._seconds())
+
+    def stored(self) -> Stored:
+        """The finished vectors."""
+        import numpy as np
+
+        vectors = np.load(self.folder / VECTORS, mmap_mode="r")
+        return Stored(vectors, self.header["dtype"], self.header["measured"])
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self.started
+
+    def _read_progress(self) -> None:
+        """What an earlier session finished; a progress file that is not ours to continue begins anew."""
+        header, finished = read_progress(self.folder)
+        fits = header and (header["passages"], header["dim"]) == self.shape
+        if fits and self._file().exists():
+            self.header = header
+            self.finished = {
+                first: sha
+                for first, sha in finished.items()
+                if first in range(0, self.shape[0], _shards.SHARD)
+            }
+
+    def _file(self) -> Path:
+        whole, part = self.folder / VECTORS, self.folder / PART
+        return part if part.exists() else whole
+
+    def _choose(self) -> Generator[Building, None, Choice]:
+        yield Building("choosing the numeric type", 0, 0, self._seconds())
+        _bulk(
+            self.encoder, "float32"
+        )  # one that is for queries only says so before anything is written
+        return choose_type(
+            self.encoder, len(self.passages), lambda row: passage_text(self.passages[row])
+        )
+
+    def _begin(self, choice: Choice) -> None:
+        """A file of the full size, so that a disk that is too small is found now; then the header."""
+        for name in (PROGRESS, VECTORS, PART):
+            (self.folder / name).unlink(missing_ok=True)
+        try:
+            with open(self.folder / PART, "wb") as handle:
+                _reserve(handle, self.size)
+        except OSError:
+            (self.folder / PART).unlink(missing_ok=True)
+            raise
+        self.header = {
+            "format": FORMAT,
+            "form": FORM,
+            "encoder": self.encoder.name,
+            "fingerprint": self.encoder.fingerprint,
+            "corpus_sha256": self.corpus_sha256,
+            "passages": self.shape[0],
+            "dim": self.shape[1],
+            "dtype": choice.dtype,
+            "measured": choice.measured,
+        }
+        with Appender(self.folder / PROGRESS) as progress:
+            progress.write(self.header)
+
+    def _verify(self) -> Iterator[Building]:
+        """Forget the finished shards whose vectors are not those that were written."""
+        good: dict[int, str] = {}
+        with open(self._file(), "rb") as handle:
+            whole = (
+                handle.read(len(self.head)) == self.head
+                and os.fstat(handle.fileno()).st_size == self.size
+            )
+            for first, sha256 in sorted(self.finished.items()):
+                yield Building("checking encoded passages", first, self.shape[0], self._seconds())
+                handle.seek(self._place(first))
+                piece = handle.read(4 * self._rows(first) * self.shape[1])
+                if _sha256(piece) == sha256:
+                    good[first] = sha256
+        if (
+            not (whole and len(good) == len(range(0, self.shape[0], _shards.SHARD)))
+            and self._file().name == VECTORS
+        ):
+            # Indexes may hold the same file under another name: it is replaced, never written to.
+            copy = self.folder / "copy"
+            try:
+                shutil.copyfile(self.folder / VECTORS, copy)
+            except OSError:
+                copy.unlink(missing_ok=True)
+                raise
+            os.replace(copy, self.folder / PART)
+            (self.folder / VECTORS).unlink()
+        if len(good) < len(self.finished):
+            with writing(self.folder / PROGRESS) as out:
+                for line in (self.header, *(self._line(first, sha) for first, sha in good.items())):
+                    out.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        self.finished = good
+
+    def _place(self, first: int) -> int:
+        """The byte where a shard begins."""
+        return len(self.head) + 4 * first * self.shape[1]
+
+    def _rows(self, first: int) -> int:
+        return min(_shards.SHARD, self.shape[0] - first)
+
+    def _line(self, first: int, sha256: str) -> dict[str, Any]:
+        return {"first": first, "rows": self._rows(first), "sha256": sha256}
+
+    def _encode(self, missing: Sequence[int]) -> Iterator[Building]:
+        encode = _bulk(self.encoder, self.header["dtype"])
+        before = sum(self._rows(first) for first in self.finished)
+        done, began = 0, time.perf_counter()
+        with open(self.folder / PART, "r+b") as file, Appender(self.folder / PROGRESS) as progress:
+            file.write(self.head)
+            file.truncate(self.size)
+            for first in missing:
+                texts = [
+                    passage_text(self.passages[row])
+                    for row in range(first, first + self._rows(first))
+                ]
+                shard = _empty(len(texts), self.shape[1])
+                for rows, vectors in encode(texts):
+                    shard[rows] = vectors
+                    done += len(rows)
+                    rate = done / max(time.perf_counter() - began, 1e-9)
+                    yield Building(
+                        "encoding passages", before + done, self.shape[0], self._seconds(), rate
+                    )
+                self._check(shard, first)
+                piece = shard.astype("<f4", copy=False).tobytes()
+                file.seek(self._place(first))
+                file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+                progress.write(self._line(first, _sha256(piece)))
+
+    def _check(self, shard: Vectors, first: int) -> None:
+        import numpy as np
+
+        bad = np.flatnonzero(~np.isfinite(shard).all(axis=1))
+        if len(bad):
+            passage = self.passages[first + int(bad[0])]
+            raise BackendError(
+                f"The encoder {self.encoder.name!r} gave a vector with values that are no numbers for the passage "
+                f"{passage.doc_id!r}: the model is damaged or does not work in {self.header['dtype']}; "
+                "download it again, or choose dtype=float32."
+            )
+
+
+def _bulk(encoder: Encoder, dtype: str) -> Callable[[Sequence[str]], Batches]:
+    """How passages are encoded: the encoder's own batches, or pieces of similar length."""
+    if isinstance(encoder, BulkEncoder):
+        return encoder.bulk(dtype)
+
+    def encode(texts: Sequence[str]) -> Batches:
+        import numpy as np
+
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            yield rows, encoder.encode([texts[row] for row in rows], role="passage")
+
+    return encode
+
+
+def _empty(rows: int, dim: int) -> Vectors:
+    import numpy as np
+
+    # No numbers: a row that an encoder leaves out is noticed like a broken one.
+    return np.full((rows, dim), np.nan, dtype=np.float32)
+
+
+def _reserve(handle: BinaryIO, size: int) -> None:
+    """Make the file ``size`` bytes long; where the system can promise them, that the disk has them."""
+    try:
+        os.posix_fallocate(handle.fileno(), 0, size)
+    except AttributeError:  # not on this system
+        handle.truncate(size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+            raise
+        handle.truncate(size)
+
+
+def _sha256(piece: bytes) -> str:
+    return hashlib.sha256(piece).hexdigest()
+
+
+def _npy_head(shape: tuple[int, int]) -> bytes:
+    """What stands before the values in an .npy file of float32 in this shape."""
+    import numpy as np
+
+    out = io.BytesIO()
+    head = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(out, head)  # type: ignore[no-untyped-call]
+    return out.getvalue()

@@ -1,0 +1,229 @@
+"""Corpus × kind (× encoder) → ``indexes/<name>``: built beside, checked, then moved into place."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.disk import DiskError, is_full, unwritten
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.files import sha256_file, write_json
+from rallebench.core.folders import beside, check_name, shown
+from rallebench.core.settings import checked
+from rallebench.corpora import CORPORA
+from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.imported import is_imported, read_card, store_corpus
+from rallebench.corpora.page_maps import read_page_map
+from rallebench.corpora.store import PASSAGES, PassageStore, link_store
+from rallebench.encoders import Encoder
+from rallebench.encoders.references import check_encoder, open_encoder
+from rallebench.retrievers import RETRIEVERS, bm25
+from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.workspace.entries import Manifest, read_manifest, sealed
+from rallebench.workspace.indexes._order import Order
+from rallebench.workspace.indexes.checks import search_known
+from rallebench.workspace.indexes.importing import check_fits, look, taken
+from rallebench.workspace.indexes.manifests import is_there, manifest_of, move_in
+from rallebench.workspace.indexes.vectors import Building, encode_passages
+
+
+def kinds() -> tuple[str, ...]:
+    """The index kinds that can be built; those that need no thought come first."""
+    return ("bm25", *sorted(VECTOR_INDEXES.names(), key=lambda name: (name != "flat", name)))
+
+
+def build_index(
+    indexes: Path,
+    name: str,
+    corpus: Path,
+    kind: str,
+    *,
+    encoder_name: str = "minilm",
+    encoder: Encoder | None = None,
+    page_map: Path | None = None,
+    chunking: Chunking | None = None,
+    form: str = "",
+    parameters: Mapping[str, Any] | None = None,
+    vectors: Path | None = None,
+    source: Path | None = None,
+    cut: Path | None = None,
+) -> Generator[Building | Manifest, None, None]:
+    """Yield progress, the Manifest last. Nothing appears under ``indexes/name`` before the build is whole.
+
+    ``corpus``: a file, a folder, or the folder of an imported corpus; ``form``: its format, '' recognises it.
+
+    Raises UsageError for a wrong name, kind or file, before anything is written, or if an index of
+    that name exists with other contents; an equal one is left as it is.
+
+    Encoded passages are kept in ``vectors`` (default: ``cache/vectors`` beside ``indexes``), so that a build
+    that was interrupted goes on where it was, and other indexes over the same passages share them.
+
+    ``source``: vectors or a finished index of another program over this corpus, taken instead of encoding.
+    ``cut``: a folder with the store of the passages that this corpus and chunking give, taken instead of cutting again.
+    """
+    settings = _checked_request(name, kind, form, dict(parameters or {}))
+    foreign = look(source) if source else None
+    if foreign and kind == "bm25":
+        raise UsageError(
+            "An index of the kind 'bm25' is built from the corpus alone; --from is for vectors."
+        )
+    if kind != "bm25" and encoder is None:
+        check_encoder(encoder_name)
+    target = Path(indexes) / name
+    if target.exists() and not (target / "manifest.json").exists():
+        raise UsageError(f"{target} exists and is no index; choose another name or move it away.")
+    pages = read_page_map(page_map) if page_map else None
+    cache = vectors or Path(indexes).parent / "cache" / "vectors"
+    order = Order(target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache, cut)
+    try:
+        with beside(Path(indexes), name) as half:
+            yield from _made(half, order, encoder, encoder_name)
+    except (OSError, RuntimeError, BackendError) as error:
+        raise _unbuilt(order, error) from error
+    yield read_manifest(target)
+
+
+def _checked_request(name: str, kind: str, form: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """All settings of the index. Raises UsageError for a wrong name, kind, format or setting."""
+    check_name("index", name)
+    if kind not in kinds():
+        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
+    if form:
+        CORPORA.entry(form)
+    return check_settings(kind, parameters)
+
+
+def _made(
+    half: Path, order: Order, encoder: Encoder | None, encoder_name: str
+) -> Generator[Building, None, None]:
+    """Make the index in ``half`` and put it in place, unless it is there already."""
+    yield Building("reading the corpus", 0, 0, 0.0)
+    count, corpus_sha = yield from _stored(half, order)
+    yield Building("reading the corpus", count, count, order.seconds)
+    encoder = None if order.kind == "bm25" else encoder or open_encoder(encoder_name)
+    if order.foreign is None and is_there(
+        order.target, order.kind, corpus_sha, encoder, order.settings
+    ):
+        return
+    store = PassageStore(half)
+    try:
+        order.needed = _own_bytes(half) + _least_bytes(order, count, encoder.dim if encoder else 0)
+        built = yield from _build_kind(half, store, order, encoder, corpus_sha)
+        has_pages = order.pages is not None or (
+            is_imported(order.corpus) and read_card(order.corpus).has_pages
+        )
+        without_page = sum(not passage.page_id for passage in store) if has_pages else 0
+    finally:
+        store.close()
+    manifest = manifest_of(half, order, corpus_sha, count, built, without_page)
+    yield Building("searching for known passages", 0, 0, order.seconds)
+    search_known(half, manifest, encoder)
+    manifest = manifest.model_copy(update={"seconds": round(order.seconds, 3)})
+    write_json(half / "manifest.json", sealed(manifest.model_dump()))
+    move_in(half, order.target, manifest)
+
+
+VECTOR_BYTES: Mapping[str, int] = {"numpy-flat": 0, "ivf-sq8": 1}
+"""Bytes that a kind writes for each dimension of a vector; others write it as it is, in 4."""
+
+
+def _least_bytes(order: Order, count: int, dim: int) -> int:
+    """What the kind's own files take at least; 0 where that is another's disk, or only counting tells it."""
+    elsewhere = order.settings.get("uri") or (order.foreign and order.foreign.kind)
+    return 0 if elsewhere or order.kind == "bm25" else VECTOR_BYTES.get(order.kind, 4) * dim * count
+
+
+def _own_bytes(folder: Path) -> int:
+    """What the files of a folder take that no other name shares."""
+    found = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    return sum(one.st_size for one in found if one.st_nlink == 1)
+
+
+def _unbuilt(order: Order, error: OSError | RuntimeError | BackendError) -> BackendError:
+    """The sentence for a build that failed; RuntimeError is what Faiss raises, also where a full disk cut its file."""
+    if isinstance(error, DiskError):
+        return error
+    if isinstance(error, OSError) or is_full(error):
+        return unwritten("the index", order.target, error, order.needed)
+    if isinstance(error, BackendError):
+        return type(error)(shown(str(error)))
+    reason = shown(" ".join(str(error).split())[-200:])
+    return BackendError(
+        f"The index {order.target} could not be built ({reason}). Nothing was left of it."
+    )
+
+
+def _stored(half: Path, order: Order) -> Generator[Building, None, tuple[int, str]]:
+    """Put the passages into the index's folder; returns their number and the corpus's sha256."""
+    if order.cut is not None:
+        with contextlib.closing(PassageStore(order.cut)) as passages:
+            count = len(passages)
+        link_store(order.cut, half)
+        return count, sha256_file(half / PASSAGES)
+    storing = store_corpus(half, order.corpus, order.pages, order.chunking, form=order.form)
+    with contextlib.closing(storing):
+        while True:
+            try:
+                count, far = next(storing)
+            except StopIteration as ended:
+                stored: tuple[int, str] = ended.value
+                return stored
+            # Nobody knows how many there will be; the share of the bytes that are read tells about how many.
+            total = round(count / far) if far else 0
+            yield Building("reading the corpus", count, total, order.seconds)
+
+
+def _build_kind(
+    half: Path, store: PassageStore, order: Order, encoder: Encoder | None, corpus_sha: str
+) -> Generator[Building, None, dict[str, Any]]:
+    kind, foreign, started = order.kind, order.foreign, order.started
+    if kind == "bm25":
+        words = yield from _told(
+            "indexing words", bm25.build(half, store, **order.settings), started
+        )
+        return {"retriever": "bm25", "parameters": words}
+    assert encoder is not None
+    made_by = {"encoder": encoder.fingerprint, "encoder_name": encoder.name, "dim": encoder.dim}
+    if foreign:
+        check_fits(foreign, kind, len(store), encoder.dim, encoder.name)
+        settings = yield from _told(
+            "taking over vectors", taken(foreign, kind, half, order.settings), started
+        )
+        return {"retriever": "dense", "parameters": settings, **made_by}
+    stored = yield from encode_passages(order.vectors, store, corpus_sha, encoder)
+    steps = VECTOR_INDEXES[kind]().build(half, stored.vectors, **order.settings)
+    settings = yield from _told("indexing vectors", steps, started)
+    return {
+        "retriever": "dense",
+        "parameters": settings,
+        "passage_dtype": stored.dtype,
+        "encoding": dict(stored.encoding),
+        **made_by,
+    }
+
+
+def _told(
+    stage: str, steps: Generator[tuple[int, int], None, dict[str, Any]], started: float
+) -> Generator[Building, None, dict[str, Any]]:
+    """The steps of a build as progress; closing this one closes them."""
+    try:
+        while True:
+            done, total = next(steps)
+            yield Building(stage, done, total, time.perf_counter() - started)
+    except StopIteration as end:
+        return dict(end.value)
+    finally:
+        steps.close()
+
+
+def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """All settings of an index kind. Raises UsageError for one it does not have or cannot take."""
+    registry: Any = RETRIEVERS if kind == "bm25" else VECTOR_INDEXES
+    traits = registry.entry(kind).traits
+    settings = checked(f"index kind {kind!r}", traits["settings"], parameters, flag="--set ")
+    if "check" in traits:
+        traits["check"](settings)
+    return settings

@@ -1,0 +1,240 @@
+"""Vectors by their text: what one encoder made of a text once serves every other corpus that holds the text.
+
+Beside the vectors of ``rallebench.workspace.indexes.vectors`` stand *tables of texts*, one a corpus:
+``<texts>/<sha256 of the corpus>.npy``, uint64 (3, n): two halves of the sha256 of each passage's text, sorted by the
+first, and the passage's row. A row of a finished shard is read from the file of vectors itself, after that shard was
+compared with its own sha256: nothing is kept twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rallebench.encoders import BulkEncoder, Encoder
+from rallebench.workspace.indexes._shards import (
+    PART,
+    SHARD,
+    VECTORS,
+    Passages,
+    passage_text,
+    read_progress,
+)
+from rallebench.workspace.indexes.vectors import kept_vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rallebench.encoders import Batches, Vectors
+
+    Table = NDArray[np.uint64]
+
+BATCH = 64
+"""Texts that an encoder without batches of its own is given at once."""
+
+
+def hashes(texts: Iterable[str]) -> Table:
+    """uint64 (n, 2): both halves of the first 16 bytes of each text's sha256."""
+    import numpy as np
+
+    found = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
+    return np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2)
+
+
+def table_path(texts: Path, corpus_sha256: str) -> Path:
+    """Where the table of a corpus stands."""
+    return Path(texts) / f"{corpus_sha256}.npy"
+
+
+def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
+    """The table of a corpus, made if it is not there. Raises OSError."""
+    import numpy as np
+
+    path = table_path(texts, corpus_sha256)
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pieces = [
+        hashes(
+            passage_text(passages[row]) for row in range(first, min(first + SHARD, len(passages)))
+        )
+        for first in range(0, len(passages), SHARD)
+    ]
+    both = np.concatenate(pieces) if pieces else np.empty((0, 2), dtype="<u8")
+    order = np.argsort(both[:, 0], kind="stable")
+    half = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(half, "wb") as handle:
+            np.save(handle, np.stack([both[order, 0], both[order, 1], order.astype(np.uint64)]))
+        os.replace(half, path)
+    finally:
+        half.unlink(missing_ok=True)
+    return path
+
+
+class _Source:
+    """The finished vectors of one corpus."""
+
+    def __init__(self, folder: Path, table: Path) -> None:
+        import numpy as np
+
+        header, self._shards = read_progress(folder)
+        self.folder = folder
+        self.dtype, self._total = str(header["dtype"]), int(header["passages"])
+        # A plain view: numpy's memmap class makes every single number ten times as dear.
+        self._table: Table = np.asarray(np.load(table, mmap_mode="r"))
+        whole = folder / VECTORS
+        self._vectors: Vectors = np.asarray(
+            np.load(whole if whole.exists() else folder / PART, mmap_mode="r")
+        )
+        if self._table.shape != (3, self._total) or self._vectors.shape != (
+            self._total,
+            int(header["dim"]),
+        ):
+            raise ValueError(f"{folder} and {table} do not belong together")
+        self._sound: dict[int, bool] = {}
+        self.whole = len(self._shards) * SHARD >= self._total
+
+    def rows(self, keys: Table) -> NDArray[np.int64]:
+        """(n,) the row of each text; -1 where there is none, or its shard is not finished."""
+        import numpy as np
+
+        found = np.full(len(keys), -1, dtype=np.int64)
+        first = np.searchsorted(self._table[0], keys[:, 0], side="left")
+        for i, at in enumerate(first):
+            while at < self._total and self._table[0, at] == keys[i, 0]:
+                row = int(self._table[2, at])
+                if self._table[1, at] == keys[i, 1] and row - row % SHARD in self._shards:
+                    found[i] = row
+                    break
+                at += 1
+        return found
+
+    def vector(self, row: int) -> Vectors | None:
+        """The vector of a row; None if its shard is not what was written."""
+        first = row - row % SHARD
+        if first not in self._sound:
+            piece = self._vectors[first : first + SHARD].astype("<f4", copy=False).tobytes()
+            self._sound[first] = hashlib.sha256(piece).hexdigest() == self._shards[first]
+        return self._vectors[row] if self._sound[first] else None
+
+
+def sources(
+    cache: Path,
+    texts: Path,
+    fits: Callable[[Mapping[str, object]], bool],
+    before: Iterable[_Source] = (),
+) -> Iterator[_Source]:
+    """What is encoded already of the corpora that have a table, where the encoding's header ``fits``.
+
+    ``before``: what an earlier call gave; of these, the whole ones are not opened anew.
+    """
+    whole = {source.folder: source for source in before if source.whole}
+    for kept in kept_vectors(cache):
+        folder, table = Path(cache) / kept.key, table_path(texts, kept.corpus_sha256)
+        if folder in whole:
+            yield whole[folder]
+            continue
+        header, _ = read_progress(folder)
+        if table.exists() and header and fits(header):
+            try:
+                yield _Source(folder, table)
+            except (OSError, ValueError, KeyError, EOFError):
+                continue  # damaged, or being deleted: its texts are encoded again
+
+
+def known(cache: Path, texts: Path, encoder_name: str, keys: Table) -> NDArray[np.bool_]:
+    """(n,) whether the encoder of that name has encoded a text already."""
+    import numpy as np
+
+    found = np.zeros(len(keys), dtype=bool)
+    for source in sources(cache, texts, lambda header: header.get("encoder") == encoder_name):
+        found |= source.rows(keys) >= 0
+    return found
+
+
+class Remembering:
+    """An encoder that encodes no passage again that it finds among the vectors in ``cache``.
+
+    Queries are passed through. ``encoded``: how many passages it has really encoded.
+    """
+
+    def __init__(self, encoder: Encoder, cache: Path, texts: Path) -> None:
+        self._encoder, self._cache, self._texts = encoder, cache, texts
+        self.name, self.dim, self.fingerprint = encoder.name, encoder.dim, encoder.fingerprint
+        self.dtype = encoder.dtype if isinstance(encoder, BulkEncoder) else "float32"
+        self.encoded = 0
+
+    @property
+    def fast_dtypes(self) -> tuple[str, ...]:
+        """As the encoder's own."""
+        return self._encoder.fast_dtypes if isinstance(self._encoder, BulkEncoder) else ()
+
+    def encode(self, texts: Sequence[str], *, role: str) -> Vectors:
+        """As the encoder's own."""
+        return self._encoder.encode(texts, role="query" if role == "query" else "passage")
+
+    def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
+        """What is known first, in one batch; then what the encoder makes of the rest, a text that repeats once."""
+        import numpy as np
+
+        anew = self._bulk(dtype)
+        there: list[_Source] = []
+
+        def fits(header: Mapping[str, object]) -> bool:
+            return (header.get("fingerprint"), header.get("dtype")) == (self.fingerprint, dtype)
+
+        def encode(texts: Sequence[str]) -> Batches:
+            # Looked for anew each time: shards of this very corpus have been finished since.
+            there[:] = sources(self._cache, self._texts, fits, tuple(there))
+            known = _read(there, hashes(texts))
+            if known:
+                yield np.array(list(known), dtype=np.int64), np.stack(list(known.values()))
+            places: dict[str, list[int]] = {}
+            for row, text in enumerate(texts):
+                if row not in known:
+                    places.setdefault(text, []).append(row)
+            left = list(places)
+            for rows, vectors in anew(left) if left else ():
+                self.encoded += len(rows)
+                wide = [(place, i) for i, row in enumerate(rows) for place in places[left[row]]]
+                yield (
+                    np.array([place for place, _ in wide], dtype=np.int64),
+                    vectors[[i for _, i in wide]],
+                )
+
+        return encode
+
+    def _bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
+        if isinstance(self._encoder, BulkEncoder):
+            return self._encoder.bulk(dtype)
+        encoder = self._encoder
+
+        def encode(texts: Sequence[str]) -> Batches:
+            import numpy as np
+
+            order = np.argsort([-len(text) for text in texts], kind="stable")
+            for start in range(0, len(order), BATCH):
+                rows = order[start : start + BATCH]
+                yield rows, encoder.encode([texts[row] for row in rows], role="passage")
+
+        return encode
+
+
+def _read(there: Sequence[_Source], keys: Table) -> dict[int, Vectors]:
+    """Place in ``keys`` → vector, for the texts that a source has."""
+    found: dict[int, Vectors] = {}
+    for source in there:
+        for place, row in enumerate(source.rows(keys)):
+            if row >= 0 and place not in found:
+                try:
+                    vector = source.vector(int(row))
+                except (OSError, ValueError):
+                    break
+                if vector is not None:
+                    found[place] = vector
+    return found

@@ -1,0 +1,75 @@
+"""Whether a finished index is whole: its files are those of its manifest, and it finds its own passages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+from rallebench.core.errors import BackendError, MismatchError
+from rallebench.core.files import sha256_file
+from rallebench.corpora.store import PassageStore
+from rallebench.encoders import Encoder
+from rallebench.retrievers import RETRIEVERS
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.vectors import Building
+
+KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
+
+
+def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> None:
+    """BackendError unless passages of the corpus are found by their own text: a broken index never appears."""
+    retriever = RETRIEVERS[manifest.retriever](manifest.name, half, manifest, encoder)
+    store = PassageStore(half)
+    try:
+        rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))
+        known = [p for p in (store[row] for row in rows) if p.text.strip()][:KNOWN_ITEMS]
+        found = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
+        # A passage of the same words is as good: one paragraph repeated all over crowds its copies out.
+        missed = [
+            p.doc_id
+            for p, hits in zip(known, found)
+            if hits
+            and (p.title, p.text) not in [(hit.passage.title, hit.passage.text) for hit in hits]
+        ]
+        # Texts that are nearly equal may crowd each other out; an index that misses most is broken.
+        if len(missed) > len(known) / 2 and "imported" in manifest.parameters:
+            raise MismatchError(
+                f"The imported vectors did not find {len(missed)} of {len(known)} passages by their own text (for example "
+                f"{missed[0]!r}); they were made with another encoder than {manifest.encoder_name!r} or of another corpus."
+            )
+        if len(missed) > len(known) / 2:
+            raise BackendError(
+                f"The finished index {manifest.name!r} did not find {len(missed)} of {len(known)} passages by their "
+                f"own text (for example {missed[0]!r}), so it was thrown away; please report this message."
+            )
+    finally:
+        retriever.close()
+        store.close()
+
+
+def check_index(folder: Path, manifest: Manifest) -> None:
+    """MismatchError-free quick check that the files are those of the manifest; sizes, not hashes."""
+    for name, size in manifest.files.items():
+        path = folder / name
+        if not path.exists() or path.stat().st_size != size:
+            raise BackendError(
+                f"{path} is missing or was changed after the index was built; build {manifest.name!r} again."
+            )
+
+
+def verify_index(folder: Path, manifest: Manifest) -> Generator[Building, None, None]:
+    """Read every file of an index and compare it with the sha256 of its manifest, yielding progress in bytes.
+
+    Raises BackendError, naming the file, for the first that is missing or not what was built.
+    """
+    check_index(folder, manifest)
+    started, done = time.perf_counter(), 0
+    for name, size in manifest.files.items():
+        yield Building(f"reading {name}", done, manifest.bytes, time.perf_counter() - started)
+        if name in manifest.sha256 and sha256_file(folder / name) != manifest.sha256[name]:
+            raise BackendError(
+                f"{folder / name} was changed after the index was built; build {manifest.name!r} again."
+            )
+        done += size
+    yield Building("verified", done, manifest.bytes, time.perf_counter() - started)

@@ -1,0 +1,331 @@
+"""What a build will take, told before it begins: memory, disk and time, measured on a sample of the corpus.
+
+Rows of the corpus are read and cut, a few are encoded, and a small index of the kind is built in a temporary
+folder; sizes and seconds are then scaled to the whole. Nothing is written into the workspace.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core import memory
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.memory import size
+from rallebench.core.sources import Problems, Source
+from rallebench.core.types import Passage
+from rallebench.corpora import CORPORA
+from rallebench.corpora.chunking import Chunking, cut
+from rallebench.corpora.imported import is_imported, read_card
+from rallebench.corpora.reading import form_of
+from rallebench.corpora.store import PassageStore, write_store
+from rallebench.encoders import Encoder
+from rallebench.retrievers import bm25
+from rallebench.vector_indexes import VECTOR_INDEXES, built
+from rallebench.workspace.indexes._shards import passage_text
+from rallebench.workspace.indexes.build import check_settings, kinds
+from rallebench.workspace.indexes.vectors import kept_vectors
+
+DOCUMENTS, READ_SECONDS = 2000, 3.0
+"""How much of a corpus is read: so many documents, or as many as so many seconds allow."""
+VECTORS = 1200
+ENCODE_BATCH, ENCODE_SECONDS = 16, 3.0
+
+BESIDE = "vectors.npy"
+"""A file that index and cache share by a hard link: it is counted once, as cached vectors."""
+
+_IN_MEMORY: Mapping[str, tuple[float, float]] = {
+    "bm25": (6.0, 1.0),
+    "flat": (2.0, 1.0),
+    "numpy-flat": (0.0, 3.0),
+    "hnsw": (1.5, 1.0),
+    "hnswlib": (1.2, 1.0),
+    "ivf-sq8": (2.5, 1.0),
+    "diskann": (1.2, 1.2),
+    "diskann-memory": (1.5, 1.0),
+    "milvus": (1.0, 1.0),
+}
+"""Memory while building and while searching, as multiples of the index's own files (of ``vectors.npy`` for
+numpy-flat, which searches in double precision); peaks measured at 60,000 × 384 and 100,000 passages."""
+_UNKNOWN = (1.5, 1.0)
+_HELD: Mapping[str, str] = {"diskann": "ann_pq_compressed.bin"}
+"""The one file that is in memory while searching, of a kind that leaves the others on disk."""
+_FIXED = frozenset({"ann_pq_pivots.bin"})
+"""Files whose size does not depend on the number of vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Passages from the beginning of a corpus, and how much of it they are.
+
+    ``passages``: how many the whole has, estimated unless ``counted``. ``text_bytes``: what the whole takes as a store
+    of its own; 0 where the files of an imported corpus are shared. ``read_seconds``: what reading all takes.
+    """
+
+    some: tuple[Passage, ...]
+    passages: int
+    counted: bool
+    text_bytes: int
+    read_seconds: float
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a build takes. Bytes and seconds.
+
+    ``ram_build`` and ``ram_search`` are beyond what the process holds now; ``disk`` is what the workspace grows,
+    ``vectors`` of it as cached vectors that other indexes over the same passages share. ``basis``: sentences
+    saying what was measured.
+    """
+
+    kind: str
+    passages: int
+    counted: bool
+    dim: int
+    ram_build: int
+    ram_search: int
+    disk: int
+    vectors: int
+    seconds: float
+    free_ram: int
+    free_disk: int
+    basis: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each thing that does not fit this machine."""
+        said = []
+        if self.ram_build > self.free_ram:
+            said.append(
+                f"Building needs about {size(self.ram_build)} of memory and {size(self.free_ram)} are free: choose a "
+                "kind that needs less (ivf-sq8, diskann), cut fewer passages, or free memory first."
+            )
+        elif self.ram_search > self.free_ram:
+            said.append(
+                f"Searching needs about {size(self.ram_search)} of memory and {size(self.free_ram)} are free: choose a "
+                "kind that needs less (ivf-sq8, diskann)."
+            )
+        if self.disk > self.free_disk:
+            said.append(
+                f"The build needs about {size(self.disk)} of disk and {size(self.free_disk)} are free: free space, "
+                "delete cached vectors, or choose another --workspace."
+            )
+        return tuple(said)
+
+
+def estimate_build(
+    workspace: Path,
+    corpus: Path,
+    kind: str,
+    *,
+    encoder: str = "minilm",
+    encoders: Callable[[str], Encoder],
+    chunking: Chunking | None = None,
+    form: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Generator[str | Estimate, None, None]:
+    """Yield sentences about what is measured, the Estimate last.
+
+    ``encoders`` opens an encoder by its reference, which loads its model. Raises UsageError for a wrong kind, setting
+    or corpus.
+    """
+    if kind not in kinds():
+        raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
+    settings = check_settings(kind, dict(parameters or {}))
+    yield "reading the beginning of the corpus"
+    sample = sample_corpus(Path(corpus), form=form, chunking=chunking)
+    basis = [_told_of(sample)]
+    with tempfile.TemporaryDirectory(prefix="rallebench-estimate-") as folder:
+        if kind == "bm25":
+            yield f"indexing the words of {len(sample.some)} passages"
+            files, seconds = _words(Path(folder), sample, settings)
+            dim = cached = held = 0
+            basis.append(f"Building: an index over {len(sample.some):,} of its passages.")
+        else:
+            yield f"encoding some passages with {encoder}"
+            before = memory.rss_bytes()
+            model = encoders(encoder)
+            dim, held = model.dim, max(0, memory.rss_bytes() - before)
+            rate = _rate(model, sample.some)
+            done = _done(workspace, sample.sha256, model)
+            yield f"building a small {kind} index"
+            files, building = _vectors(Path(folder), kind, dim, sample.passages, settings)
+            encoding = (sample.passages - done) / rate
+            seconds = encoding + (building or 0.0)
+            basis += _encoding_told(encoder, rate, done, sample.passages)
+            basis.append(_building_told(kind, dim, building, min(VECTORS, sample.passages)))
+            cached = 0 if done == sample.passages else 4 * dim * sample.passages
+    own = sum(count for name, count in files.items() if name != BESIDE) or files.get(BESIDE, 0)
+    held_files = files.get(_HELD.get(kind, ""), own)
+    building_share, searching_share = _IN_MEMORY.get(kind, _UNKNOWN)
+    on_disk = sum(count for name, count in files.items() if name != BESIDE)
+    free = shutil.disk_usage(
+        next(p for p in (workspace, *Path(workspace).absolute().parents) if p.exists())
+    ).free
+    yield Estimate(
+        kind=kind,
+        passages=sample.passages,
+        counted=sample.counted,
+        dim=dim,
+        ram_build=held + int(own * building_share),
+        ram_search=held + int(held_files * searching_share),
+        disk=sample.text_bytes + cached + on_disk,
+        vectors=cached,
+        seconds=seconds + sample.read_seconds,
+        free_ram=memory.free_ram_bytes(),
+        free_disk=free,
+        basis=tuple(basis),
+    )
+
+
+def sample_corpus(corpus: Path, *, form: str = "", chunking: Chunking | None = None) -> Sample:
+    """The beginning of a corpus, cut as asked. Raises BadFileError as reading it does, also for one without passages."""
+    if is_imported(corpus):
+        return _sample_imported(corpus, chunking)
+    source = Source(corpus, Problems(skip=True))
+    rows = CORPORA[form or form_of(corpus)](source)
+    documents = (Passage(row.doc_id, row.text, row.title) for row in rows)
+    started = time.perf_counter()
+    some, ended = _first(documents)
+    if not some:
+        raise BadFileError(f"{corpus} holds no passages.")
+    share = 1.0 if ended or not source.total else min(1.0, max(source.done, 1) / source.total)
+    return _sample(some, len(some) / share, share == 1.0, time.perf_counter() - started, chunking)
+
+
+def _sample_imported(corpus: Path, chunking: Chunking | None) -> Sample:
+    card = read_card(corpus)
+    with closing(PassageStore(corpus)) as store:
+        started = time.perf_counter()
+        some, _ = _first(iter(store))
+        took = time.perf_counter() - started
+    if chunking is None:
+        return Sample(tuple(some), card.passages, True, 0, 0.0, card.sha256)
+    return _sample(some, card.passages, len(some) == card.passages, took, chunking)
+
+
+def _first(documents: Iterator[Passage]) -> tuple[list[Passage], bool]:
+    """(the first documents, whether these are all)."""
+    some: list[Passage] = []
+    deadline = time.monotonic() + READ_SECONDS
+    for document in itertools.islice(documents, DOCUMENTS):
+        some.append(document)
+        if time.monotonic() > deadline:
+            break
+    return some, len(some) < DOCUMENTS and next(documents, None) is None
+
+
+def _sample(
+    documents: Sequence[Passage],
+    count: float,
+    whole: bool,
+    seconds: float,
+    chunking: Chunking | None,
+) -> Sample:
+    """Scale what is told of some documents to ``count`` of them."""
+    started = time.perf_counter()
+    pieces = list(cut(documents, chunking))
+    some = tuple(passage for passage, _ in pieces)
+    with tempfile.TemporaryDirectory(prefix="rallebench-estimate-") as folder:
+        write_store(Path(folder), some)
+        stored = sum(path.stat().st_size for path in Path(folder).iterdir())
+    factor = count / len(documents)
+    seconds += time.perf_counter() - started
+    return Sample(
+        some, max(1, round(len(some) * factor)), whole, int(stored * factor), seconds * factor
+    )
+
+
+def _words(
+    folder: Path, sample: Sample, settings: Mapping[str, Any]
+) -> tuple[dict[str, int], float]:
+    """(files of the whole index, seconds) from an index over the sample."""
+    write_store(folder, sample.some)
+    with closing(PassageStore(folder)) as store:
+        started = time.perf_counter()
+        built(bm25.build(folder, store, **settings))
+        seconds = time.perf_counter() - started
+    factor = sample.passages / len(sample.some)
+    found = {p.name: int(p.stat().st_size * factor) for p in (folder / bm25.FOLDER).iterdir()}
+    return found, seconds * factor
+
+
+def _rate(encoder: Encoder, passages: Sequence[Passage]) -> float:
+    """Passages per second, the first few left out: they warm the model up."""
+    encoder.encode([passage_text(passages[0])], role="passage")
+    # As a build does it, texts of like length go together; which lengths come first is drawn.
+    texts = sorted((passage_text(p) for p in passages[:: max(1, len(passages) // 256)]), key=len)
+    batches = [texts[first : first + ENCODE_BATCH] for first in range(0, len(texts), ENCODE_BATCH)]
+    random.Random(0).shuffle(batches)
+    started, done = time.perf_counter(), 0
+    for batch in batches:
+        encoder.encode(batch, role="passage")
+        done += len(batch)
+        if time.perf_counter() - started > ENCODE_SECONDS:
+            break
+    return done / max(time.perf_counter() - started, 1e-6)
+
+
+def _done(workspace: Path, corpus_sha256: str, encoder: Encoder) -> int:
+    """How many passages of this corpus are encoded already."""
+    kept = kept_vectors(Path(workspace) / "cache" / "vectors")
+    same = (
+        k
+        for k in kept
+        if corpus_sha256 and (k.corpus_sha256, k.encoder) == (corpus_sha256, encoder.name)
+    )
+    return max((k.done for k in same), default=0)
+
+
+def _vectors(
+    folder: Path, kind: str, dim: int, passages: int, settings: Mapping[str, Any]
+) -> tuple[dict[str, int], float | None]:
+    """(files of the whole index, seconds) from an index over random vectors; None seconds for a kind on a server."""
+    import numpy as np
+
+    if (
+        "uri" in settings
+    ):  # a server's own disk and time; the embedded file holds the vectors once more
+        return {} if settings["uri"] else {"milvus.db": 4 * dim * passages}, None
+    count = min(VECTORS, passages)
+    vectors = np.random.default_rng(0).normal(size=(count, dim)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    started = time.perf_counter()
+    built(VECTOR_INDEXES[kind]().build(folder, vectors, **settings))
+    seconds = time.perf_counter() - started
+    factor = passages / count
+    sizes = {p.name: p.stat().st_size for p in folder.rglob("*") if p.is_file()}
+    files = {
+        name: count if name in _FIXED else int(count * factor) for name, count in sizes.items()
+    }
+    # A graph looks at about log n neighbours for each new vector; the flat kinds take less than this.
+    return files, seconds * factor * math.log2(passages + 1) / math.log2(count + 1)
+
+
+def _told_of(sample: Sample) -> str:
+    if sample.counted:
+        return f"Corpus: {sample.passages:,} passages, counted."
+    return f"Corpus: about {sample.passages:,} passages, from the size of its first {len(sample.some):,}."
+
+
+def _encoding_told(encoder: str, rate: float, done: int, passages: int) -> list[str]:
+    if done == passages:
+        return [f"Encoding: none, all vectors by {encoder} are kept already."]
+    told = [f"Encoding: {encoder} encodes about {rate:,.0f} of these passages a second here."]
+    return [*told, f"{done:,} of them are encoded already."] if done else told
+
+
+def _building_told(kind: str, dim: int, seconds: float | None, count: int) -> str:
+    if seconds is None:
+        return "The server's own memory, disk and time are not counted."
+    return f"Building: a small index of the kind {kind}, over {count:,} random vectors of {dim} dimensions."

@@ -1,0 +1,227 @@
+"""What other programs made of a corpus: vectors (RaLLe's ``.npmmap``, ``.npy``), Faiss files, DiskANN folders.
+
+Vectors can become an index of any kind; a finished index is linked, or copied where links are
+refused, into a folder of ours. Rows are the corpus's passages, in its order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, MismatchError, UsageError
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, faiss_flat, hnsw
+from rallebench.vector_indexes._diskann import about
+from rallebench.vector_indexes._diskann_files import GRAPH, check_same_length, read_disk_files
+from rallebench.vector_indexes._faiss import faiss, read
+from rallebench.vector_indexes._vectors import PIECE_BYTES
+
+NPMMAP = re.compile(r"(?:.*_)?(\d+)_(\d+)\.npmmap")
+"""RaLLe's name: ``full_1024_22220793.npmmap``: dimensions, then vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """``kind``: the index kind that it is; '' for vectors, which any kind can be built of. ``prefix``: DiskANN's."""
+
+    path: Path
+    kind: str
+    count: int
+    dim: int
+    prefix: str = ""
+    settings: Mapping[str, Any] | None = None
+
+
+def look(path: Path) -> Foreign:
+    """What a file or folder holds. Raises BadFileError, saying what can be imported, if it is none of them."""
+    path = Path(path)
+    if path.is_dir() or not path.exists():
+        return _diskann(path)
+    if path.suffix == ".npmmap":
+        return _npmmap(path)
+    if path.suffix == ".npy":
+        return _npy(path)
+    return _faiss(path)
+
+
+FAISS_KINDS = {b"IxFI": "flat", b"IHNf": "hnsw"}
+"""The first four bytes of Faiss's files for inner products: all vectors, or a graph of them."""
+
+
+def kind_of(path: Path) -> str:
+    """The kind that an index of another program has by its first bytes, '' if there is none at ``path``."""
+    path = Path(path)
+    if path.is_dir() or path.with_name(path.name + GRAPH).is_file():
+        return "diskann"
+    if not path.is_file():
+        return ""
+    with open(path, "rb") as handle:
+        return FAISS_KINDS.get(handle.read(4), "flat")
+
+
+def _npmmap(path: Path) -> Foreign:
+    match = NPMMAP.fullmatch(path.name)
+    if match is None:
+        raise BadFileError(
+            f"{path} does not say how many vectors it holds; name it as RaLLe does, subset_DIMENSIONS_COUNT.npmmap."
+        )
+    dim, count = int(match[1]), int(match[2])
+    if not dim or not count or path.stat().st_size != 4 * dim * count:
+        raise BadFileError(
+            f"{path} holds {path.stat().st_size} bytes, but {count} float32 vectors of {dim} dimensions "
+            f"take {4 * dim * count}; it was cut short or renamed."
+        )
+    return Foreign(path, "", count, dim)
+
+
+def _npy(path: Path) -> Foreign:
+    vectors = _mapped(path)
+    if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.size:
+        raise BadFileError(
+            f"{path} holds {vectors.dtype} of shape {vectors.shape}; rows of float vectors are needed."
+        )
+    return Foreign(path, "", len(vectors), vectors.shape[1])
+
+
+def _mapped(path: Path) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise BadFileError(f"{path} is no whole .npy file ({error}).") from None
+
+
+def vectors_of(foreign: Foreign) -> Any:
+    """Memory-mapped (count, dim)."""
+    import numpy as np
+
+    if foreign.path.suffix == ".npy":
+        return _mapped(foreign.path)
+    return np.memmap(foreign.path, dtype="<f4", mode="r", shape=(foreign.count, foreign.dim))
+
+
+def _faiss(path: Path) -> Foreign:
+    package = faiss()
+    with open(path, "rb") as handle:
+        if not handle.read(4).startswith(
+            b"I"
+        ):  # every Faiss index begins with I and three more letters
+            raise BadFileError(
+                f"{path} is neither vectors (.npmmap, .npy) nor a Faiss index file nor a DiskANN folder."
+            )
+    index = read(path)
+    inner = index.metric_type == package.METRIC_INNER_PRODUCT
+    name = type(index).__name__
+    _check_numbers(path, index)
+    if inner and isinstance(index, package.IndexFlat):
+        return Foreign(path, "flat", index.ntotal, index.d, settings={})
+    if inner and isinstance(index, package.IndexHNSWFlat):
+        settings = {"m": index.hnsw.nb_neighbors(1), "ef_construction": index.hnsw.efConstruction}
+        return Foreign(path, "hnsw", index.ntotal, index.d, settings=settings)
+    raise BadFileError(
+        f"{path} is a Faiss {name} by {'inner product' if inner else 'distance'}; flat and HNSW indexes by inner "
+        "product can be imported. Import the vectors that it was made of (.npmmap or .npy)."
+    )
+
+
+def _diskann(path: Path) -> Foreign:
+    """``path``: the folder, or the folder and the prefix of its files' names."""
+    if path.is_dir():
+        found = sorted(p.name.removesuffix(GRAPH) for p in path.glob(f"*{GRAPH}"))
+        folder, prefix = path, found[0] if len(found) == 1 else ""
+        if len(found) != 1:
+            which = (
+                f"holds several ({', '.join(found)}); write one behind the folder"
+                if found
+                else "holds none"
+            )
+            raise BadFileError(f"{path}: a DiskANN folder has one PREFIX{GRAPH}; this one {which}.")
+    else:
+        folder, prefix = path.parent, path.name
+        if not (folder / (prefix + GRAPH)).is_file():
+            raise BadFileError(f"{path} does not exist.")
+    files = read_disk_files(folder, prefix)
+    check_same_length(files)
+    return Foreign(folder, "diskann", files.count, files.dim, prefix, {})
+
+
+def check_fits(foreign: Foreign, kind: str, passages: int, dim: int, encoder: str) -> None:
+    """Raise MismatchError or UsageError unless it is of this kind, this corpus and this encoder."""
+    name = foreign.path.name
+    if foreign.kind and foreign.kind != kind:
+        raise UsageError(
+            f"{name} is an index of the kind {foreign.kind!r}; write --kind {foreign.kind}."
+        )
+    if foreign.count != passages:
+        raise MismatchError(
+            f"{name} holds {foreign.count} vectors and the corpus {passages} passages; "
+            "give the corpus that it was made of, cut in the same way."
+        )
+    if foreign.dim != dim:
+        raise MismatchError(
+            f"{name} holds vectors of {foreign.dim} dimensions, the encoder {encoder!r} makes {dim}; "
+            "give the encoder that it was made with."
+        )
+
+
+def taken(
+    foreign: Foreign, kind: str, folder: Path, settings: Mapping[str, Any]
+) -> Generator[Progress, None, dict[str, Any]]:
+    """Make it the index in ``folder``; returns the settings. Vectors are built into ``kind`` with ``settings``."""
+    if not foreign.kind:
+        yield from _all_numbers(foreign.path, vectors_of(foreign))
+        used = yield from VECTOR_INDEXES[kind]().build(folder, vectors_of(foreign), **settings)
+        return {**used, "imported": foreign.path.name}
+    yield 0, foreign.count
+    if foreign.kind == "diskann":
+        files = read_disk_files(foreign.path, foreign.prefix)
+        for name in files.names:
+            _link(foreign.path / name, folder / name)
+        about(folder, "imported", files.count, files.dim, files.longest, False, foreign.prefix)
+    else:
+        _link(foreign.path, folder / {"flat": faiss_flat.FILE, "hnsw": hnsw.FILE}[foreign.kind])
+    yield foreign.count, foreign.count
+    return {**(foreign.settings or {}), "imported": foreign.path.name}
+
+
+def _all_numbers(path: Path, vectors: Any) -> Generator[Progress, None, None]:
+    """Raise BadFileError, naming the row, for a value that is no finite number; before anything is built of it."""
+    import numpy as np
+
+    step = max(1, PIECE_BYTES // (4 * vectors.shape[1]))
+    for start in range(0, len(vectors), step):
+        yield start, len(vectors)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is none either
+            whole = np.isfinite(vectors[start : start + step].astype(np.float32)).all(axis=1)
+        if not whole.all():
+            row = start + int(np.flatnonzero(~whole)[0]) + 1
+            raise BadFileError(
+                f"{path}, row {row} of {len(vectors)} holds a value that is not a finite number; "
+                "encode the corpus again, in float32 if the encoder ran in another type."
+            )
+
+
+def _check_numbers(path: Path, index: Any) -> None:
+    """``_all_numbers`` of the vectors that a Faiss index in memory holds as they are."""
+    import numpy as np
+
+    package = faiss()
+    flat = package.downcast_index(index.storage) if hasattr(index, "storage") else index
+    if not isinstance(flat, package.IndexFlat) or not flat.ntotal:
+        return
+    held = package.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d).reshape(flat.ntotal, flat.d)
+    for _ in _all_numbers(path, np.asarray(held)):
+        pass
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source.resolve(), target)
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(source, target)

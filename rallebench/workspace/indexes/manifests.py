@@ -1,0 +1,108 @@
+"""What an index says of itself: written when it is built, compared with one that is there, and the move into its place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.files import sha256_file
+from rallebench.core.types import digest
+from rallebench.encoders import Encoder
+from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.workspace.entries import Manifest, read_manifest
+from rallebench.workspace.indexes._order import Order
+from rallebench.workspace.indexes.checks import check_index
+
+
+def manifest_of(
+    half: Path,
+    order: Order,
+    corpus_sha: str,
+    count: int,
+    settings: dict[str, Any],
+    without_page: int,
+) -> Manifest:
+    """The manifest of the files in ``half``, still without the seconds it took."""
+    sizes = {
+        str(p.relative_to(half)): p.stat().st_size for p in sorted(half.rglob("*")) if p.is_file()
+    }
+    lasting = {
+        key: value for key, value in settings.items() if key != "encoding"
+    }  # speeds differ each time
+    hashes = {name: sha256_file(half / name) for name in sizes}
+    # What somebody else encoded is known by its bytes alone.
+    known_by = [hashes] if "imported" in settings["parameters"] else []
+    fingerprint = digest([corpus_sha, order.kind, lasting, *known_by])[:12]
+    return Manifest(
+        name=order.target.name,
+        kind=order.kind,
+        corpus=order.corpus.name,
+        corpus_sha256=corpus_sha,
+        chunking=order.chunking.as_json() if order.chunking else None,
+        passages=count,
+        passages_without_page=without_page,
+        fingerprint=fingerprint,
+        files=sizes,
+        bytes=sum(sizes.values()),
+        sha256=hashes,
+        versions=versions(*_packages(order.kind)),
+        **settings,
+    )
+
+
+def _packages(kind: str) -> tuple[str, ...]:
+    """The packages that write and read an index of this kind."""
+    return ("bm25s", "numpy") if kind == "bm25" else VECTOR_INDEXES.entry(kind).traits["packages"]
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Installed versions of ``packages``; one that is absent is left out."""
+    found = {}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+def is_there(
+    target: Path, kind: str, corpus_sha: str, encoder: Encoder | None, settings: Mapping[str, Any]
+) -> bool:
+    """Whether the index exists already, as it would be built. Raises UsageError if another one has its name."""
+    if not (target / "manifest.json").exists():
+        return False
+    try:
+        there = read_manifest(target)
+    except BadFileError as error:
+        raise BadFileError(f"{error} Remove the folder {target} before.") from None
+    made_by = encoder.fingerprint if encoder else ""
+    if (there.corpus_sha256, there.kind, there.encoder) != (corpus_sha, kind, made_by):
+        raise _taken(target, there)
+    try:
+        check_index(target, there)
+    except BackendError as error:
+        raise BackendError(f"{error} Remove the folder {target} before.") from None
+    return "imported" not in there.parameters and settings.items() <= there.parameters.items()
+
+
+def _taken(target: Path, there: Manifest) -> UsageError:
+    return UsageError(
+        f"An index {target.name!r} exists already and holds something else ({there.kind} over {there.corpus}, "
+        f"{there.passages} passages); choose another name or remove {target}."
+    )
+
+
+def move_in(half: Path, target: Path, manifest: Manifest) -> None:
+    """Put the finished folder in place; an equal index that is there already stays."""
+    try:
+        os.rename(half, target)
+    except OSError as error:
+        if not (target / "manifest.json").exists():
+            raise
+        there = read_manifest(target)
+        if there.fingerprint != manifest.fingerprint:
+            raise _taken(target, there) from error

@@ -1,0 +1,169 @@
+"""Open what a name stands for: an index becomes a retriever, an entry becomes a language model."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.prompts import prompts_folder, read_prompt
+from rallebench.core.registry import unknown
+from rallebench.core.types import Example
+from rallebench.encoders.references import open_encoder, with_settings
+from rallebench.llms import LLMS
+from rallebench.retrievers import COMBINATIONS, RETRIEVERS
+from rallebench.retrievers.composites import INDEX, QUERY_QUANTIZATION
+from rallebench.workspace.entries import Combination, LLMEntry, Manifest, read_manifest
+from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.checks import check_index
+from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.ralle_settings import why_not, with_environment
+
+
+class Encoders:
+    """Encoders that are in use, each loaded once and shared."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+        self._one_load = threading.Lock()
+
+    def __call__(self, name: str) -> Any:
+        with self._one_load:
+            if name not in self._loaded:
+                self._loaded[name] = open_encoder(name)
+            return self._loaded[name]
+
+    def keep(self, names: set[str]) -> None:
+        """Let go of all but ``names``."""
+        for name in set(self._loaded) - names:
+            del self._loaded[name]
+
+
+def open_retriever(
+    workspace: Workspace, name: str, encoders: Callable[[str], Any]
+) -> Iterator[str | Any]:
+    """Yield progress sentences, the Retriever last. A starter index that is not built yet is built."""
+    folder = workspace.indexes / name
+    if name in STARTER_INDEXES and not (folder / "manifest.json").exists():
+        yield from build_starter(workspace.indexes, name, encoders)
+    if (
+        not (folder / "manifest.json").exists()
+        and workspace.base
+        and name in workspace.base.retrievers
+    ):
+        entry = workspace.base.retrievers[name]
+        if reason := why_not(entry):
+            raise UsageError(reason)
+        folder = entry.index
+    if not (folder / "manifest.json").exists():
+        raise NotFoundError(unknown("index", name, list(workspace.retrievers())))
+    try:
+        manifest = read_manifest(folder)
+        check_index(folder, manifest)
+    except RalleError as error:
+        again = (
+            "it is built anew when next asked for" if name in STARTER_INDEXES else "build it again"
+        )
+        wrong, told = re.subn(r" build (the index|'[^']*') again\.$", " remove", str(error))
+        wrong = wrong if told else f"{error} Remove"  # how to mend it is said once
+        raise type(error)(f"{wrong} the folder {folder}; {again}.") from None
+    encoder = None
+    if manifest.retriever == "dense":
+        yield f"loading the encoder {manifest.encoder_name}"
+        encoder = encoders(manifest.encoder_name)
+    yield f"opening {name}"
+    yield RETRIEVERS[manifest.retriever](name, folder, manifest, encoder)
+
+
+def open_combination(
+    name: str,
+    entry: Combination,
+    parts: Sequence[Any],
+    llm: Any = None,
+    examples: Sequence[Example] = (),
+) -> Any:
+    """The Retriever over ``parts``, which are open; ``llm``, ``examples``: what its settings name of such.
+
+    ``entry`` is resolved: its settings are checked and complete (see ``Workspace.retriever``).
+    """
+    if entry.kind == INDEX:
+        return _with_knobs(name, parts[0], entry.settings)
+    way = COMBINATIONS.entry(entry.kind)
+    if way.traits.get("questions"):
+        return way.value(name, parts, entry.settings, examples)
+    if not way.traits.get("llm"):
+        return way.value(name, parts, entry.settings)
+    own = entry.settings["prompt"]
+    return way.value(name, parts, entry.settings, llm, lambda kind: _prompt(own or f"{kind}.txt"))
+
+
+def _with_knobs(name: str, index: Any, settings: Mapping[str, Any]) -> Any:
+    knobs = dict(settings)
+    quantization = knobs.pop(QUERY_QUANTIZATION, "none")
+    if quantization != "none":
+        encoder = open_encoder(with_settings(index.encoder_name, quantization=quantization))
+        index = index.with_query_encoder(encoder, quantization)
+    return index.with_knobs(name, knobs)
+
+
+def _prompt(file: str) -> str:
+    """A prompt of the user's own, given as a path, or a shipped one, given by its name."""
+    shipped = prompts_folder() / "rerank" / file
+    return read_prompt(
+        shipped if shipped.is_file() else Path(file).expanduser(), "give a text file in UTF-8"
+    )
+
+
+def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> Iterator[str]:
+    """Build one of the starter's indexes, yielding progress sentences."""
+    kind = STARTER_INDEXES[name]
+    encoder = None
+    if kind != "bm25":
+        yield "loading the encoder minilm"
+        encoder = encoders("minilm")
+    for progress in build_index(
+        indexes,
+        name,
+        STARTER / "corpus.tsv",
+        kind,
+        encoder=encoder,
+        page_map=STARTER / "page_map.json",
+    ):
+        if not isinstance(progress, Manifest):
+            far = f" {progress.done}/{progress.total}" if progress.total else ""
+            yield f"building {name}: {progress.stage}{far}"
+
+
+def opening_llm(name: str, entry: LLMEntry) -> Iterator[str | Any]:
+    """Yield progress sentences, the language model of an entry last; loads weights where the backend has any."""
+    if entry.backend not in LLMS:
+        raise NotFoundError(
+            f"The model {name!r}: " + unknown("language model backend", entry.backend, LLMS.names())
+        )
+    backend = LLMS.entry(entry.backend)
+    stages = backend.traits.get("loading")
+    settings = with_environment(entry).settings
+    try:
+        if stages is None:
+            yield backend.value(name, **settings)
+        else:
+            yield from stages(name, **settings)
+    except TypeError as error:
+        raise UsageError(
+            f"The model {name!r} has a setting that {entry.backend} does not take: {error}."
+        ) from None
+
+
+def open_llm(name: str, entry: LLMEntry) -> Any:
+    """The language model of an entry."""
+    return list(opening_llm(name, entry))[-1]
+
+
+def close(backend: Any) -> None:
+    """Let a backend give back what it holds."""
+    with contextlib.suppress(Exception):
+        getattr(backend, "close", lambda: None)()

@@ -1,0 +1,359 @@
+"""What can be named in a workspace, and where it lies: question sets, chains, indexes, models."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain_file
+from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
+from rallebench.core.files import read_json, write_json
+from rallebench.core.prompts import prompts_folder
+from rallebench.core.registry import unknown
+from rallebench.core.types import Chain
+from rallebench.corpora.imported import imported_corpora, is_imported
+from rallebench.llms import LLMS
+from rallebench.llms.presets import entry_of, presets
+from rallebench.retrievers.composites import (
+    STARTER_COMBINATIONS,
+    Names,
+    about,
+    about_index,
+    indexes_of,
+    resolve,
+)
+from rallebench.workspace.entries import (
+    Combination,
+    LLMEntry,
+    Manifest,
+    read_combinations,
+    read_llm_entries,
+    read_manifest,
+)
+from rallebench.workspace.ralle_settings import BaseSettings, llm_entries, read_base_settings
+
+PACKAGE = Path(__file__).resolve().parents[1]
+STARTER = PACKAGE / "starter"
+DEFAULT_CHAIN, DEFAULT_DATASET, READER = "starter", "starter-qa", "extractive-reader"
+
+STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": "flat"}
+"""Name → kind of the indexes over the starter corpus, built when first asked for."""
+
+
+class Workspace:
+    """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``cache/``, ``chains/``, ``llms.json``,
+    ``retrievers.json``, ``mlflow.db``."""
+
+    def __init__(self, path: Path, base_settings: Path | None = None) -> None:
+        self.path = Path(path).resolve()
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"The workspace {self.path} is a file; give a folder.")
+        self.base: BaseSettings | None = (
+            read_base_settings(base_settings) if base_settings else None
+        )
+
+    @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """What only the workbench writes: no export replaces a file in them."""
+        names = ("cache", "corpora", "indexes", "making", "runs", "suites", "sweeps", "tradeoffs")
+        return tuple(self.path / name for name in names)
+
+    @property
+    def indexes(self) -> Path:
+        """Where indexes are."""
+        return self.path / "indexes"
+
+    @property
+    def runs(self) -> Path:
+        """Where runs are."""
+        return self.path / "runs"
+
+    @property
+    def vectors(self) -> Path:
+        """Encoded passages, see ``embeddings.kept_vectors``."""
+        return self.path / "cache" / "vectors"
+
+    @property
+    def memo(self) -> Path:
+        """The step-level memory."""
+        return self.path / "cache" / "memo.sqlite"
+
+    # question sets
+
+    def dataset_paths(self) -> dict[str, Path]:
+        """Name → file of every question set that is known here."""
+        found = {p.stem: p for p in sorted((STARTER / "questions").glob("*.jsonl"))}
+        for pattern in ("*.jsonl.gz", "*.jsonl"):
+            inside = sorted((self.path / "datasets").glob(pattern))
+            found |= {
+                p.name.removesuffix(".gz").removesuffix(".jsonl"): p
+                for p in inside
+                if not p.name.startswith(".")
+            }
+        if self.base:
+            found |= {
+                name: Path(path) for name, path in {**self.base.develop, **self.base.test}.items()
+            }
+        return found
+
+    def dataset(self, reference: str) -> tuple[str, Path]:
+        """(name, file) of a question set given as a name or a path."""
+        known = self.dataset_paths()
+        if reference in known:
+            return reference, known[reference]
+        path = _path(reference)
+        if os.path.isfile(path):
+            return path.name.split(".json")[0], path.resolve()
+        if path.suffix or "/" in reference or os.path.isdir(path):
+            raise NotFoundError(
+                f"{reference} is no file of questions. Known question sets: {', '.join(known)}."
+            )
+        raise NotFoundError(unknown("question set", reference, list(known)))
+
+    def data(self, reference: str, what: str, setting: str = "data") -> Path:
+        """A question set by its name, else a file or folder by its path: what a suite's ``setting`` names. ``what`` it should be.
+
+        Raises UsageError where nothing is named, NotFoundError for what is neither.
+        """
+        known, give = (
+            self.dataset_paths(),
+            f"give {what}, or the name of a question set, with --set {setting}=PATH",
+        )
+        if not reference.strip():
+            raise UsageError(f"No {setting} is named; {give}.")
+        path = known.get(reference.strip(), _path(reference.strip()))
+        if not path.exists():
+            raise NotFoundError(
+                f"{reference} does not exist, neither as a path nor as a question set; {give}. Known: {', '.join(known)}."
+            )
+        return path
+
+    # corpora
+
+    @property
+    def corpora(self) -> Path:
+        """Where imported corpora are."""
+        return self.path / "corpora"
+
+    def corpus(self, reference: str) -> Path:
+        """The folder of an imported corpus given by its name, else ``reference`` as a path, which may not exist.
+
+        Raises NotFoundError for what can only be meant as a name, and is none.
+        """
+        folder, path = self.corpora / reference, _path(reference)
+        if reference.strip() and is_imported(folder):
+            return folder
+        if not (path.exists() or path.suffix or "/" in reference or os.sep in reference):
+            known = ", ".join(imported_corpora(self.corpora)) or "none"
+            raise NotFoundError(
+                f"{reference} does not exist, neither as a file nor as an imported corpus. Imported: {known}."
+            )
+        return path
+
+    # chains
+
+    def chain_paths(self) -> dict[str, Path]:
+        """Name → file of every chain that is known here; the workspace's own come over the shipped ones."""
+        found: dict[str, Path] = {}
+        for folder in (
+            prompts_folder() / "chains",
+            self.path / "prompts" / "chains",
+            self.path / "chains",
+        ):
+            for pattern in ("*.json", "*.yaml", "*.yml"):
+                found |= {
+                    p.stem: p for p in sorted(folder.glob(pattern)) if not p.name.startswith(".")
+                }
+        return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_CHAIN, item[0])))
+
+    def chain(self, reference: str) -> Chain:
+        """A chain given as a name or a file (our own form or RaLLe's, JSON or YAML)."""
+        known = self.chain_paths()
+        path = known.get(reference) or _path(reference)
+        if not os.path.isfile(path):
+            if path.suffix or "/" in reference:
+                raise NotFoundError(
+                    f"{reference} does not exist. Known chains: {', '.join(known)}."
+                )
+            raise NotFoundError(unknown("chain", reference, list(known)))
+        return load_chain_file(path)
+
+    def experiment(self, reference: str) -> Experiment | None:
+        """What RaLLe's experiment file says of question set, number and batch size; None for our own form."""
+        path = self.chain_paths().get(reference) or _path(reference)
+        if not os.path.isfile(path) or path.suffix != ".json":
+            return None
+        value = read_json(path)
+        if not isinstance(value, dict) or "chain_config" not in value:
+            return None
+        return experiment_from_json(value, str(path), path.stem)
+
+    def chain_folder(self, reference: str) -> list[tuple[str, Path]] | None:
+        """(name, file) of every chain in a folder, recursively, sorted; None if ``reference`` is no folder."""
+        folder = _path(reference)
+        if reference in self.chain_paths() or not os.path.isdir(folder):
+            return None
+        inside = [p for p in sorted(folder.rglob("*")) if p.suffix in (".json", ".yaml", ".yml")]
+        files = [path for path in inside if not _hidden(path, folder)]
+        if not files:
+            raise BadFileError(f"{folder} holds no chains (*.json, *.yaml).")
+        return [("-".join(p.relative_to(folder).with_suffix("").parts)[:200], p) for p in files]
+
+    # retrievers
+
+    def retrievers(self) -> dict[str, str]:
+        """Name → one line about it: built indexes, the starter's, those of RaLLe's settings, and combinations."""
+        found = {
+            name: f"starter corpus, {kind}, built on first use"
+            for name, kind in STARTER_INDEXES.items()
+        }
+        found |= {name: about(entry) for name, entry in self.combinations().items()}
+        if self.base:
+            found |= {
+                name: f"RaLLe settings: {entry.type}"
+                for name, entry in self.base.retrievers.items()
+            }
+        return found | {name: about_index(manifest) for name, manifest in self.manifests().items()}
+
+    def combinations(self) -> dict[str, Combination]:
+        """Name → entry of every combination of retrievers that has a name here."""
+        own = self.path / "retrievers.json"
+        return {**STARTER_COMBINATIONS, **(read_combinations(own) if own.exists() else {})}
+
+    def retriever(self, reference: str) -> Combination | None:
+        """What a name, or a combination written out, is made of, with all its settings; None for a plain index.
+
+        See :mod:`rallebench.retrievers.composites`. Raises UsageError, also for what its parts name.
+        """
+        return resolve(reference, self._names(self.combinations()))
+
+    def indexes_of(self, reference: str) -> tuple[str, ...]:
+        """The indexes that a retriever is made of in the end, in order, each once. Raises UsageError."""
+        return indexes_of(reference, self._names(self.combinations()))
+
+    def _names(self, combinations: Mapping[str, Combination]) -> Names:
+        indexes = dict(STARTER_INDEXES)
+        if self.base:
+            indexes |= dict.fromkeys(self.base.retrievers, "")
+        # A damaged index is one too: opening it says what is wrong.
+        folders = (path.parent.name for path in self.indexes.glob("*/manifest.json"))
+        indexes |= {name: "" for name in folders if not name.startswith(".")}
+        indexes |= {name: manifest.kind for name, manifest in self.manifests().items()}
+        return Names(indexes, combinations, self.llm, parse_settings, self.dataset)
+
+    def save_retriever(self, name: str, entry: Combination) -> None:
+        """Add or replace a combination in the workspace's ``retrievers.json``. UsageError if it could not be used."""
+        if not name.strip() or not name.isprintable() or any(c in name for c in "/\\:?,()"):
+            raise UsageError(
+                f"The retriever name {name!r} cannot be used; use letters, digits, '-' and '_'."
+            )
+        path = self.path / "retrievers.json"
+        entries = {**(read_combinations(path) if path.exists() else {}), name: entry}
+        names = self._names({**STARTER_COMBINATIONS, **entries})
+        if name in names.indexes or name in self.llms():
+            raise UsageError(
+                f"{name!r} is an index or a model of this workspace; choose another name."
+            )
+        resolve(name, names)
+        write_json(
+            path, {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()}
+        )
+
+    def manifests(self) -> dict[str, Manifest]:
+        """The built indexes; a folder whose manifest is damaged is left out."""
+        found = {}
+        for path in sorted(self.indexes.glob("*/manifest.json")):
+            if not path.parent.name.startswith("."):
+                try:
+                    found[path.parent.name] = read_manifest(path.parent)
+                except RalleError:
+                    continue
+        return found
+
+    # language models
+
+    def llms(self) -> dict[str, LLMEntry]:
+        """Name → entry of every language model that can be loaded here."""
+        found = {READER: LLMEntry(backend=READER, about=LLMS.entry(READER).about)}
+        if self.base:
+            found |= llm_entries(self.base)
+        own = self.path / "llms.json"
+        if own.exists():
+            found |= read_llm_entries(own)
+        return found
+
+    def llm(self, reference: str) -> LLMEntry:
+        """An entry by name, or one written out: ``backend:model`` or a preset, with ``?key=value&…`` settings.
+
+        ``transformers:/models/tiny?quantization=4bit`` or
+        ``openai_compatible:llama3?base_url=http://127.0.0.1:8000/v1``; ``smollm2-135m`` or ``ollama?model=llama3.2``.
+        """
+        known = self.llms()
+        if reference in known:
+            return known[reference]
+        backend, colon, rest = reference.partition(":")
+        if colon and backend in LLMS:
+            model, _, query = rest.partition("?")
+            settings: dict[str, Any] = {"model": model} if model else {}
+            settings |= parse_settings(query.split("&") if query else [])
+            return LLMEntry(backend=backend, settings=settings)
+        name, _, query = reference.partition("?")
+        if name in presets():
+            return entry_of(name, parse_settings(query.split("&") if query else []))
+        raise NotFoundError(unknown("language model", reference, list(known)))
+
+    def save_llm(self, name: str, entry: LLMEntry) -> None:
+        """Add or replace an entry of the workspace's ``llms.json``."""
+        path = self.path / "llms.json"
+        entries = read_llm_entries(path) if path.exists() else {}
+        entries[name] = entry
+        write_json(
+            path, {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()}
+        )
+
+
+@contextlib.contextmanager
+def nothing_left(workspace: Path) -> Iterator[None]:
+    """Whoever is refused (UsageError) leaves no empty folder behind in ``workspace``."""
+    folders = [
+        Path(workspace) / name for name in ("indexes", "runs", "corpora", "datasets", "cache")
+    ] + [Path(workspace)]
+    new = [folder for folder in folders if not folder.exists()]
+    try:
+        yield
+    except UsageError:
+        for folder in new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _path(reference: str) -> Path:
+    return Path(os.path.expanduser(reference))
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """``key=value`` texts → values: numbers, true/false/null and JSON as such, the rest as text.
+
+    >>> parse_settings(["k=10", "system=Be brief", "stop=[\\"x\\"]"])
+    {'k': 10, 'system': 'Be brief', 'stop': ['x']}
+    """
+    import json
+
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {pair!r} is not key=value.")
+        try:
+            settings[key.strip()] = json.loads(value)
+        except ValueError:
+            settings[key.strip()] = value
+    return settings

@@ -1,0 +1,414 @@
+"""RaLLe's six base settings files, read as they are, and what of them can be used here.
+
+Language models and dataset files are taken over. A Faiss file or a DiskANN folder becomes an index of
+ours together with its corpus and its encoder; Lucene needs Java, so a BM25 index is built anew. For
+each retriever :func:`why_not` says with which command line.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.files import read_json, write_json
+from rallebench.encoders.references import presets
+from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.indexes.importing import kind_of
+
+FILES = ("system", "llms", "query_encoders", "corpora", "retrievers", "datasets")
+
+Section = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusEntry:
+    """A corpus file. ``columns``: where id, text and title stand, from 0. ``page_map``: passage → page."""
+
+    name: str
+    path: Path
+    page_map: Path | None = None
+    delimiter: str = "\t"
+    columns: tuple[int, int, int] = (0, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverEntry:
+    """A retriever of RaLLe's. ``type``: bm25, faiss or diskann. ``index``: its file or folder.
+
+    ``corpus`` is None if ``corpora.json`` lacks ``corpus_name``; ``encoder`` is the model that made the
+    vectors, '' if unknown or none; ``prefix`` begins the names of DiskANN's files.
+    """
+
+    name: str
+    type: str
+    index: Path
+    corpus_name: str = ""
+    corpus: CorpusEntry | None = None
+    encoder: str = ""
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseSettings:
+    """What the six files say. Relative paths are resolved as :func:`resolve` tells.
+
+    ``raw``: file name without suffix → its JSON, keys we do not know included; {} for a file that is
+    not there. ``develop`` and ``test``: dataset name → file; unlike in RaLLe a name may have only one.
+    """
+
+    folder: Path
+    raw: Mapping[str, Section]
+    corpora: Mapping[str, CorpusEntry]
+    retrievers: Mapping[str, RetrieverEntry]
+    develop: Mapping[str, Path]
+    test: Mapping[str, Path]
+
+
+def read_base_settings(folder: Path) -> BaseSettings:
+    """Read whichever of the six files the folder holds.
+
+    Raises BadFileError, with file and entry, for what is malformed, and if there is none of the six.
+    """
+    folder = Path(folder)
+    if not any((folder / f"{name}.json").exists() for name in FILES):
+        names = ", ".join(f"{name}.json" for name in FILES)
+        raise BadFileError(f"{folder} holds none of RaLLe's base settings files ({names}).")
+    raw = {name: _section(folder / f"{name}.json") for name in FILES}
+    corpora = {name: _corpus(folder, name, entry) for name, entry in raw["corpora"].items()}
+    retrievers = {name: _retriever(folder, raw, corpora, name) for name in raw["retrievers"]}
+    develop, test = (_question_files(folder, raw, split) for split in ("develop", "test"))
+    return BaseSettings(folder, raw, corpora, retrievers, develop, test)
+
+
+def resolve(written: str, folder: Path) -> Path:
+    """A path of the files: absolute, or in the current folder, or in ``folder`` or one above it.
+
+    The first place where it exists counts, so that settings work from wherever the program was
+    started; if it exists nowhere it is left as written, relative to the current folder.
+    """
+    above = folder.resolve()
+    places = (Path(), above, *above.parents)  # an absolute path is itself in all of them
+    return next(
+        (place / written for place in places if os.path.exists(place / written)), Path(written)
+    )
+
+
+def _section(path: Path) -> Section:
+    if not path.exists():
+        return {}
+    section = _object(read_json(path), str(path))
+    if path.stem != "system":
+        for key, entry in section.items():
+            _object(entry, f"{path}, {key!r}")
+    return section
+
+
+def _question_files(folder: Path, raw: Mapping[str, Section], split: str) -> dict[str, Path]:
+    where = f"{folder / 'datasets.json'}, {split!r}"
+    files = raw["datasets"].get(split, {})
+    return {name: resolve(_text(files, name, where), folder) for name in files}
+
+
+def _corpus(folder: Path, name: str, entry: Section) -> CorpusEntry:
+    where = f"{folder / 'corpora.json'}, {name!r}"
+    columns = [entry.get(key, default) for key, default in _COLUMNS]
+    if not all(isinstance(column, int) and column >= 0 for column in columns):
+        raise BadFileError(
+            f"{where}: col_doc_id, col_text and col_title must be column numbers from 0."
+        )
+    page_map = entry.get("doc_id_to_wikipedia_id_mapping_path")
+    return CorpusEntry(
+        name,
+        resolve(_text(entry, "corpus_path", where), folder),
+        resolve(str(page_map), folder) if page_map else None,
+        str(entry.get("delimiter") or "\t"),
+        (columns[0], columns[1], columns[2]),
+    )
+
+
+def _retriever(
+    folder: Path, raw: Mapping[str, Section], corpora: Mapping[str, CorpusEntry], name: str
+) -> RetrieverEntry:
+    where = f"{folder / 'retrievers.json'}, {name!r}"
+    entry = raw["retrievers"][name]
+    kind = entry.get("type")
+    if not isinstance(kind, str) or kind not in _INDEX_KEYS:
+        raise BadFileError(
+            f"{where}: 'type' is {kind!r}; it must be one of {', '.join(_INDEX_KEYS)}."
+        )
+    index = resolve(_text(entry, _INDEX_KEYS[kind], where), folder)
+    corpus_name = _text(entry, "corpus_name", where)
+    encoder = raw["query_encoders"].get(str(entry.get("query_encoder_name")), {}).get("model_type")
+    prefix = str(entry.get("index_prefix") or "")
+    return RetrieverEntry(
+        name, kind, index, corpus_name, corpora.get(corpus_name), str(encoder or ""), prefix
+    )
+
+
+_COLUMNS = (("col_doc_id", 0), ("col_text", 1), ("col_title", 2))
+_INDEX_KEYS = {"bm25": "index_path", "faiss": "index_path", "diskann": "index_directory"}
+
+
+# ── language models ──────────────────────────────────────────────────────────
+
+OPENAI_ENGINE = "gpt-35-turbo"
+"""RaLLe asks for this deployment whatever the entry is called."""
+
+_AZURE = (
+    "Azure OpenAI, as in RaLLe: needs the environment variables AZURE_OPENAI_API_TYPE, "
+    "AZURE_OPENAI_API_BASE, AZURE_OPENAI_API_VERSION and AZURE_OPENAI_API_KEY; here the address is read "
+    "from the second and the key from the last"
+)
+_MODEL_ARGS = ("device_map", "revision")
+_PIPELINE = {
+    "max_new_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "repetition_penalty": "repetition_penalty",
+}
+_OWN_DEFAULTS = {
+    "llm_int8_threshold": 6.0,
+    "has_fp16_weights": False,
+    "load_in_8bit": False,
+    "load_in_4bit": False,
+}
+"""Quantisation settings that say what happens anyway."""
+
+
+def llm_entries(settings: BaseSettings) -> dict[str, LLMEntry]:
+    """``llms.json`` as entries of ours, by name; what could not be carried over stands in ``about``.
+
+    A Hugging Face model becomes backend ``transformers`` with ``model``, ``quantization`` (8bit, 4bit,
+    none), ``dtype`` (always float16, as in RaLLe), ``chat_template`` (always off: RaLLe sends the prompt
+    as it stands), ``device_map``, ``revision`` and its generation defaults. ``openai`` becomes
+    ``openai_compatible`` with the names of Azure's variables, never their values.
+    """
+    where = settings.folder / "llms.json"
+    return {
+        name: _llm(entry, f"{where}, model {name!r}")
+        for name, entry in settings.raw["llms"].items()
+    }
+
+
+def _llm(entry: Section, where: str) -> LLMEntry:
+    args = _object(entry.get("model_args"), f"{where}: 'model_args'")
+    pipeline = _object(entry.get("pipeline_args") or {}, f"{where}: 'pipeline_args'")
+    model = args.get("model_type")
+    if not isinstance(model, str) or not model.strip():
+        raise BadFileError(
+            f"{where} needs 'model_type', the name of a Hugging Face model or openai."
+        )
+    if model == "openai":
+        lost = [*(key for key in args if key != "model_type"), *pipeline]
+        return LLMEntry(backend="openai_compatible", about=_about(_AZURE, lost), settings=_azure())
+    quantization, lost = _quantization(args.get("quantization_config"), where)
+    carried: dict[str, Any] = {"model": model, "quantization": quantization, "dtype": "float16"}
+    carried["chat_template"] = "off"
+    carried |= {key: args[key] for key in _MODEL_ARGS if args.get(key) is not None}
+    carried |= {
+        ours: pipeline[theirs]
+        for theirs, ours in _PIPELINE.items()
+        if pipeline.get(theirs) is not None
+    }
+    lost += [key for key in args if key not in ("model_type", "quantization_config", *_MODEL_ARGS)]
+    lost += [key for key in pipeline if key not in _PIPELINE]
+    return LLMEntry(
+        backend="transformers", about=_about("From RaLLe's llms.json", lost), settings=carried
+    )
+
+
+def _azure() -> dict[str, Any]:
+    return {
+        "model": OPENAI_ENGINE,
+        "base_url": "${AZURE_OPENAI_API_BASE}/openai/v1",
+        "api_key_env": "AZURE_OPENAI_API_KEY",
+        "max_tokens": 1000,
+        "temperature": None,
+    }
+
+
+def _quantization(config: Any, where: str) -> tuple[str, list[str]]:
+    """('8bit', '4bit' or 'none', the names of what that does not say)."""
+    if config is None:
+        return "none", []
+    inside = (
+        _object(config, f"{where}: 'quantization_config'").get("quantization_config_config") or {}
+    )
+    inside = _object(inside, f"{where}: 'quantization_config_config'")
+    kind = (
+        "4bit" if inside.get("load_in_4bit") else "8bit" if inside.get("load_in_8bit") else "none"
+    )
+    said = () if kind == "none" else ("load_in_4bit", "load_in_8bit")
+    lost = [
+        key for key, value in inside.items() if key not in said and _OWN_DEFAULTS.get(key) != value
+    ]
+    if kind == "none" and config.get("quantization_type"):
+        lost.append(str(config["quantization_type"]))
+    return kind, lost
+
+
+def _about(text: str, lost: list[str]) -> str:
+    return f"{text}. Not carried over: {', '.join(lost)}." if lost else f"{text}."
+
+
+def with_environment(entry: LLMEntry) -> LLMEntry:
+    """The entry with every ``${NAME}`` of its ``base_url`` filled from the environment.
+
+    To be called when the model is loaded, and never to be stored. Raises UsageError for a variable
+    that is not set.
+    """
+    address = entry.settings.get("base_url")
+    if not isinstance(address, str) or "${" not in address:
+        return entry
+
+    def value_of(match: re.Match[str]) -> str:
+        value = os.environ.get(match[1], "").strip().rstrip("/")
+        if not value:
+            raise UsageError(
+                f"The address of this model is in {match[1]}; set that environment variable."
+            )
+        return value
+
+    filled = re.sub(r"\$\{(\w+)\}", value_of, address)
+    return entry.model_copy(update={"settings": {**entry.settings, "base_url": filled}})
+
+
+# ── retrievers ───────────────────────────────────────────────────────────────
+
+
+_KINDS = {"bm25": "bm25", "faiss": "flat", "diskann": "diskann"}
+_NAMES = {"faiss": "Faiss file", "diskann": "DiskANN index"}
+
+
+def why_not(entry: RetrieverEntry) -> str:
+    """What must be done before this retriever can be used, with the command line; '' if nothing.
+
+    An index path that is a folder with a ``manifest.json`` is an index of ours and used as it is.
+    """
+    if (entry.index / "manifest.json").is_file():
+        return ""
+    theirs = _theirs(entry)
+    if entry.type == "bm25":
+        reason, how = "is a Lucene index, which cannot be read without Java", "build it"
+    elif theirs:
+        reason, how = f"is a {_NAMES[entry.type]} of RaLLe's", "take it over"
+    else:
+        reason, how = f"has no {_NAMES[entry.type]} at {_place(entry)}", "put it there, or build it"
+    reason = f"{entry.name!r} {reason}"
+    corpus = entry.corpus
+    if corpus is None:
+        return (
+            f"{reason}, and its corpus {entry.corpus_name!r} is not in corpora.json; add it there."
+        )
+    steps = _preparations(corpus)
+    return (
+        f"{reason}; {''.join(f'{step}, then ' for step in steps)}{how} with: {build_command(entry)}"
+    )
+
+
+def _place(entry: RetrieverEntry) -> Path:
+    return entry.index / entry.prefix if entry.prefix else entry.index
+
+
+def _theirs(entry: RetrieverEntry) -> str:
+    """The kind of RaLLe's own index, where it is there."""
+    return "" if entry.type == "bm25" else kind_of(_place(entry))
+
+
+def _encoder(model: str) -> str:
+    """Our reference to a model of the hub: its preset, which knows its prompts, or the model written out."""
+    known = {str(preset["model"]): name for name, preset in presets().items()}
+    return known.get(model, f"sentence_transformers:{model}")
+
+
+def _preparations(corpus: CorpusEntry) -> list[str]:
+    steps = []
+    if not corpus.path.is_file():
+        steps.append(f"put its corpus at {corpus.path}")
+    if corpus.delimiter != "\t" or corpus.columns != (0, 1, 2):
+        steps.append("rewrite its corpus with the columns id, text, title and tabs between them")
+    target = _json_map(corpus.page_map)
+    if target and corpus.page_map and target != corpus.page_map and not target.is_file():
+        call = f"convert_page_map({str(corpus.page_map)!r}, {str(target)!r})"
+        code = shlex.quote(
+            f"from rallebench.workspace.ralle_settings import convert_page_map; {call}"
+        )
+        steps.append(f"turn its page map into JSON with: python -c {code}")
+    return steps
+
+
+def build_command(entry: RetrieverEntry) -> str:
+    """The command line (POSIX quoting) that makes this retriever an index of ours, under its own name."""
+    kind = _theirs(entry) or _KINDS[entry.type]
+    words = ["rallebench", "index", "--kind", kind, "--name", entry.name]
+    if _theirs(entry):
+        words += ["--from", str(_place(entry))]
+    if entry.encoder:
+        words += ["--encoder", _encoder(entry.encoder)]
+    if entry.corpus:
+        words += ["--corpus", str(entry.corpus.path)]
+        if page_map := _json_map(entry.corpus.page_map):
+            words += ["--page-map", str(page_map)]
+    return shlex.join(words)
+
+
+def _json_map(page_map: Path | None) -> Path | None:
+    return page_map.with_suffix(".json") if page_map else None
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Unpickles plain values only: a pickle that names any class or function is refused unread."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+
+def convert_page_map(pickled: Path | str, target: Path | str) -> int:
+    """RaLLe's pickled map passage id → page id as JSON; returns how many passages have a page.
+
+    RaLLe writes -1 for a passage whose page it did not find; those are left out. Nothing of the
+    pickle is executed. Raises BadFileError if it is not such a map.
+    """
+    try:
+        with open(pickled, "rb") as handle:
+            value = _PlainUnpickler(handle).load()
+    except OSError as error:
+        raise BadFileError(f"{pickled} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:  # a damaged pickle may raise anything, says Python's documentation
+        raise BadFileError(
+            f"{pickled} is no pickled map of passage ids to page ids ({error})."
+        ) from None
+    if not isinstance(value, dict) or not all(
+        isinstance(part, (int, str)) for pair in value.items() for part in pair
+    ):
+        raise BadFileError(f"{pickled} is no map of passage ids to page ids.")
+    pages = {str(passage): str(page) for passage, page in value.items() if str(page) != "-1"}
+    write_json(Path(target), pages, indent=None)
+    return len(pages)
+
+
+# ── values ───────────────────────────────────────────────────────────────────
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        shown = "missing" if value is None else f"a {type(value).__name__}"
+        raise BadFileError(f"{what} is {shown}; it should be a JSON object.")
+    return value
+
+
+def _text(entry: Section, key: str, where: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise BadFileError(
+            f"{where}: {key!r} is {'missing' if value is None else repr(value)}; it should be text."
+        )
+    return value

@@ -1,0 +1,490 @@
+"""RaLLe's experiment files are read unchanged, and written so that RaLLe could read them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.chains.ralle import (
+    Experiment,
+    experiment_from_json,
+    experiment_to_json,
+    load_chain_file,
+    load_experiments,
+    override,
+)
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.types import Action, Chain
+from rallebench.workspace.entries import chain_to_json, save_chain
+
+REWRITE = "'What is \"' + '{}'.format(question).split('[START_ENT]')[1].split('[END_ENT]')[0][1:-1] + '\" ?'"
+FIRST_TITLE = "'{}'.format(wiki_id_title[0]).split('; ')[0].split(', ')[0]"
+READ = (
+    'Referring to the following document, answer "{question}?" in 5 words or less.'
+    "\n\n{response[0]}\n\nAnswer: "
+)
+
+RETRIEVE_READ: dict[str, Any] = {
+    "chain_config": {
+        "dataset": {"dataset_name": "NQ", "num_evaluate": -1, "batch_size": 20},
+        "len_chain": 2,
+        "chain": [
+            {
+                "prompt_template": "{question}",
+                "function": "Retriever",
+                "retriever_name": "flat_subset_499992",
+                "npassage": 5,
+                "f-strings_or_eval": "f-strings",
+            },
+            {
+                "prompt_template": READ,
+                "function": "LLM",
+                "llm_name": "llama-2-13b-chat",
+                "f-strings_or_eval": "f-strings",
+            },
+        ],
+    }
+}
+ENTITY_LINKING: dict[str, Any] = {
+    "chain_config": {
+        "dataset": {"dataset_name": "AY2", "num_evaluate": 10, "batch_size": 20},
+        "len_chain": 2,
+        "chain": [
+            {
+                "prompt_template": REWRITE,
+                "function": "Retriever",
+                "retriever_name": "hnsw_subset_499992",
+                "npassage": 10,
+                "f-strings_or_eval": "eval",
+            },
+            {"prompt_template": FIRST_TITLE, "function": "Identity", "f-strings_or_eval": "eval"},
+        ],
+    }
+}
+CLOSED_BOOK: dict[str, Any] = {
+    "chain_config": {
+        "dataset": {"dataset_name": "FEV", "num_evaluate": -1, "batch_size": 1},
+        "len_chain": 1,
+        "chain": [
+            {
+                "prompt_template": "True or not: {question}",
+                "function": "LLM",
+                "llm_name": "gpt-35-turbo",
+                "f-strings_or_eval": "f-strings",
+            }
+        ],
+    }
+}
+THREE_ACTIONS: dict[str, Any] = {
+    "chain_config": {
+        "dataset": {"dataset_name": "T-REx", "num_evaluate": -1, "batch_size": 20},
+        "len_chain": 3,
+        "chain": [
+            {
+                "prompt_template": "{question}",
+                "function": "Retriever",
+                "retriever_name": "bm25_subset_499992",
+                "npassage": 2,
+                "f-strings_or_eval": "f-strings",
+            },
+            {
+                "prompt_template": "Make a question of: {question}",
+                "function": "LLM",
+                "llm_name": "oasst-sft-1-pythia-12b",
+                "f-strings_or_eval": "f-strings",
+            },
+            {
+                "prompt_template": "response[0] + '\\n\\n' + response[1]",
+                "function": "LLM",
+                "llm_name": "oasst-sft-1-pythia-12b",
+                "f-strings_or_eval": "eval",
+            },
+        ],
+    }
+}
+RALLES_FILES = {
+    "retrieve-read": RETRIEVE_READ,
+    "entity-linking": ENTITY_LINKING,
+    "closed-book": CLOSED_BOOK,
+    "three-actions": THREE_ACTIONS,
+}
+
+KINDS = ("closed-book", "retrieve-only", "retrieve-read")
+TASKS = ("fev", "ay2", "wnwi", "wncw", "trex", "zsre", "nq", "hopo", "tqa", "eli5", "wow")
+SHIPPED_NAMES = sorted(
+    [f"{kind}/{number:02}_{task}" for kind in KINDS for number, task in enumerate(TASKS)]
+    + ["3actions/ay2", "3actions/nq", "3actions/trex", "sample_evaluation/nq", "default"]
+)
+
+
+def changed(place: str, value: Any, base: dict[str, Any] = RETRIEVE_READ) -> dict[str, Any]:
+    """The experiment with one value set; ``place`` is like ``chain.0.function`` inside ``chain_config``."""
+    experiment = copy.deepcopy(base)
+    *way, last = (int(part) if part.isdigit() else part for part in place.split("."))
+    inside: Any = experiment["chain_config"]
+    for part in way:
+        inside = inside[part]
+    if value is ...:
+        del inside[last]
+    else:
+        inside[last] = value
+    return experiment
+
+
+# ── reading ──────────────────────────────────────────────────────────────────
+
+
+def test_retriever_and_llm_become_retrieve_and_generate_with_their_names():
+    experiment = experiment_from_json(RETRIEVE_READ, name="06_nq")
+
+    assert experiment == Experiment(
+        Chain(
+            "06_nq",
+            (
+                Action("retrieve", "{question}", "fstring", "flat_subset_499992", 5),
+                Action("generate", READ, "fstring", "llama-2-13b-chat"),
+            ),
+        ),
+        dataset_name="NQ",
+        num_evaluate=None,
+        batch_size=20,
+    )
+
+
+def test_an_identity_with_an_eval_template_names_nobody():
+    experiment = experiment_from_json(ENTITY_LINKING)
+
+    assert experiment.chain.actions == (
+        Action("retrieve", REWRITE, "eval", "hnsw_subset_499992", 10),
+        Action("identity", FIRST_TITLE, "eval"),
+    )
+    assert experiment.num_evaluate == 10
+
+
+def test_three_actions_come_in_order():
+    chain = experiment_from_json(THREE_ACTIONS).chain
+    assert [(a.kind, a.dialect) for a in chain.actions] == [
+        ("retrieve", "fstring"),
+        ("generate", "fstring"),
+        ("generate", "eval"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [(-1, None), (0, None), (None, None), (7, 7), ("7", 7), (7.0, 7)]
+)
+def test_a_number_of_questions_of_zero_or_less_means_all(written: Any, read: int | None):
+    assert experiment_from_json(changed("dataset.num_evaluate", written)).num_evaluate == read
+
+
+def test_actions_beyond_the_chain_length_are_dropped_unread():
+    longer = copy.deepcopy(RETRIEVE_READ)
+    longer["chain_config"]["chain"] += [
+        {"prompt_template": "", "function": "Identity"},
+        "not even an action",
+    ]
+    assert experiment_from_json(longer) == experiment_from_json(RETRIEVE_READ)
+
+
+def test_a_chain_without_a_length_is_read_whole():
+    assert experiment_from_json(changed("len_chain", ...)) == experiment_from_json(RETRIEVE_READ)
+
+
+@pytest.mark.parametrize("written", ["12", " 12 ", 12, 12.0])
+def test_k_may_be_text_because_ralles_page_saves_what_was_typed(written: Any):
+    assert experiment_from_json(changed("chain.0.npassage", written)).chain.actions[0].k == 12
+
+
+def test_a_missing_k_is_five():
+    assert experiment_from_json(changed("chain.0.npassage", ...)).chain.actions[0].k == 5
+
+
+@pytest.mark.parametrize("written", [..., None])
+def test_f_strings_are_the_default(written: Any):
+    experiment = experiment_from_json(changed("chain.1.f-strings_or_eval", written))
+    assert experiment.chain.actions[1].dialect == "fstring"
+
+
+def test_resume_is_kept_and_nothing_follows_from_it():
+    experiment = experiment_from_json(changed("dataset.resume", 19))
+    assert experiment.resume == 19
+    assert experiment.chain == experiment_from_json(RETRIEVE_READ).chain
+
+
+def test_a_model_that_is_not_named_yet_can_be_named_later():
+    chain = experiment_from_json(changed("chain.1.llm_name", ...)).chain
+    assert chain.actions[1].target == ""
+    assert override(chain, llm="mine").actions[1].target == "mine"
+
+
+@pytest.mark.parametrize("key", ["chain.0.comment", "dataset.seed", "note"])
+def test_keys_that_nobody_knows_do_no_harm(key: str):
+    assert experiment_from_json(changed(key, "x")) == experiment_from_json(RETRIEVE_READ)
+
+
+FUNCTIONS = "LLM, Retriever, Identity."
+HOW, DIALECTS = "f-strings_or_eval", "f-strings, eval."
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("chain", ..., ": 'chain' is missing; it should be a list of at least one action."),
+        ("chain", [], ": 'chain' is []; it should be a list of at least one action."),
+        ("len_chain", 3, ": 'len_chain' is 3; it must be 1 to 2, the actions listed."),
+        ("len_chain", 0, ": 'len_chain' is 0; it must be 1 to 2, the actions listed."),
+        ("len_chain", "two", ": 'len_chain' is 'two'; it should be a whole number."),
+        ("chain.1", None, ", action 2 is missing; it should be an object."),
+        (
+            "chain.1.function",
+            "Ask",
+            ", action 2: 'function' is 'Ask'; it must be one of " + FUNCTIONS,
+        ),
+        (
+            "chain.1.function",
+            ...,
+            ", action 2: 'function' is missing; it must be one of " + FUNCTIONS,
+        ),
+        (
+            "chain.0.f-strings_or_eval",
+            "x",
+            f", action 1: {HOW!r} is 'x'; it must be one of " + DIALECTS,
+        ),
+        (
+            "chain.0.prompt_template",
+            ...,
+            ", action 1: 'prompt_template' is missing; it should be text.",
+        ),
+        ("chain.0.prompt_template", 7, ", action 1: 'prompt_template' is 7; it should be text."),
+        ("chain.1.llm_name", ["a"], ", action 2: 'llm_name' is ['a']; it should be text."),
+        (
+            "chain.0.npassage",
+            "many",
+            ", action 1: 'npassage' is 'many'; it should be a whole number.",
+        ),
+        ("chain.0.npassage", True, ", action 1: 'npassage' is True; it should be a whole number."),
+        ("chain.0.npassage", 2.5, ", action 1: 'npassage' is 2.5; it should be a whole number."),
+        (
+            "chain.0.npassage",
+            float("inf"),
+            ", action 1: 'npassage' is inf; it should be a whole number.",
+        ),
+        ("chain.0.npassage", 0, ", action 1: 'npassage' is 0; it must be 1 to 10,000."),
+        ("dataset", "NQ", ": 'dataset' is 'NQ'; it should be an object."),
+        ("dataset.dataset_name", 3, ": 'dataset_name' is 3; it should be text."),
+        ("dataset.batch_size", 0, ": 'batch_size' is 0; it must be at least 1."),
+        ("dataset.resume", [], ": 'resume' is []; it should be a whole number."),
+    ],
+)
+def test_a_malformed_file_is_refused_with_its_place(place: str, value: Any, message: str):
+    with pytest.raises(BadFileError) as refused:
+        experiment_from_json(changed(place, value), "exp.json")
+    assert str(refused.value) == f"exp.json{message}"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [([], "exp.json is []"), ({}, "exp.json: 'chain_config' is missing")]
+)
+def test_what_is_no_experiment_at_all_is_refused(value: Any, message: str):
+    with pytest.raises(BadFileError) as refused:
+        experiment_from_json(value, "exp.json")
+    assert str(refused.value) == f"{message}; it should be an object."
+
+
+def test_more_than_eight_actions_are_refused():
+    many = changed("chain", RETRIEVE_READ["chain_config"]["chain"] * 5)
+    many["chain_config"]["len_chain"] = 10
+    with pytest.raises(BadFileError, match="has 10 actions; a chain has at most 8"):
+        experiment_from_json(many)
+
+
+# ── writing ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", RALLES_FILES)
+def test_ralles_file_read_and_written_again_is_the_same_file(name: str):
+    experiment = experiment_from_json(RALLES_FILES[name])
+    written = experiment_to_json(
+        experiment.chain, experiment.dataset_name, experiment.num_evaluate, experiment.batch_size
+    )
+    assert written == RALLES_FILES[name]
+
+
+def test_generation_settings_stand_under_an_extra_key_only_if_there_are_any():
+    settings = {"max_tokens": 16, "stop": ["\n"], "top_p": 0.9}
+    plain = Chain("c", (Action("generate", "{question}", target="m"),))
+    warm = plain.replace_action(0, generation=settings)
+
+    assert "generation" not in experiment_to_json(plain)["chain_config"]["chain"][0]
+    written = experiment_to_json(warm, "NQ", 10, 5)
+    assert written["chain_config"]["chain"][0]["generation"] == settings
+    assert experiment_from_json(json.loads(json.dumps(written)), name="c") == Experiment(
+        warm, "NQ", 10, 5
+    )
+
+
+def test_a_generation_setting_that_cannot_be_is_refused():
+    with pytest.raises(UsageError, match="action 2: max_tokens is -1"):
+        experiment_from_json(changed("chain.1.generation", {"max_tokens": -1}))
+
+
+# ── files ────────────────────────────────────────────────────────────────────
+
+
+def write(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    return path
+
+
+def test_a_chain_file_may_be_in_ralles_form_and_is_named_after_the_file(tmp_path: Path):
+    chain = load_chain_file(write(tmp_path / "06_nq.json", RETRIEVE_READ))
+    assert chain == experiment_from_json(RETRIEVE_READ, name="06_nq").chain
+
+
+def test_a_chain_file_may_be_in_our_form_and_keeps_its_name(tmp_path: Path):
+    chain = Chain("my chain", (Action("generate", "{question}", target="m"),), "what it is for")
+    save_chain(chain, tmp_path / "file.json")
+    assert load_chain_file(tmp_path / "file.json") == chain
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".yml", ".YAML"])
+def test_a_chain_file_may_be_yaml(tmp_path: Path, suffix: str):
+    pytest.importorskip("yaml")
+    text = """
+        chain_config:
+          dataset: {dataset_name: NQ, num_evaluate: -1, batch_size: 20}
+          len_chain: 1
+          chain:
+            - function: LLM
+              llm_name: mine
+              prompt_template: |-
+                Answer "{question}"
+
+                Answer:
+    """
+    chain = load_chain_file(write(tmp_path / f"chain{suffix}", text))
+    assert chain == Chain(
+        "chain", (Action("generate", 'Answer "{question}"\n\nAnswer:', target="mine"),)
+    )
+
+
+def test_our_own_form_may_be_yaml_too(tmp_path: Path):
+    yaml = pytest.importorskip("yaml")
+    chain = Chain(
+        "c",
+        (
+            Action("retrieve", "{question}", target="r", k=3),
+            Action("identity", "'{}'.format(1)", "eval"),
+        ),
+    )
+    assert load_chain_file(write(tmp_path / "c.yml", yaml.safe_dump(chain_to_json(chain)))) == chain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: [1, 2",
+        "a: !!python/object/apply:os.system ['true']",
+        "a: 2020-13-45",
+        "a: !!int ''",
+        "a: !!bool perhaps",
+        "a: !!timestamp soon",
+        "{[]: 1}",
+        "a: *nobody",
+    ],
+)
+def test_bad_yaml_is_refused_and_nothing_in_it_is_run(tmp_path: Path, text: str):
+    pytest.importorskip("yaml")
+    with pytest.raises(BadFileError, match=r"bad\.yaml is not valid YAML \("):
+        load_chain_file(write(tmp_path / "bad.yaml", text))
+
+
+@pytest.mark.parametrize("value", [{"name": "x"}, [], "text", 3, None])
+def test_a_file_that_is_no_chain_says_what_it_should_hold(tmp_path: Path, value: Any):
+    path = write(tmp_path / "no.json", json.dumps(value))
+    with pytest.raises(BadFileError, match=r"no\.json is no chain: .*'chain_config'"):
+        load_chain_file(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(BadFileError, match=r"none\.json does not exist"):
+        load_chain_file(tmp_path / "none.json")
+    with pytest.raises(BadFileError, match=r"none\.yaml does not exist"):
+        load_chain_file(tmp_path / "none.yaml")
+
+
+def test_every_experiment_of_a_folder_is_found_with_its_path_as_name(tmp_path: Path):
+    for name in SHIPPED_NAMES:
+        write(tmp_path / f"{name}.json", ENTITY_LINKING if "ay2" in name else RETRIEVE_READ)
+    write(tmp_path / ".ipynb_checkpoints" / "default.json", "{")
+    write(tmp_path / "notes.txt", "no experiment")
+
+    found = load_experiments(tmp_path)
+
+    assert sorted(experiment.chain.name for _, experiment in found) == SHIPPED_NAMES
+    assert len(SHIPPED_NAMES) == 38
+    assert all(path == tmp_path / f"{experiment.chain.name}.json" for path, experiment in found)
+    assert [path for path, _ in found] == sorted(path for path, _ in found)
+    assert {e.chain.name for _, e in found if e.dataset_name == "AY2"} == {
+        n for n in SHIPPED_NAMES if "ay2" in n
+    }
+
+
+def test_a_folder_may_hold_chains_in_our_form(tmp_path: Path):
+    save_chain(Chain("its own name", (Action("identity", "x"),)), tmp_path / "sub" / "mine.json")
+    assert load_experiments(tmp_path) == [
+        (tmp_path / "sub" / "mine.json", Experiment(Chain("sub/mine", (Action("identity", "x"),))))
+    ]
+
+
+def test_a_broken_file_in_a_folder_is_named(tmp_path: Path):
+    write(tmp_path / "a" / "good.json", RETRIEVE_READ)
+    write(tmp_path / "b" / "bad.json", changed("chain.0.function", "Search"))
+    with pytest.raises(BadFileError, match=r"b.bad\.json, action 1: 'function' is 'Search'"):
+        load_experiments(tmp_path)
+
+
+def test_an_empty_or_missing_folder_is_refused(tmp_path: Path):
+    with pytest.raises(BadFileError, match=r"holds no \*.json file"):
+        load_experiments(tmp_path)
+    with pytest.raises(BadFileError, match="is not a folder"):
+        load_experiments(tmp_path / "nowhere")
+
+
+# ── overriding ───────────────────────────────────────────────────────────────
+
+
+def test_an_override_changes_every_action_that_has_such_a_thing():
+    chain = experiment_from_json(THREE_ACTIONS).chain
+    other = override(chain, llm="mine", retriever="my-index", k=7)
+    assert [(a.kind, a.target) for a in other.actions] == [
+        ("retrieve", "my-index"),
+        ("generate", "mine"),
+        ("generate", "mine"),
+    ]
+    assert other.actions[0].k == 7
+    assert [a.template for a in other.actions] == [a.template for a in chain.actions]
+
+
+def test_an_override_of_nothing_changes_nothing():
+    chain = experiment_from_json(THREE_ACTIONS).chain
+    assert override(chain) == override(chain, llm="", retriever="") == chain
+
+
+def test_an_override_leaves_identity_actions_and_other_kinds_alone():
+    chain = experiment_from_json(ENTITY_LINKING).chain
+    assert override(chain, llm="mine", k=3).actions == (
+        Action("retrieve", REWRITE, "eval", "hnsw_subset_499992", 3),
+        Action("identity", FIRST_TITLE, "eval"),
+    )
+
+
+@pytest.mark.parametrize("k", [0, -1, 10_001])
+def test_an_override_with_an_impossible_k_is_refused(k: int):
+    with pytest.raises(UsageError, match="must be 1 to 10,000"):
+        override(experiment_from_json(RETRIEVE_READ).chain, k=k)

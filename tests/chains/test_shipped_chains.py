@@ -1,0 +1,253 @@
+"""The chains in ``prompts/chains``: each loads, and each of its templates works on a question of its task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from project import PROJECT
+
+import rallebench
+from rallebench.chains.chain import as_flow, prompt_of
+from rallebench.chains.ralle import experiment_from_json, experiment_to_json, load_chain_file
+from rallebench.chains.template import check
+from rallebench.core.errors import TemplateError
+from rallebench.core.types import (
+    Chain,
+    Example,
+    Generate,
+    Hit,
+    Outcome,
+    Passage,
+    Question,
+    Reply,
+    Request,
+    Retrieve,
+)
+from rallebench.datasets.kilt import read_kilt
+from rallebench.workspace.entries import chain_to_json
+
+CHAINS = PROJECT / "prompts" / "chains"
+QUESTIONS = Path(rallebench.__file__).parent / "starter" / "questions"
+OPEN = ("qa", "multihop", "unanswerable")
+TASKS = {
+    "starter": OPEN,
+    "retrieve-only": (*OPEN, "fact", "slot", "eli5", "dialogue"),
+    "read-qa": OPEN,
+    "read-fact": ("fact",),
+    "read-trex": ("slot",),
+    "read-zsre": ("slot",),
+    "read-eli5": ("eli5",),
+    "read-dialogue": ("dialogue",),
+    "closed-book-qa": OPEN,
+    "closed-book-fact": ("fact",),
+    "closed-book-el": ("el",),
+    "closed-book-slot": ("slot",),
+    "closed-book-zsre": ("slot",),
+    "closed-book-eli5": ("eli5",),
+    "closed-book-dialogue": ("dialogue",),
+    "rewrite-el": ("el",),
+    "rewrite-el-titles": ("el",),
+    "three-action-el": ("el",),
+    "three-action-nq": OPEN,
+    "three-action-trex": ("slot",),
+}
+"""Every shipped chain, with the starter's question sets it is made for."""
+
+WIM = Passage("7", "A film by Wim Wenders of 1984.", "Paris, Texas", "290")
+CITY = Passage("8", "The capital of France; it lies on the Seine.", "Paris", "305")
+
+
+def shipped(name: str) -> Chain:
+    return load_chain_file(CHAINS / f"{name}.json")
+
+
+def sample(task: str) -> list[Example]:
+    return list(read_kilt(QUESTIONS / f"starter-{task}.jsonl"))
+
+
+def play(
+    chain: Chain, question: str, *said: str, hits: tuple[Passage, ...] = (WIM, CITY)
+) -> tuple[list[str], Outcome]:
+    """Every prompt the chain sends, and its outcome; models say ``said`` in turn."""
+    flow = as_flow(chain, Question("q", question))
+    prompts: list[str] = []
+    texts = iter(said)
+    try:
+        request = next(flow)
+        while True:
+            prompts.append(prompt_of(request))
+            request = flow.send(_reply(request, texts, hits))
+    except StopIteration as end:
+        return prompts, end.value
+
+
+def _reply(request: Request, texts: object, hits: tuple[Passage, ...]) -> Reply:
+    if isinstance(request, Retrieve):
+        return Reply(
+            "; ".join(p.text for p in hits),
+            hits=tuple(Hit(p, 1.0 - n / 10) for n, p in enumerate(hits)),
+        )
+    return Reply(next(texts)) if isinstance(request, Generate) else Reply(prompt_of(request))  # type: ignore[call-overload]
+
+
+# ── the files ────────────────────────────────────────────────────────────────
+
+
+def test_every_file_is_a_chain_of_this_list():
+    assert {path.stem for path in CHAINS.iterdir()} == set(TASKS)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_each_file_is_in_our_own_form_named_after_itself_and_says_what_it_is_for(name: str):
+    saved = json.loads((CHAINS / f"{name}.json").read_text(encoding="utf-8"))
+    chain = shipped(name)
+    assert chain_to_json(chain) == saved
+    assert chain.name == name
+    assert chain.about and "\n" not in chain.about
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_each_chain_runs_on_what_the_starter_has(name: str):
+    targets = {"retrieve": "starter-minilm", "generate": "extractive-reader", "identity": ""}
+    assert [a.target for a in shipped(name).actions] == [
+        targets[a.kind] for a in shipped(name).actions
+    ]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_each_chain_keeps_its_actions_through_ralles_form(name: str):
+    chain = shipped(name)
+    assert experiment_from_json(experiment_to_json(chain)).chain.actions == chain.actions
+
+
+def test_the_starter_chain_reads_five_passages():
+    retrieve, generate = shipped("starter").actions
+    assert (retrieve.kind, retrieve.k, generate.kind) == ("retrieve", 5, "generate")
+
+
+def test_the_readme_names_every_chain():
+    text = (CHAINS.parent / "README.md").read_text(encoding="utf-8")
+    assert [name for name in TASKS if f"`{name}`" not in text] == []
+
+
+# ── the templates ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_each_template_is_well_formed_before_any_value_is_known(name: str):
+    for action in shipped(name).actions:
+        check(action.template, action.dialect)
+        with pytest.raises(TemplateError):  # the check would see a brace or a bracket too many
+            check(action.template + ("{" if action.dialect == "fstring" else "["), action.dialect)
+
+
+@pytest.mark.parametrize(
+    ("name", "task"), [(name, task) for name, tasks in TASKS.items() for task in tasks]
+)
+def test_each_template_works_in_order_on_every_question_of_its_task(name: str, task: str):
+    chain = shipped(name)
+    for example in sample(task):
+        prompts, outcome = play(chain, example.question.text, *(f"said {n}" for n in range(3)))
+
+        assert len(prompts) == len(chain.actions)
+        assert all(prompt.strip() for prompt in prompts)
+        assert outcome.stop_reason == "answered"
+        generates = sum(action.kind == "generate" for action in chain.actions)
+        assert outcome.answer == (
+            f"said {generates - 1}" if generates else prompts[-1] if len(prompts) > 1 else ""
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name.startswith(("read-", "starter"))])
+def test_a_reading_prompt_holds_the_passages_and_the_question(name: str):
+    (example, *_) = sample(TASKS[name][0])
+    prompt = play(shipped(name), example.question.text, "x")[0][-1]
+    assert f"{WIM.text}; {CITY.text}" in prompt
+    assert all(part.strip() in prompt for part in example.question.text.split("[SEP]"))
+
+
+def test_each_action_of_three_sees_what_the_one_before_said():
+    for name in ("three-action-nq", "three-action-trex", "three-action-el"):
+        (example, *_) = sample(TASKS[name][0])
+        prompts, outcome = play(shipped(name), example.question.text, "FIRST SAID", "SECOND SAID")
+        assert "FIRST SAID" not in prompts[1]
+        assert "FIRST SAID" in prompts[2]
+        assert outcome.answer == "SECOND SAID"
+
+
+# ── byte for byte ────────────────────────────────────────────────────────────
+
+
+def test_read_qa_sends_ralles_reading_prompt():
+    prompts, outcome = play(shipped("read-qa"), "who made paris, texas", "Wim Wenders")
+    assert prompts == [
+        "who made paris, texas",
+        'Referring to the following document, answer "who made paris, texas?" in 5 words or less.\n\n'
+        "A film by Wim Wenders of 1984.; The capital of France; it lies on the Seine.\n\n"
+        "Answer: ",
+    ]
+    assert outcome == Outcome("Wim Wenders")
+    assert prompts == play(shipped("read-qa"), "who made paris, texas", "x")[0]
+
+
+def test_zsre_asks_for_the_relation_of_the_subject_twice():
+    prompts, _ = play(shipped("read-zsre"), "Paris, Texas [SEP] director", "x")
+    assert prompts == [
+        "Paris, Texas [SEP] director",
+        "Referring to the following document, detect the director of Paris, Texas in 5 words or less.\n\n"
+        "A film by Wim Wenders of 1984.; The capital of France; it lies on the Seine.\n\n"
+        "Pick up and just spit out the director of Paris, Texas in 5 words or less.\n\n"
+        "The director: ",
+    ]
+
+
+def test_trex_asks_what_the_relation_of_the_subject_is():
+    prompts, _ = play(shipped("read-trex"), "Paris, Texas [SEP] director", "x")
+    assert prompts[1] == (
+        'Referring to the following document, answer "what is the director of Paris, Texas?" '
+        "in 5 words or less.\n\n"
+        "A film by Wim Wenders of 1984.; The capital of France; it lies on the Seine.\n\n"
+        "director: "
+    )
+
+
+def test_fact_checking_asks_for_one_word():
+    prompts, _ = play(shipped("read-fact"), "Paris lies on the Seine.", "x")
+    assert prompts[1].endswith(
+        'Answer IN ONE WORD if the document SUPPORTS or REFUTES "Paris lies on the Seine.".\n\nAnswer: '
+    )
+
+
+def test_three_action_entity_linking_gives_a_hundred_characters_of_context_and_whole_titles():
+    left, right = "x" * 150, "y" * 150
+    prompts, outcome = play(
+        shipped("three-action-el"),
+        f"{left} [START_ENT] Paris [END_ENT] {right}",
+        "A film.",
+        "Paris, Texas",
+    )
+    context = f'"Paris" in "...{"x" * 99} Paris {"y" * 99}..."?'
+    assert prompts == [
+        f"What is {context}",
+        f"What is {context}\n\nDescribe it in one short sentence.\n\nDescription: ",
+        'Choose the Wikipedia title that fits the mention "Paris" best, going by the description. '
+        "If none fits, propose another title.\n\nTitles: Paris, Texas / Paris\n\n"
+        "Description: A film.\n\nWikipedia title: ",
+    ]
+    assert outcome.answer == "Paris, Texas"
+
+
+def test_rewrite_el_cuts_a_title_at_its_comma_as_ralle_does_and_the_other_chain_does_not():
+    question = "He saw [START_ENT] Paris [END_ENT] twice."
+    cut, whole = play(shipped("rewrite-el"), question), play(shipped("rewrite-el-titles"), question)
+    assert cut[0] == ['What is "Paris" ?', "Paris"]
+    assert whole[0] == ['What is "Paris" ?', "Paris, Texas"]
+    assert (cut[1].answer, whole[1].answer) == ("Paris", "Paris, Texas")
+
+
+@pytest.mark.parametrize("name", ["rewrite-el", "rewrite-el-titles"])
+def test_entity_linking_without_any_hit_answers_nothing(name: str):
+    _, outcome = play(shipped(name), "[START_ENT] Paris [END_ENT]", hits=())
+    assert outcome == Outcome("")

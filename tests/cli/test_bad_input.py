@@ -1,0 +1,1158 @@
+"""Whatever is wrong with what comes in: one clear sentence, nothing half-written, nothing lost in silence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import resource
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import loopback
+import pytest
+from small_workspace import (
+    PASSAGES,
+    RECORDS,
+    CommandLine,
+    Ran,
+    chain,
+    command,
+    copy_workspace,
+    environment,
+    everything,
+    generate,
+    in_a_process,
+    make_workspace,
+    read_lines,
+    record,
+    retrieve,
+    write_lines,
+)
+
+MB = 2**20
+HUNDRED_MB = object()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workspace(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def workspace(made: Path, tmp_path: Path) -> Path:
+    return copy_workspace(made, tmp_path / "workspace")
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    return CommandLine(capfd, workspace)
+
+
+def write(path: Path, content: Any) -> Path:
+    """A file of these bytes; of a hundred megabytes on one line, if asked."""
+    if content is HUNDRED_MB:
+        with open(path, "wb") as handle:
+            handle.write(b'{"id": "1", "input": "' if path.suffix == ".jsonl" else b"1\t")
+            for _ in range(100):
+                handle.write(b"x" * MB)
+        return path
+    path.write_bytes(content)
+    return path
+
+
+def refused(ran: Ran, *said: str) -> None:
+    """One sentence on the last line that names all of ``said``; exit code 2; nothing on stdout."""
+    assert ran.code == 2, ran
+    assert ran.out == "" and "Traceback" not in ran.err
+    for words in said:
+        assert words in ran.last
+    assert ran.last[-1] in ".?"
+
+
+# ── corpora ──────────────────────────────────────────────────────────────────
+
+CORPORA: dict[str, tuple[str, Any, str]] = {
+    "empty table": ("c.tsv", b"", "holds no passages"),
+    "blank table": ("c.tsv", b"\n \n", "holds no passages"),
+    "header only": ("c.tsv", b"id\ttext\ttitle\n", "holds no passages"),
+    "empty lines": ("c.jsonl", b"", "holds no passages"),
+    "binary table": ("c.tsv", b"1\ta\x00b\tt\n", "line 1 holds binary data"),
+    "binary lines": ("c.jsonl", bytes(range(256)) * 4, "line 1 holds binary data"),
+    "half-written table": ("c.tsv", b"1\ta\tb\n2\tb\tc\n3", "line 3 has one column"),
+    "half-written lines": (
+        "c.jsonl",
+        b'{"id": 1, "text": "a"}\n{"id": 2, "te',
+        "line 2 is not valid JSON",
+    ),
+    "Latin-1 table": ("c.tsv", "1\tcafé\tb\n".encode("latin-1"), "line 1 is not UTF-8"),
+    "Latin-1 lines": (
+        "c.jsonl",
+        '{"id": 1, "text": "café"}'.encode("latin-1"),
+        "line 1 is not UTF-8",
+    ),
+    "UTF-16 table": ("c.tsv", "1\ta\tb\n".encode("utf-16"), "line 1 holds binary data"),
+    "table of 100 MB": ("c.tsv", HUNDRED_MB, "line 1 is longer than 64 MB"),
+    "lines of 100 MB": ("c.jsonl", HUNDRED_MB, "line 1 is longer than 64 MB"),
+    "commas": ("c.tsv", b"1,a text,title\n", "line 1 has one column"),
+    "no text column": (
+        "c.tsv",
+        b"id\ttitle\n1\tt\n",
+        "line 1 names the columns id, title, and none is 'text'",
+    ),
+    "short row": (
+        "c.tsv",
+        b"title\tid\ttext\nt\t1\n",
+        "line 2 has 2 columns, fewer than its header names",
+    ),
+    "no text key": (
+        "c.jsonl",
+        b'{"id": 1, "body": "a"}',
+        "line 1 needs 'id' and 'text'; it has id, body",
+    ),
+    "no id key": ("c.jsonl", b'{"text": "a"}', "line 1 needs 'id' and 'text'; it has text"),
+    "text is a number": ("c.jsonl", b'{"id": 1, "text": 2}', "line 1 needs 'id' and 'text'"),
+    "id is a list": (
+        "c.jsonl",
+        b'{"id": [1], "text": "a"}',
+        "line 1: an id must be text or a number",
+    ),
+    "no objects": ("c.jsonl", b"[1, 2]\n", "line 1 is not a JSON object but list"),
+    "empty id": ("c.tsv", b"\ta\tb\n", "line 1 has an empty id"),
+    "equal ids": ("c.tsv", b"1\ta\tb\n2\ta\tb\n1\tc\td\n", "line 3 repeats the id '1' of line 1"),
+    "equal ids in lines": (
+        "c.jsonl",
+        b'{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}',
+        "line 2 repeats the id '1' of line 1",
+    ),
+    "a number without end": ("c.jsonl", b'{"id": ' + b"1" * 5000 + b"}", "too many digits"),
+    "nested without end": ("c.jsonl", b"[" * 100_000, "too deeply nested"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind", [("bm25",), ("flat", "--encoder", "hashing")], ids=["bm25", "flat"]
+)
+@pytest.mark.parametrize("case", CORPORA)
+def test_a_bad_corpus_is_refused_with_its_line_and_no_index_appears(
+    case: str, kind: tuple[str, ...], rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    name, content, message = CORPORA[case]
+    if content is HUNDRED_MB and kind != ("bm25",):
+        pytest.skip("the file is read by the same lines for every kind")
+    corpus = write(tmp_path / name, content)
+    before = everything(workspace)
+    ran = rallebench("index", "--corpus", corpus, "--name", "bad", "--kind", *kind)
+    refused(ran, str(corpus), message)
+    assert everything(workspace) == before
+
+
+def test_a_folder_without_documents_as_corpus_is_refused(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    before = everything(workspace)
+    ran = rallebench("index", "--corpus", tmp_path, "--name", "x", "--kind", "bm25")
+    refused(ran, str(tmp_path), "is a folder without documents (.txt, .md, .html, .pdf)")
+    assert everything(workspace) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; it should hold one JSON document"),
+        (b"[]", "should hold a JSON object that maps passage ids to page ids"),
+        (b'{"1": ["p1"]}', "maps '1' to list; a page id is a string or a number"),
+        (b"{", "is not valid JSON (line 1: "),
+        (b"\xff\xfe{", "is not UTF-8 text (byte 0); save it as UTF-8"),
+    ],
+)
+def test_a_bad_page_map_is_refused(
+    content: bytes, message: str, rallebench: CommandLine, workspace: Path
+) -> None:
+    pages = write(workspace / "bad.json", content)
+    before = everything(workspace)
+    corpus = ("--corpus", workspace / "corpus.tsv", "--page-map", pages)
+    refused(rallebench("index", *corpus, "--name", "x", "--kind", "bm25"), f"{pages} {message}")
+    assert everything(workspace) == before
+
+
+def test_a_page_id_that_is_null_is_no_page(rallebench: CommandLine, tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "text": "Titan", "page_id": None},
+        {"id": 2, "text": "Triton", "wikipedia_id": 7},
+    ]
+    corpus = write_lines(tmp_path / "c.jsonl", rows)
+    rallebench.json("index", "--corpus", corpus, "--name", "x", "--kind", "bm25")
+    found = rallebench.json("search", "--index", "x", "-k", "1", "Titan", "Triton")
+    assert [entry["hits"][0]["page_id"] for entry in found] == ["1", "7"], (
+        "without one the passage's id is it"
+    )
+
+
+# ── question sets ────────────────────────────────────────────────────────────
+
+GOOD = json.dumps(RECORDS[0]).encode() + b"\n"
+QUESTION_SETS: dict[str, tuple[Any, str]] = {
+    "empty": (b"", "holds no question"),
+    "blank": (b"\n\n", "holds no question"),
+    "binary": (bytes(range(256)), "line 1 holds binary data"),
+    "half-written": (GOOD + b'{"id": "q2", "inp', "line 2 is not valid JSON"),
+    "Latin-1": (b'{"id": "1", "input": "caf\xe9"}', "line 1 is not UTF-8"),
+    "100 MB on a line": (HUNDRED_MB, "line 1 is longer than 64 MB"),
+    "a table": (b"id\tinput\n1\twho?\n", "line 1 is not valid JSON"),
+    "no id": (b'{"input": "who?"}', "line 1 has no 'id'"),
+    "no input": (GOOD + b'{"id": "q2"}', "line 2 has no 'input'"),
+    "input is a list": (b'{"id": 1, "input": ["who?"]}', "line 1 has an 'input' that is a list"),
+    "blank input": (b'{"id": 1, "input": " "}', "line 1 has an empty 'input'"),
+    "answer is a number": (
+        b'{"id": 1, "input": "x", "output": [{"answer": 7}]}',
+        "'answer' is a number",
+    ),
+    "output is an object": (
+        b'{"id": 1, "input": "x", "output": {}}',
+        "'output' should be a list of objects",
+    ),
+    "equal ids": (GOOD + b'{"id": " q1 ", "input": "x"}', "line 2 repeats the id 'q1' of line 1"),
+    "damaged gzip": (gzip.compress(GOOD * 100)[:40], "is a damaged gzip file"),
+    "bad row beyond the limit": (
+        GOOD + b'{"id": "q2", "input": "x"}\n{"id": "q3"}',
+        "line 3 has no 'input'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", QUESTION_SETS)
+def test_a_bad_question_set_is_refused_with_its_line_before_anything_is_asked(
+    case: str, rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    content, message = QUESTION_SETS[case]
+    questions = write(tmp_path / "q.jsonl", content)
+    before = everything(workspace)
+    ran = rallebench(
+        "run", "--chain", "read", "--dataset", questions, "--limit", "1", "--no-mlflow"
+    )
+    refused(ran, str(questions), message)
+    assert everything(workspace) == before
+
+
+def test_gold_pages_that_the_corpus_lacks_are_one_warning_with_the_count(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    far = [record(f"far{n}", "Where?", "x", f"p9{n}") for n in range(3)]
+    questions = write_lines(tmp_path / "q.jsonl", [*RECORDS[:2], *far])
+    ran = rallebench("run", "--chain", "read", "--dataset", questions, "--no-mlflow", "--json")
+    assert ran.code == 0
+    assert (ran.json["n"], ran.json["n_errors"]) == (5, 0)
+    warning = "2 of 5 gold pages are in this index (tiny); the others cannot be retrieved: "
+    assert ran.err.count(f"Warning: {warning}") == 1
+
+
+def test_a_metric_whose_gold_is_absent_is_refused_naming_the_question_set(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    questions = write_lines(
+        tmp_path / "bare.jsonl", [{"id": 1, "input": "x", "output": [{"answer": "y"}]}]
+    )
+    run = ("run", "--chain", "read", "--dataset", questions, "--no-mlflow")
+    refused(rallebench(*run, "--metrics", "em,Rprec"), "Rprec needs provenance; bare has none.")
+    assert "Rprec" not in rallebench.json(*run)["metrics"]
+
+
+def test_half_a_character_in_a_question_costs_nothing(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    write(
+        tmp_path / "q.jsonl",
+        b'{"id": "q", "input": "moon \\ud83d of Pluto", "output": [{"answer": "x"}]}\n',
+    )
+    run = (
+        "run",
+        "--chain",
+        "read",
+        "--llm",
+        "echo",
+        "--dataset",
+        tmp_path / "q.jsonl",
+        "--no-mlflow",
+    )
+    assert rallebench.json(*run, "--name", "x")["n_errors"] == 0
+    assert rallebench.json(*run, "--name", "x", "--resume")["n_errors"] == 0
+    again = rallebench.json(*run, "--name", "y")
+    assert (again["n"], again["n_errors"]) == (1, 0)
+    line = json.loads((workspace / "runs" / "y" / "episodes.jsonl").read_bytes())
+    assert [step["cached"] for step in line["steps"]] == [True, True]
+
+
+# ── chains ───────────────────────────────────────────────────────────────────
+
+CHAINS: dict[str, tuple[Any, str]] = {
+    "empty": (b"", "is empty"),
+    "half-written": (b'{"format": "rallebench-chain/1", "na', "is not valid JSON (line 1"),
+    "Latin-1": (b'{"name": "caf\xe9"}', "is not UTF-8 text (byte 13)"),
+    "binary": (bytes(range(256)), "is not UTF-8 text"),
+    "nested without end": (b'{"a":' * 50_000, "too deeply nested"),
+    "a list": (b"[]", "is no chain"),
+    "something else": (b'{"name": "x"}', "is no chain"),
+    "no actions": (chain("x"), "'actions' is wrong"),
+    "nine actions": (chain("x", *[generate("{question}")] * 9), "'actions' is wrong"),
+    "an unknown kind": (chain("x", {"kind": "rank", "template": "x"}), "'actions.0.kind' is wrong"),
+    "an unknown key": (chain("x", retrieve(top_k=3)), "'actions.0.top_k' is wrong"),
+    "k of 0": (chain("x", retrieve(k=0)), "'actions.0.k' is wrong"),
+    "a setting out of range": (
+        chain("x", generate("{question}", generation={"temperature": "hot"})),
+        "action 1: temperature is 'hot'; it must be a number from 0 to 5.",
+    ),
+    "RaLLe's without actions": (
+        {"chain_config": {"chain": []}},
+        "it should be a list of at least one action",
+    ),
+    "RaLLe's of a length it has not": (
+        {
+            "chain_config": {
+                "len_chain": 3,
+                "chain": [{"prompt_template": "", "function": "Identity"}],
+            }
+        },
+        "'len_chain' is 3; it must be 1 to 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "verb", [("ask", "--question", "q"), ("run", "--dataset", "tiny-qa", "--no-mlflow")]
+)
+@pytest.mark.parametrize("case", CHAINS)
+def test_a_bad_chain_file_is_refused(
+    case: str, verb: tuple[str, ...], rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    content, message = CHAINS[case]
+    path = write(
+        tmp_path / "bad.json",
+        content if isinstance(content, bytes) else json.dumps(content).encode(),
+    )
+    before = everything(workspace)
+    refused(rallebench(*verb, "--chain", path), str(path), message)
+    assert everything(workspace) == before
+
+
+TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {
+    "empty": (
+        retrieve(""),
+        "Action 1 of 'x': its template is empty, so the chain would ask nothing",
+    ),
+    "empty expression": (generate("", dialect="eval"), "its template is empty"),
+    "open brace": (generate("{question"), "this '{' is not closed"),
+    "no such variable": (generate("{answer}"), "there is no variable 'answer'"),
+    "a later action": (
+        generate("{response[0]}"),
+        "reads response[0], the response of action 1, but no earlier",
+    ),
+    "attribute": (generate("{question.__class__}"), "attributes are not allowed"),
+    "wide": (generate("{question:>99999999}"), "a width of 99999999 is not allowed"),
+    "import": (
+        generate("__import__('os').system('id')", dialect="eval"),
+        "the attribute .system is not allowed",
+    ),
+    "dunder": (generate("().__class__.__bases__", dialect="eval"), "such as .__bases__, are not"),
+    "lambda": (
+        generate("(lambda: question)()", dialect="eval"),
+        "only functions and methods can be",
+    ),
+    "no expression": (generate("question +", dialect="eval"), "Template at line 1"),
+    "long": (generate("x" * 2_000_000), "is not allowed: the limit is"),
+}
+
+
+@pytest.mark.parametrize("case", TEMPLATES)
+def test_a_template_that_cannot_work_is_refused_before_the_run(
+    case: str, rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    action, message = TEMPLATES[case]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(chain("x", action)))
+    before = everything(workspace)
+    refused(rallebench("run", "--chain", path, "--dataset", "tiny-qa", "--no-mlflow"), message)
+    refused(rallebench("ask", "--chain", path, "--question", "q"), message)
+    assert everything(workspace) == before
+
+
+def test_a_template_that_explodes_costs_its_question_not_the_machine(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    bomb = "'x' * (10 ** 9 if 'Danube' in question else 3)"
+    (tmp_path / "x.json").write_text(
+        json.dumps(chain("x", generate(bomb, target="echo", dialect="eval")))
+    )
+    ran = rallebench(
+        "run", "--chain", tmp_path / "x.json", "--dataset", "tiny-qa", "--no-mlflow", "--json"
+    )
+    assert ran.code == 0
+    assert (ran.json["n"], ran.json["n_errors"]) == (8, 1)
+    assert "1 failed: Action 1: Template" in ran.last and "1,000,000,000 characters" in ran.last
+
+
+def test_an_empty_template_ends_the_chain_where_it_stands(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "x.json").write_text(
+        json.dumps(chain("x", generate("{question}"), retrieve(""), generate()))
+    )
+    printed = rallebench.json("ask", "--chain", tmp_path / "x.json", "--question", "q")
+    assert (printed["answer"], len(printed["steps"])) == ("Titan", 1)
+
+
+@pytest.mark.parametrize("dialect", ["fstring", "eval"])
+def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
+    dialect: str, rallebench: CommandLine, tmp_path: Path
+) -> None:
+    question = "{response[0]} {{question}} {question.__class__} '+__import__('os')+' %s Titan"
+    rows = [{"id": "{question}", "text": f"Titan {question}", "title": "{title}"}]
+    corpus = write_lines(tmp_path / "c.jsonl", rows)
+    rallebench.json("index", "--corpus", corpus, "--name", "braces", "--kind", "bm25")
+    read = "{response[0]}|{question}" if dialect == "fstring" else "response[0] + '|' + question"
+    again = "{prompt[1]}|{response[1]}" if dialect == "fstring" else "prompt[1] + '|' + response[1]"
+    actions = (
+        retrieve("{question}", "braces"),
+        generate(read, "echo", dialect=dialect),
+        {"kind": "identity", "template": again, "dialect": dialect},
+    )
+    (tmp_path / "x.json").write_text(json.dumps(chain("x", *actions)))
+    printed = rallebench.json("ask", "--chain", tmp_path / "x.json", "--question", question)
+    sent = f"{{title}}, Titan {question}|{question}"
+    assert printed["steps"][0]["prompt"] == question
+    assert printed["steps"][1]["prompt"] == sent
+    assert printed["answer"] == f"{sent}|{sent}"
+
+
+# ── retrieval ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "kind", [("bm25",), ("flat", "--encoder", "hashing")], ids=["bm25", "flat"]
+)
+def test_k_larger_than_the_corpus_returns_all_passages_and_an_empty_query_none(
+    kind: tuple[str, ...], rallebench: CommandLine, workspace: Path
+) -> None:
+    rallebench.json("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", *kind)
+    full, empty, blank = rallebench.json(
+        "search", "--index", "x", "-k", "1000000", "moon of Pluto", "", "  \t"
+    )
+    assert sorted(hit["doc_id"] for hit in full["hits"]) == [doc_id for doc_id, *_ in PASSAGES]
+    assert full["hits"][0]["doc_id"] == "6"
+    assert empty["hits"] == blank["hits"] == []
+
+
+def test_an_empty_query_in_a_chain_retrieves_nothing_and_goes_on(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    path = workspace / "chains" / "read.json"
+    chain = json.loads(path.read_text())
+    chain["actions"][0]["template"] = " "
+    path.write_text(json.dumps(chain))
+    printed = rallebench.json("ask", "--chain", "read", "--question", "Which moon?")
+    assert printed["steps"][0]["hits"] == []
+    assert printed["answer"] == "Titan"
+
+
+# ── models and endpoints ─────────────────────────────────────────────────────
+
+MODEL_FILES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty"),
+    "half-written": (b'{"m": {"backend": "scri', "is not valid JSON"),
+    "a list": (b"[]", "should hold a JSON object"),
+    "an entry without a backend": (b'{"m": {}}', "model 'm': 'backend' is wrong"),
+    "an unknown key": (
+        b'{"m": {"backend": "scripted", "echo": true}}',
+        "model 'm': 'echo' is wrong",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MODEL_FILES)
+def test_a_bad_file_of_models_is_refused(
+    case: str, rallebench: CommandLine, workspace: Path
+) -> None:
+    content, message = MODEL_FILES[case]
+    path = write(workspace / "llms.json", content)
+    before = everything(workspace)
+    for asked in (("list",), ("ask", "--chain", "read", "--question", "q")):
+        refused(rallebench(*asked), str(path), message)
+    assert everything(workspace) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"backend": "vlm", "settings": {}}, "There is no language model backend 'vlm'."),
+        ({"backend": "openai_compatible", "settings": {}}, "'m' needs the setting 'model'."),
+        (
+            {"backend": "openai_compatible", "settings": {"model": "x", "base_url": "ftp://x"}},
+            "base_url",
+        ),
+        (
+            {"backend": "scripted", "settings": {"replies": {"(": "x"}}},
+            "'(' is not a regular expression",
+        ),
+        ({"backend": "transformers", "settings": {"model": "/none/such"}}, "/none/such"),
+    ],
+)
+def test_a_model_that_cannot_be_made_is_refused_before_anything_is_written(
+    entry: dict[str, Any], message: str, rallebench: CommandLine, workspace: Path
+) -> None:
+    (workspace / "llms.json").write_text(json.dumps({"m": entry}))
+    before = everything(workspace)
+    run = (
+        "run",
+        "--chain",
+        "read",
+        "--retriever",
+        "starter-bm25",
+        "--llm",
+        "m",
+        "--dataset",
+        "tiny-qa",
+    )
+    refused(rallebench(*run, "--no-mlflow"), message)
+    assert everything(workspace) == before
+
+
+def nobody() -> str:
+    """An address at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
+
+
+def use_endpoint(workspace: Path, url: str, **settings: Any) -> None:
+    """The model ``far``: one request at a time, no second try, a second of patience."""
+    own = {
+        "model": "m",
+        "base_url": url,
+        "timeout": 1.0,
+        "max_retries": 0,
+        "concurrency": 1,
+        **settings,
+    }
+    entry = {"backend": "openai_compatible", "settings": own}
+    (workspace / "llms.json").write_text(json.dumps({"far": entry}))
+
+
+ON_FAR = (
+    "run",
+    "--chain",
+    "closed",
+    "--llm",
+    "far",
+    "--dataset",
+    "tiny-qa",
+    "--no-mlflow",
+    "--name",
+    "x",
+)
+
+MISBEHAVIOUR: dict[str, loopback.Behaviour] = {
+    "hangs": loopback.hang(),
+    "drips": loopback.drip,
+    "drops at once": loopback.drop_at_once,
+    "drops half-way": loopback.drop_halfway,
+    "rubbish": loopback.send_text("<html>Bad gateway</html>"),
+    "not JSON": loopback.send_text("{", kind="application/json"),
+    "other JSON": loopback.send_json({"choices": [{"message": "hello"}]}),
+    "no choice": loopback.send_json({"choices": []}),
+    "a refusal": loopback.fail(401, "bad key"),
+    "an error": loopback.fail(500),
+    "too many requests": loopback.fail(429),
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[pytest.mark.slow] * (c in ("hangs", "drips"))) for c in MISBEHAVIOUR],
+)
+def test_an_endpoint_that_fails_costs_its_questions_and_says_why(
+    case: str, rallebench: CommandLine, workspace: Path
+) -> None:
+    with loopback.Loopback(loopback.answer("Titan"), MISBEHAVIOUR[case]) as server:
+        use_endpoint(workspace, server.url)
+        ran = rallebench(*ON_FAR, "--limit", "3", "--metrics", "em", "--json")
+    assert ran.code == 0, ran.err
+    assert (ran.json["n"], ran.json["n_errors"]) == (3, 2)
+    assert ran.json["metrics"]["em"] == {"value": 1.0, "low": None, "high": None, "n": 1}
+    assert " failed: " in ran.last and "far" in ran.last
+    assert "Traceback" not in ran.err
+    lines = read_lines(workspace / "runs" / "x" / "episodes.jsonl")
+    assert [bool(line.get("error")) for line in lines] == [False, True, True]
+
+
+def test_an_endpoint_that_refuses_everything_stops_the_run_and_names_its_address(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    url = nobody()
+    use_endpoint(workspace, url)
+    ran = rallebench(*ON_FAR)
+    assert ran.code == 1
+    assert ran.last.startswith("The first 5 questions all failed, so the run was stopped: ")
+    assert url.removeprefix("http://").removesuffix("/v1") in ran.last
+    report = json.loads((workspace / "runs" / "x" / "report.json").read_text())
+    assert report["n_errors"] == report["n_done"] >= 5
+    assert all(
+        metric["n"] == 0 and metric["value"] is None for metric in report["metrics"].values()
+    )
+    state = json.loads((workspace / "runs" / "x" / "state.json").read_text())
+    assert (state["state"], state["message"]) == ("failed", ran.last)
+
+
+def test_a_run_over_a_failed_endpoint_goes_on_when_the_endpoint_is_back(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    with loopback.Loopback(loopback.answer("Titan"), loopback.fail(500)) as server:
+        use_endpoint(workspace, server.url)
+        assert rallebench.json(*ON_FAR)["n_errors"] == 7
+        server.behaviours = (loopback.answer("Titan"),)
+        again = rallebench.json(*ON_FAR, "--resume")
+    assert (again["n"], again["n_errors"]) == (8, 0)
+    assert len(server.bodies) == 8 + 7, "what was answered was not asked again"
+
+
+# ── the disk ─────────────────────────────────────────────────────────────────
+
+
+def limited(size: int) -> Callable[[], None]:
+    """No file may grow beyond ``size`` bytes, as on a full disk."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", [("bm25",), ("flat", "--encoder", "hashing")], ids=["bm25", "flat"]
+)
+@pytest.mark.parametrize("size", [100, 5_000])
+def test_a_build_on_a_full_disk_leaves_nothing(
+    kind: tuple[str, ...], size: int, workspace: Path
+) -> None:
+    before = everything(workspace)
+    build: list[str | Path] = [
+        "index",
+        "--corpus",
+        workspace / "corpus.tsv",
+        "--name",
+        "x",
+        "--kind",
+        *kind,
+    ]
+    ran = in_a_process(*build, "--workspace", workspace, preexec_fn=limited(size))
+    if ran.returncode == 0:
+        pytest.skip("all of this index fits")
+    assert ran.returncode == 1, ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert str(workspace) in ran.stderr.splitlines()[-1]
+    # Vectors that are encoded are kept, so that the next build continues.
+    after = {
+        path: stat for path, stat in everything(workspace).items() if not path.startswith("cache")
+    }
+    assert after == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [200, 1_500, 6_000])
+def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
+    size: int, rallebench: CommandLine, workspace: Path
+) -> None:
+    run = (
+        "run",
+        "--chain",
+        "closed",
+        "--dataset",
+        "tiny-qa",
+        "--no-mlflow",
+        "--name",
+        "x",
+        "--metrics",
+        "em",
+    )
+    ran = in_a_process(*run, "--workspace", workspace, preexec_fn=limited(size))
+    assert ran.returncode in (0, 1), ran.stderr
+    assert "Traceback" not in ran.stderr
+    if ran.returncode == 1:
+        assert re.search(
+            "Could not write |memo.sqlite cannot be opened ", ran.stderr.splitlines()[-1]
+        )
+    started = (workspace / "runs" / "x").exists()
+    assert (
+        started
+        or list((workspace / "runs").glob("*")) == list((workspace / "runs").glob(".*")) == []
+    )
+    result = rallebench.json(*run, *(["--resume"] if started else []))
+    assert (result["n"], result["n_errors"]) == (8, 0)
+    assert result["metrics"]["em"]["value"] == 1 / 8
+
+
+def test_a_file_where_the_runs_should_be_is_one_sentence(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    (workspace / "runs").write_text("in the way")
+    ran = rallebench("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow")
+    assert ran.code == 1
+    assert str(workspace / "runs") in ran.last and "Traceback" not in ran.err
+    assert (workspace / "runs").read_text() == "in the way"
+
+
+def test_a_file_where_the_cache_should_be_leaves_a_run_without_it_and_is_said(
+    rallebench: CommandLine, workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (workspace / "cache").write_text("in the way")
+    ran = rallebench("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow")
+    assert ran.code == 0
+    assert (
+        str(workspace / "cache") in caplog.text and "neither taken from it nor kept" in caplog.text
+    )
+    assert (workspace / "cache").read_text() == "in the way"
+
+
+def test_a_file_where_the_indexes_should_be_is_one_sentence(
+    capfd: pytest.CaptureFixture[str], workspace: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "indexes").write_text("in the way")
+    rallebench = CommandLine(capfd, tmp_path / "other")
+    for asked in (
+        ("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25"),
+        ("search", "--index", "starter-bm25", "x"),
+    ):
+        ran = rallebench(*asked)
+        assert ran.code == 1
+        assert "Could not write " in ran.last and "Traceback" not in ran.err
+
+
+PICK = ("pick", "--dataset", "tiny-qa", "--index", "tiny", "--output")
+
+
+def test_what_is_written_never_replaces_a_pipe_a_folder_or_what_it_is_made_of(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link.jsonl"
+    os.mkfifo(pipe)
+    questions = rallebench.workspace / "datasets" / "tiny-qa.jsonl"
+    link.symlink_to(questions)
+    before = questions.read_bytes()
+    refused(rallebench(*PICK, pipe), f"--output {pipe} is no plain file; name a file to write.")
+    refused(rallebench(*PICK, tmp_path), f"--output {tmp_path} is a folder; name a file in it.")
+    for same in (questions, link):
+        refused(rallebench(*PICK, same), f"--output {same} is the file that is read; name another.")
+    assert pipe.is_fifo() and link.is_symlink() and questions.read_bytes() == before
+
+
+def test_an_export_never_replaces_a_file_of_the_workspace(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    assert (
+        rallebench(
+            "run", "--chain", "read", "--dataset", "tiny-qa", "--name", "kept", "--no-mlflow"
+        ).code
+        == 0
+    )
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for verb in (("export", "kept", "--format", "csv"), ("report", "kept")):
+        spec = rallebench.workspace / "runs" / "kept" / "run.json"
+        before = spec.read_bytes()
+        refused(
+            rallebench(*verb, "--out", spec),
+            f"--out {spec} belongs to the workspace and would be lost; name another file.",
+        )
+        refused(
+            rallebench(*verb, "--out", pipe),
+            f"--out {pipe} is no plain file; name a file to write.",
+        )
+        assert spec.read_bytes() == before and pipe.is_fifo()
+
+
+def test_half_a_surrogate_pair_in_a_question_can_be_exported(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    file = tmp_path / "odd.jsonl"
+    file.write_text('{"id": "1", "input": "who \\ud800 is", "output": [{"answer": "Titan"}]}\n')
+    assert (
+        rallebench("run", "--chain", "read", "--dataset", file, "--name", "odd", "--no-mlflow").code
+        == 0
+    )
+    for form in ("csv", "jsonl", "kilt"):
+        out = tmp_path / f"out.{form}"
+        assert rallebench("export", "odd", "--format", form, "--out", out).code == 0
+        assert "ud800" in out.read_text("utf-8") or form == "kilt"
+
+
+def test_a_question_set_whose_name_ends_like_a_file_is_no_other_one(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    for name, answer in (("t.jsonl", "Titan"), ("t", "Triton")):
+        file = tmp_path / f"{answer}.jsonl"
+        file.write_text(
+            json.dumps({"id": answer, "input": "Which moon?", "output": [{"answer": answer}]})
+            + "\n"
+        )
+        assert rallebench("import", file, "--kind", "dataset", "--name", name).code == 0
+        assert (
+            rallebench(
+                "run", "--chain", "read", "--dataset", name, "--name", f"of {name}", "--no-mlflow"
+            ).code
+            == 0
+        )
+        asked = (rallebench.workspace / "runs" / f"of {name}" / "episodes.jsonl").read_text()
+        assert json.loads(asked)["qid"] == answer
+
+
+def test_questions_in_another_form_are_refused_with_how_to_bring_them_in(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    for name, text in (("q.csv", "Question,Answer\na,b\n"), ("q.json", '[{"id": 1}]')):
+        (tmp_path / name).write_text(text)
+        ran = rallebench("run", "--chain", "read", "--dataset", tmp_path / name)
+        assert (
+            ran.code == 2
+            and f"rallebench import {tmp_path / name} --kind dataset --name q." in ran.last
+        )
+
+
+# ── two at once ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+def test_of_two_benchmarks_of_one_name_exactly_one_runs(workspace: Path) -> None:
+    run = (
+        "run",
+        "--chain",
+        "closed",
+        "--llm",
+        "slow",
+        "--dataset",
+        "tiny-qa",
+        "--no-mlflow",
+        "--name",
+        "x",
+    )
+    words = command(*run, "--workspace", workspace, "--json")
+    both = [
+        subprocess.Popen(
+            words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=60) for process in both]
+    codes = [process.returncode for process in both]
+    assert sorted(codes) == [0, 2], said
+    assert "The run 'x' exists already" in said[codes.index(2)][1].splitlines()[-1]
+    assert json.loads(said[codes.index(0)][0])["n"] == 8
+    assert [path.name for path in (workspace / "runs").iterdir()] == ["x"]
+    assert len(read_lines(workspace / "runs" / "x" / "episodes.jsonl")) == 8
+
+
+@pytest.mark.slow
+def test_a_run_that_is_being_worked_on_cannot_be_resumed_meanwhile(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    run = (
+        "run",
+        "--chain",
+        "closed",
+        "--llm",
+        "slow",
+        "--dataset",
+        "tiny-qa",
+        "--no-mlflow",
+        "--name",
+        "x",
+    )
+    words = command(*run, "--workspace", workspace, "--batch-size", "1")
+    working = subprocess.Popen(
+        words, env=environment(), stderr=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL
+    )
+    assert working.stderr is not None
+    while "1/8" not in working.stderr.readline():
+        assert working.poll() is None
+    ran = rallebench(*run, "--resume")
+    refused(ran, "The run 'x' is being worked on by another process; wait for it or stop it.")
+    working.communicate(timeout=60)
+    assert working.returncode == 0
+    assert len(read_lines(workspace / "runs" / "x" / "episodes.jsonl")) == 8
+
+
+# ── what lies in a workspace was damaged ─────────────────────────────────────
+
+RUN_X = (
+    "run",
+    "--chain",
+    "closed",
+    "--dataset",
+    "tiny-qa",
+    "--no-mlflow",
+    "--name",
+    "x",
+    "--metrics",
+    "em",
+)
+
+
+@pytest.fixture(scope="module")
+def with_run(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the finished run ``x``."""
+    folder = copy_workspace(made, tmp_path_factory.mktemp("run") / "workspace")
+    ran = in_a_process(*RUN_X, "--workspace", folder)
+    assert ran.returncode == 0, ran.stderr
+    return folder
+
+
+@pytest.fixture
+def damaged(
+    with_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[CommandLine, Path]]:
+    """Replace a file of the run ``x``; → the command line in that workspace, and the run's folder."""
+
+    def damage(name: str, content: Any) -> tuple[CommandLine, Path]:
+        workspace = copy_workspace(with_run, tmp_path / "workspace")
+        path = workspace / "runs" / "x" / name
+        old = path.read_bytes()
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content(old) if callable(content) else content)
+        return CommandLine(capfd, workspace), workspace / "runs" / "x"
+
+    return damage
+
+
+def without_steps(old: bytes) -> bytes:
+    """The first episode has lost its steps."""
+    first, _, rest = old.partition(b"\n")
+    return json.dumps({**json.loads(first), "steps": [{}]}).encode() + b"\n" + rest
+
+
+RUN_FILES: dict[str, tuple[str, Any, str]] = {
+    "run.json cut": ("run.json", lambda old: old[:50], "run.json is not valid JSON"),
+    "run.json empty": ("run.json", b"", "run.json is empty"),
+    "run.json of something else": ("run.json", b"{}", "run.json was damaged by another program"),
+    "run.json a list": ("run.json", b"[]", "run.json was damaged by another program"),
+    "run.json binary": ("run.json", b"\xff\x00", "run.json is not UTF-8"),
+    "no questions": ("questions.jsonl", None, "questions.jsonl is missing or damaged"),
+    "questions cut": (
+        "questions.jsonl",
+        lambda old: old[:30],
+        "questions.jsonl is missing or damaged",
+    ),
+    "questions of something else": (
+        "questions.jsonl",
+        b"[]\n{}\n",
+        "questions.jsonl is missing or damaged",
+    ),
+    "questions overwritten": (
+        "questions.jsonl",
+        b"rubbish\n",
+        "questions.jsonl, line 1 was damaged",
+    ),
+    "an episode overwritten": (
+        "episodes.jsonl",
+        lambda old: old.replace(b"\n", b"\nrubbish\n", 1),
+        "episodes.jsonl, line 2 was damaged by another program. Remove that line",
+    ),
+    "an episode that is none": (
+        "episodes.jsonl",
+        lambda old: b"7\n" + old,
+        "line 1 is no episode. Remove that",
+    ),
+    "an episode without steps": (
+        "episodes.jsonl",
+        without_steps,
+        "the last line of the question 'q1' was damaged",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RUN_FILES)
+def test_a_damaged_run_is_refused_with_the_file_and_the_mend(
+    case: str, damaged: Callable[..., tuple[CommandLine, Path]]
+) -> None:
+    name, content, message = RUN_FILES[case]
+    rallebench, folder = damaged(name, content)
+    kept = (folder / "episodes.jsonl").read_bytes()
+    refused(rallebench(*RUN_X, "--resume"), message)
+    assert (folder / "episodes.jsonl").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("state.json", b"rubbish"),
+        ("state.json", b"[]"),
+        ("state.json", b'{"state": "running", "pid": "me"}'),
+        ("state.json", None),
+        ("report.json", b"rubbish"),
+        ("report.json", None),
+        ("scores.jsonl", b"rubbish"),
+        ("output.jsonl", None),
+        ("episodes.jsonl", lambda old: old[:-20]),
+        ("episodes.jsonl", None),
+    ],
+)
+def test_what_a_run_can_make_again_is_made_again(
+    name: str, content: Any, damaged: Callable[..., tuple[CommandLine, Path]]
+) -> None:
+    rallebench, folder = damaged(name, content)
+    result = rallebench.json(*RUN_X, "--resume")
+    assert (result["n"], result["n_errors"], result["metrics"]["em"]["value"]) == (8, 0, 1 / 8)
+    assert json.loads((folder / "report.json").read_text())["complete"]
+    assert json.loads((folder / "state.json").read_text())["state"] == "done"
+    assert (
+        len(read_lines(folder / "output.jsonl")) == len(read_lines(folder / "episodes.jsonl")) == 8
+    )
+
+
+def test_a_memory_that_is_no_database_is_named_with_the_mend(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    (workspace / "cache").mkdir()
+    memory = write(workspace / "cache" / "memo.sqlite", b"no database at all " * 100)
+    ran = rallebench("ask", "--chain", "closed", "--question", "q")
+    assert ran.code == 1
+    assert f"The memory {memory} cannot be opened" in ran.last and "delete it" in ran.last
+    assert memory.read_bytes().startswith(b"no database")
+
+
+@pytest.mark.parametrize("damage", ["pages", "row"])
+def test_a_damaged_memory_costs_time_and_no_answer(
+    damage: str, rallebench: CommandLine, workspace: Path
+) -> None:
+    import sqlite3
+
+    first = rallebench.json("run", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow")
+    memory = workspace / "cache" / "memo.sqlite"
+    if damage == "row":
+        with sqlite3.connect(memory) as database:
+            database.execute("UPDATE memo SET reply = '{\"half'")
+        database.close()
+    else:
+        content = memory.read_bytes()
+        assert len(content) > 3 * 4096
+        memory.write_bytes(content[:4096] + b"\x5a" * (len(content) - 4096))
+    ran = rallebench("run", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["n_errors"] == 0
+    assert ran.json["metrics"]["em"] == first["metrics"]["em"]
+    assert "Internal error" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "manifest.json is empty"),
+        (b'{"name": "tiny"', "manifest.json is not valid JSON"),
+        (b"{}", "'name' is wrong"),
+        (b'{"format": "rallebench-index/9"}', "'format' is wrong"),
+    ],
+)
+def test_a_damaged_manifest_is_named_with_the_mend(
+    content: bytes, message: str, rallebench: CommandLine, workspace: Path
+) -> None:
+    folder = workspace / "indexes" / "tiny"
+    write(folder / "manifest.json", content)
+    before = everything(workspace)
+    refused(
+        rallebench("search", "--index", "tiny", "x"),
+        message,
+        f"Remove the folder {folder}; build it again.",
+    )
+    ran = rallebench("run", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow")
+    refused(ran, "Action 1 of 'read': ", message)
+    names = [row["name"] for row in rallebench.json("list", "retrievers")["retrievers"]]
+    assert "tiny" not in names and "starter-bm25" in names
+    assert everything(workspace) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("passages", 5), ("metric", "l2"), ("corpus_sha256", "0"), ("name", "other")],
+)
+def test_a_manifest_that_was_edited_is_not_believed(
+    field: str, value: Any, rallebench: CommandLine, workspace: Path
+) -> None:
+    path = workspace / "indexes" / "tiny" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    said = f"{path} was edited after the index was built; undo that, or "
+    search = rallebench("search", "--index", "tiny", "x")
+    refused(search, said, f"remove the folder {path.parent}; build it again.")
+    assert search.last.count("again") == 1
+    build = rallebench(
+        "index", "--corpus", str(workspace / "corpus.tsv"), "--name", "tiny", "--kind", "bm25"
+    )
+    refused(build, said, f"Remove the folder {path.parent} before.")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["passages.jsonl", "offsets.npy"])
+@pytest.mark.parametrize("content", [None, b"short"])
+def test_an_index_whose_files_changed_is_not_searched(
+    name: str, content: bytes | None, rallebench: CommandLine, workspace: Path
+) -> None:
+    folder = workspace / "indexes" / "tiny"
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(content)
+    ran = rallebench("search", "--index", "tiny", "x")
+    assert ran.code == 1
+    assert f"{folder / name} is missing or was changed after the index was built" in ran.last
+    assert (
+        f"; remove the folder {folder}; build it again." in ran.last
+        and ran.last.count("again") == 1
+    )
+
+
+def test_a_damaged_starter_index_says_that_it_is_built_anew(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    rallebench.json("search", "--index", "starter-bm25", "Titan")
+    folder = workspace / "indexes" / "starter-bm25"
+    (folder / "manifest.json").write_text("{")
+    ran = rallebench("search", "--index", "starter-bm25", "Titan")
+    refused(ran, f"Remove the folder {folder}; it is built anew when next asked for.")
+    assert (folder / "manifest.json").read_text() == "{", (
+        "what somebody may want to mend is not touched"
+    )
+
+
+def test_an_index_whose_build_was_killed_is_not_there_and_is_built_again(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "corpus.tsv"
+    os.mkfifo(pipe)
+    build = ("index", "--corpus", pipe, "--name", "x", "--kind", "bm25", "--workspace", workspace)
+    building = subprocess.Popen(command(*build), env=environment(), stderr=subprocess.DEVNULL)
+    with open(pipe, "wb", buffering=0) as corpus:
+        corpus.write(b"1\ta passage that was\tread\n")
+        deadline = time.monotonic() + 30
+        while not list((workspace / "indexes").glob(".x.*.part")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        building.kill()
+        building.wait()
+    assert list((workspace / "indexes").glob(".x.*.part")), "a killed process cannot clean up"
+    assert "x" not in [row["name"] for row in rallebench.json("list", "retrievers")["retrievers"]]
+    refused(rallebench("search", "--index", "x", "passage"), "There is no index 'x'.")
+    rallebench.json("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25")
+    assert sorted(path.name for path in (workspace / "indexes").iterdir()) == ["tiny", "x"]
+
+
+def test_a_folder_that_is_no_index_is_never_replaced(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    (workspace / "indexes" / "x").mkdir()
+    (workspace / "indexes" / "x" / "thesis.txt").write_text("precious")
+    ran = rallebench("index", "--corpus", workspace / "corpus.tsv", "--name", "x", "--kind", "bm25")
+    refused(
+        ran,
+        f"{workspace / 'indexes' / 'x'} exists and is no index; choose another name or move it away.",
+    )
+    assert (workspace / "indexes" / "x" / "thesis.txt").read_text() == "precious"

@@ -1,0 +1,68 @@
+"""Questions that share an article are one cluster, however long the chain of shared gold pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rallebench.core.types import Example, Gold, Question
+from rallebench.engine.clusters import clusters_of, sentence
+
+
+def example(qid: str, *pages: str, **record: Any) -> Example:
+    provenance = (frozenset(pages),) if pages else ()
+    return Example(Question(qid, f"{qid}?"), Gold(provenance=provenance), record)
+
+
+def test_questions_that_a_chain_of_shared_gold_pages_links_are_one_cluster() -> None:
+    clusters = clusters_of(
+        [
+            example("a", "1"),
+            example("b", "3"),
+            example("c", "1", "2"),
+            example("d", "2", "4"),
+            example("e", "3"),
+        ]
+    )
+    assert (
+        clusters.of["a"]
+        == clusters.of["c"]
+        == clusters.of["d"]
+        != clusters.of["b"]
+        == clusters.of["e"]
+    )
+    assert clusters.as_json() == {"by": "gold pages", "n": 2, "largest": 3}
+
+
+def test_without_gold_pages_the_group_field_counts_and_else_every_question() -> None:
+    grouped = clusters_of(
+        [example("a", group="x"), example("b", meta={"group": "x"}), example("c", group=7)]
+    )
+    assert grouped.as_json() == {"by": "group", "n": 2, "largest": 2}
+    assert clusters_of([example("a"), example("b")]).as_json() == {
+        "by": "question",
+        "n": 2,
+        "largest": 1,
+    }
+    assert clusters_of([]).as_json() == {"by": "question", "n": 0, "largest": 0}
+
+
+def test_a_group_and_a_page_of_one_name_are_two_clusters() -> None:
+    assert (
+        clusters_of([example("a", "x"), example("b", group="x"), example("x")]).as_json()["n"] == 3
+    )
+
+
+def test_a_long_chain_of_pages_takes_steps_in_proportion() -> None:
+    chain = [example(f"q{i}", f"p{i}", f"p{i + 1}") for i in range(10_000)]
+    assert clusters_of(chain).as_json() == {"by": "gold pages", "n": 1, "largest": 10_000}
+
+
+def test_the_sentence_says_which_clusters_how_many_and_whether_one_holds_over_half() -> None:
+    assert "40 articles (questions that share gold pages)" in sentence(
+        {"by": "gold pages", "n": 40, "largest": 2}, 60
+    )
+    assert sentence({"by": "group", "n": 4, "largest": 5}, 10).endswith("as independent.")
+    assert sentence({"by": "group", "n": 4, "largest": 6}, 10).endswith(
+        "One article holds 6 of the 10 questions."
+    )
+    assert sentence(None, 10) == ""

@@ -1,0 +1,305 @@
+"""Articles come from a folder, a list, a corpus, a dump, or an API that is asked for by name; what cannot be read is counted."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from small_workspace import CommandLine, make_workspace, write_lines
+
+from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
+from rallebench.corpora.imported import import_corpus
+from rallebench.experiments.builders._dump import plain
+from rallebench.experiments.builders._mediawiki import random_articles
+from rallebench.experiments.builders.articles import (
+    Article,
+    drawn,
+    kind_of,
+    read_articles,
+    read_dates,
+    text_of,
+)
+from rallebench.workspace.paths import Workspace
+
+DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/"><siteinfo><sitename>W</sitename></siteinfo>
+<page><title>Titan</title><ns>0</ns><id>7</id>
+<revision><id>1</id><timestamp>2022-01-02T00:00:00Z</timestamp><text>old</text></revision>
+<revision><id>2</id><timestamp>2023-05-06T00:00:00Z</timestamp><text>'''Titan''' is a [[moon]].</text></revision></page>
+<page><title>Talk:Titan</title><ns>1</ns><id>8</id><revision><timestamp>2022-01-02T00:00:00Z</timestamp><text>hm</text></revision></page>
+<page><title>Ttan</title><ns>0</ns><id>9</id><redirect title="Titan" /><revision><timestamp>2022-01-02T00:00:00Z</timestamp><text>x</text></revision></page>
+</mediawiki>"""
+
+
+def read(kind: str, path: Path) -> list[Article]:
+    return list(read_articles(kind, path)[1])
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path / "workspace")
+
+
+def test_a_folder_gives_its_files_and_the_date_that_begins_their_names(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    (tmp_path / "news").mkdir()
+    (tmp_path / "news" / "2023-04-05 storm.txt").write_text("A storm came.")
+    (tmp_path / "news" / "b.md").write_text("# Calm\nNothing came.")
+    (tmp_path / "news" / "c.html").write_text("<title>Rain</title><p>It rained.")
+    (tmp_path / "news" / "d.pdf").write_bytes(b"no pdf")
+    kind, path = kind_of(str(tmp_path / "news"), workspace)
+    reading, found = read_articles(kind, path)
+    assert [(a.title, a.date) for a in found] == [
+        ("2023-04-05 storm", "2023-04-05"),
+        ("Calm", ""),
+        ("Rain", ""),
+    ]
+    assert kind == "folder" and reading.source.problems.count == 1
+    assert "d.pdf is not a PDF" in reading.source.problems.first[0].message
+
+
+def test_a_list_takes_what_its_fields_are_called_and_counts_what_has_no_text(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        {
+            "title": "A",
+            "content": "text a",
+            "url": "u",
+            "date": "2022",
+            "question": "Who?",
+            "answer": ["x", "y"],
+        },
+        {"headline": "B", "text": "text b", "id": 5},
+        {"title": "C"},
+        {"title": "B2", "text": "text b2", "id": "5"},
+    ]
+    reading, found = read_articles("list", write_lines(tmp_path / "a.jsonl", rows))
+    a, b, again = found
+    assert (a.question, a.answers, a.url, len(a.id)) == ("Who?", ("x", "y"), "u", 12)
+    assert (b.id, b.title, again.id) == ("5", "B", "5~2")
+    assert "line 3 has no 'content'" in reading.source.problems.first[0].message
+
+
+def test_a_corpus_of_the_workspace_gives_its_pages_whole(tmp_path: Path) -> None:
+    folder = make_workspace(tmp_path / "w")
+    pages = {"1": "p", "2": "p", "3": "q", "4": "r", "5": "s", "6": "t"}
+    (folder / "pages.json").write_text(json.dumps(pages))
+    list(
+        import_corpus(
+            folder / "corpora", "mine", folder / "corpus.tsv", page_map=folder / "pages.json"
+        )
+    )
+    kind, path = kind_of("mine", Workspace(folder))
+    found = read(kind, path)
+    assert kind == "corpus" and [a.id for a in found] == ["p", "q", "r", "s", "t"]
+    assert "Titan is the largest" in found[0].text and "Triton is the largest" in found[0].text
+
+
+@pytest.mark.parametrize("packed", ["wiki.xml", "wiki.xml.bz2", "wiki.xml.gz"])
+def test_a_dump_gives_articles_with_their_first_date_and_last_text(
+    tmp_path: Path, workspace: Workspace, packed: str
+) -> None:
+    data = DUMP.encode()
+    (tmp_path / packed).write_bytes(
+        bz2.compress(data) if "bz2" in packed else gzip.compress(data) if "gz" in packed else data
+    )
+    kind, path = kind_of(str(tmp_path / packed), workspace)
+    reading, found = read_articles(kind, path)
+    (titan,) = found
+    assert (titan.id, titan.title, titan.date, text_of(titan)) == (
+        "7",
+        "Titan",
+        "2022-01-02T00:00:00Z",
+        "Titan is a moon.",
+    )
+    assert (
+        reading.passed_over == {"of another namespace": 1, "a redirect": 1} and reading.notes == []
+    )
+
+
+def test_a_dump_of_current_pages_says_that_its_dates_are_of_the_last_edit(tmp_path: Path) -> None:
+    (tmp_path / "w.xml").write_text(
+        DUMP.replace(
+            "<revision><id>1</id><timestamp>2022-01-02T00:00:00Z</timestamp><text>old</text></revision>",
+            "",
+        )
+    )
+    reading, found = read_articles("dump", tmp_path / "w.xml")
+    assert [a.date for a in found] == ["2023-05-06T00:00:00Z"]
+    assert "those of the last edit" in reading.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (DUMP[:300], "cannot be read as a MediaWiki dump"),
+        ("<html></html>", "holds no page"),
+        ("plain", "cannot be read as a MediaWiki dump"),
+    ],
+)
+def test_what_is_no_dump_or_ends_in_the_middle_is_told_in_a_sentence(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    (tmp_path / "w.xml").write_text(text)
+    with pytest.raises(BadFileError, match=sentence):
+        read("dump", tmp_path / "w.xml")
+
+
+def test_a_long_dump_takes_the_memory_of_a_page(tmp_path: Path) -> None:
+    page = (
+        "<page><title>T{0}</title><ns>0</ns><id>{0}</id><revision><timestamp>2022</timestamp><text>"
+        + "word " * 4000
+        + "</text></revision></page>"
+    )
+    with bz2.open(tmp_path / "w.xml.bz2", "wt") as handle:
+        handle.write("<mediawiki>")
+        for number in range(60):
+            handle.write(page.format(number))
+        handle.write("</mediawiki>")
+    tracemalloc.start()
+    count = sum(1 for _ in read_articles("dump", tmp_path / "w.xml.bz2")[1])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 60 and most < 6e5, "the whole is 1.2 MB"
+
+
+def test_wikitext_loses_tables_pictures_references_and_keeps_words() -> None:
+    text = "{{Infobox|x}}\n'''A''' is [[B|b]]<ref>R</ref>.\n{|\n|cell\n|}\n[[File:x.jpg|thumb|pic]] [[Category:C]]\n* one [http://x.org site]\n"
+    assert plain(text) == "A is b.\n\none site"
+    assert plain("{{" * 2000 + "[[" * 2000 + "text")
+
+
+@pytest.mark.parametrize(
+    ("reference", "error", "sentence"),
+    [
+        ("", UsageError, "No articles are given"),
+        ("nowhere.jsonl", NotFoundError, "does not exist"),
+        ("nowhere", NotFoundError, "neither as a file nor as an imported corpus"),
+    ],
+)
+def test_articles_that_are_not_there(
+    workspace: Workspace, reference: str, error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        kind_of(reference, workspace)
+
+
+def test_a_file_of_no_known_kind_is_refused(tmp_path: Path, workspace: Workspace) -> None:
+    (tmp_path / "a.docx").write_bytes(b"x")
+    with pytest.raises(BadFileError, match="none of the kinds"):
+        kind_of(str(tmp_path / "a.docx"), workspace)
+
+
+def test_a_random_draw_is_the_same_each_time_and_in_the_order_of_the_source() -> None:
+    articles = [Article(str(n), f"T{n}", "text") for n in range(100)]
+    ids = [a.id for a in drawn(iter(articles), 10, True, 0)]
+    assert (
+        ids == [a.id for a in drawn(iter(articles), 10, True, 0)] == sorted(ids, key=int)
+        and len(set(ids)) == 10
+    )
+    assert (
+        ids
+        != [a.id for a in drawn(iter(articles), 10, True, 1)]
+        != [a.id for a in drawn(iter(articles), 10, False, 1)]
+    )
+
+
+def test_dates_can_be_given_beside_the_articles(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_text('{"Titan": "2022-01-01"}')
+    (tmp_path / "d.tsv").write_text("7\t2022-01-01\n")
+    (tmp_path / "bad.tsv").write_text("7 2022-01-01\n")
+    assert read_dates(str(tmp_path / "d.json")) == {"Titan": "2022-01-01"} and read_dates(
+        str(tmp_path / "d.tsv")
+    ) == {"7": "2022-01-01"}
+    with pytest.raises(BadFileError, match="line 1 is not an article's id"):
+        read_dates(str(tmp_path / "bad.tsv"))
+
+
+class _Wiki(BaseHTTPRequestHandler):
+    """Four pages, of which one has no text."""
+
+    def do_GET(self) -> None:
+        query = {key: values[0] for key, values in parse_qs(urlparse(self.path).query).items()}
+        if query.get("list") == "random":
+            found = {
+                "query": {"random": [{"id": n} for n in (1, 2, 3, 4)][: int(query["rnlimit"])]}
+            }
+        else:
+            page = int(query["pageids"])
+            entry = {
+                "title": f"T{page}",
+                "fullurl": "u",
+                "extract": "" if page == 2 else "text",
+                "revisions": [{"timestamp": "2022-01-01T00:00:00Z"}],
+            }
+            found = {"query": {"pages": [entry]}}
+        data = json.dumps(found).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing on the terminal."""
+
+
+@pytest.fixture
+def wiki() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Wiki)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/w/api.php"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_api_gives_random_articles_with_their_first_date(wiki: str) -> None:
+    assert [(a.id, a.date) for a in random_articles(wiki, 3)] == [
+        ("1", "2022-01-01T00:00:00Z"),
+        ("3", "2022-01-01T00:00:00Z"),
+    ]
+    assert [a.id for a in random_articles(wiki, 9)] == ["1", "3", "4"], (
+        "it ends when nothing new comes"
+    )
+
+
+def test_articles_that_were_drawn_are_not_drawn_again(
+    wiki: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rallebench = CommandLine(capfd, tmp_path / "workspace")
+    off = [
+        part
+        for name in ("recency", "answerable", "closed_book")
+        for part in ("--set", f"{name}=false")
+    ]
+    asked = (
+        "barag",
+        "--name",
+        "drawn",
+        "--set",
+        "source=mediawiki",
+        "--set",
+        f"api={wiki}",
+        "--set",
+        "length=3",
+        "--set",
+        "questions=0",
+        *off,
+    )
+    first = rallebench.json("make-dataset", *asked, "--limit", "1")
+    assert first["counts"]["stages"]["2-dates"]["kept"] == 1 and first["counts"]["questions"] == 0
+    assert "No question is left" in first["notes"][0]
+    more = rallebench.json("make-dataset", *asked, "--limit", "9")["counts"]["stages"]["1-articles"]
+    assert (more["inputs"], more["made"], more["left_out"]) == (3, 2, {"same text": 2})
+
+
+def test_without_a_network_the_api_is_one_sentence() -> None:
+    with pytest.raises(BackendError, match="needs the network: give articles from a file"):
+        list(random_articles("http://127.0.0.1:9/w/api.php", 1))

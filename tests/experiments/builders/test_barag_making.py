@@ -1,0 +1,539 @@
+"""BARAG's question sets: five stages, each a file that can be read, edited and continued from; nothing is lost silently."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine, command, environment, everything, read_lines, write_lines
+
+from rallebench.datasets.kilt import read_questions
+
+FILL = "It happened in a town by the sea, and everybody who was there remembers it well. "
+
+
+def article(name: str, date: str = "2022-05-01", **more: Any) -> dict[str, Any]:
+    text = more.pop("content", f"The festival of {name} was first held in {date[:4]}. " + FILL * 15)
+    return {
+        "id": name.lower(),
+        "title": name,
+        "url": f"https://example.org/{name}",
+        "date": date,
+        "content": text,
+        **more,
+    }
+
+
+ARTICLES = (
+    article("Alpha"),
+    article("Beta", "2021-10-01T00:00:00Z"),  # the instant itself is not after it
+    article("Gamma", "2021-10-01T00:00:01Z"),
+    article("Delta", ""),
+    article("Epsilon", "last week"),
+    article("Zeta", content="Only three words."),
+    article("alpha ", content="Another text of that title. " + FILL * 15),
+    article("Eta", content="The festival of Alpha was first held in 2022. " + FILL * 15),
+    article("Theta"),
+    article("Iota", content="Iota is large. " + FILL * 200),
+)
+ASKED = "Judge what it is about[\\s\\S]*Article:\\n"
+WRITTEN = "Read the text[\\s\\S]*Text:\\n"
+SAID = {
+    f"{ASKED}Theta": '{"recent": false, "reason": "old"}',
+    f"{ASKED}Iota": "I am sorry, I cannot tell.",
+    ASKED: 'Sure: {"recent": true, "reason": "new"}',
+    f"{WRITTEN}Alpha": '{"questions": [{"question": "When was the festival of Alpha first held?", "answer": "2022"}]}',
+    f"{WRITTEN}Gamma": "1. Where was the festival of Gamma held?\nAnswer: in a town by the sea",
+    f"{WRITTEN}Iota": "I cannot help with that.",
+    "answered completely": '{"answerable": true, "answer": "by the sea"}',
+    "from what you know": '{"known": false, "answer": ""}',
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    models = {"writer": SAID, "mute": {}}
+    entries = {
+        name: {"backend": "scripted", "settings": {"replies": said}}
+        for name, said in models.items()
+    }
+    (folder / "llms.json").write_text(json.dumps(entries))
+    write_lines(tmp_path / "articles.jsonl", ARTICLES)
+    return folder
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    return CommandLine(capfd, workspace)
+
+
+def make(rallebench: CommandLine, *more: str, llm: str = "writer", name: str = "mine") -> Any:
+    place = rallebench.workspace.parent / "articles.jsonl"
+    return rallebench.json(
+        "make-dataset", "barag", "--articles", place, "--name", name, "--llm", llm, *more
+    )
+
+
+def stage(rallebench: CommandLine, label: str) -> dict[str, Any]:
+    rows = read_lines(rallebench.workspace / "making" / "mine" / f"{label}.jsonl")
+    return {row["id"]: row for row in rows}
+
+
+def rewrite(rallebench: CommandLine, label: str, **changes: dict[str, Any]) -> None:
+    rows = stage(rallebench, label)
+    write_lines(
+        rallebench.workspace / "making" / "mine" / f"{label}.jsonl",
+        [{**row, **changes.get(name, {})} for name, row in rows.items()],
+    )
+
+
+def said_with(rallebench: CommandLine, **changes: str) -> None:
+    """Change what the model says to a prompt that holds a word; new patterns come first."""
+    said = {
+        "replies": {**changes, **{key: said for key, said in SAID.items() if key not in changes}}
+    }
+    (rallebench.workspace / "llms.json").write_text(
+        json.dumps({"writer": {"backend": "scripted", "settings": said}})
+    )
+
+
+def test_every_article_that_is_left_out_is_counted_and_named(rallebench: CommandLine) -> None:
+    made = make(rallebench)
+    stages = made["counts"]["stages"]
+    assert stages["1-articles"]["left_out"] == {
+        "not longer than wanted": 1,
+        "same title": 1,
+        "same text": 1,
+    }
+    assert stages["2-dates"]["left_out"] == {
+        "not after the date": 1,
+        "no date": 1,
+        "date cannot be read": 1,
+    }
+    assert {key: stages["3-recency"][key] for key in ("inputs", "kept", "unknown", "left_out")} == {
+        "inputs": 4,
+        "kept": 3,
+        "unknown": 1,
+        "left_out": {"content not recent": 1},
+    }
+    assert stages["4-questions"]["left_out"] == {"no question in the reply": 1}
+    assert stages["5-checks"]["kept"] == 2 == made["counts"]["questions"]
+    articles = stage(rallebench, "1-articles")
+    assert [(name, row["same_as"]) for name, row in articles.items() if "same_as" in row] == [
+        ("alpha~2", "alpha"),
+        ("eta", "alpha"),
+    ]
+
+
+def test_the_set_is_in_kilts_form_in_the_studys_and_beside_its_corpus(
+    rallebench: CommandLine,
+) -> None:
+    made = make(rallebench)
+    alpha, gamma = read_questions(Path(made["files"][0]))
+    assert (
+        alpha.gold.answers == ("2022",)
+        and alpha.gold.pages == {"alpha"}
+        and alpha.gold.titles == {"alpha": "Alpha"}
+    )
+    assert (
+        gamma.question.text == "Where was the festival of Gamma held?"
+        and gamma.gold.answers == ("in a town by the sea",)
+    )
+    row = read_lines(Path(made["files"][1]))[0]
+    assert {"id", "title", "url", "date", "question", "content"} <= row.keys() and row[
+        "content"
+    ].startswith("The festival")
+    assert "mine" in {row["name"] for row in rallebench.json("list", "datasets")["datasets"]}
+    corpus = Path(made["files"][2])
+    manifest = rallebench.json("index", "--corpus", corpus, "--name", "made", "--kind", "bm25")
+    assert manifest["passages"] == 7
+    (found,) = rallebench.json("search", "--index", "made", "-k", "1", "festival of Gamma")
+    assert found["hits"][0]["page_id"] == "gamma"
+
+
+def test_a_verdict_is_kept_with_what_was_asked_and_replied(rallebench: CommandLine) -> None:
+    make(rallebench)
+    theta, iota = (stage(rallebench, "3-recency")[name] for name in ("theta", "iota"))
+    assert (
+        "2021-10-01" in theta["recent"]["prompt"]
+        and "characters of theta]" in theta["recent"]["prompt"]
+    )
+    assert (theta["recent"]["reply"], theta["recent"]["value"], theta["recent"]["reason"]) == (
+        SAID[f"{ASKED}Theta"],
+        False,
+        "old",
+    )
+    assert (iota["verdict"], iota["keep"], iota["recent"]["tries"], iota["asked"]["calls"]) == (
+        "unknown",
+        True,
+        2,
+        2,
+    )
+    assert "first 15000 characters of iota]" in iota["recent"]["prompt"]
+    check = stage(rallebench, "5-checks")["alpha-q1"]
+    assert (
+        check["answerable"]["value"] is True
+        and check["closed_book"]["value"] == ""
+        and check["without"]["value"] is False
+    )
+
+
+def test_an_article_of_2_megabytes_is_shown_by_its_beginning(rallebench: CommandLine) -> None:
+    place = write_lines(
+        rallebench.workspace.parent / "large.jsonl",
+        [article("Alpha", content="Alpha is large. " + FILL * 26_000)],
+    )
+    made = rallebench.json(
+        "make-dataset", "barag", "--articles", place, "--name", "large", "--llm", "writer"
+    )
+    assert (
+        made["counts"]["questions"] == 1
+        and made["counts"]["stages"]["3-recency"]["prompt_tokens"] < 4000
+    )
+
+
+def test_tokens_are_counted_by_stage(rallebench: CommandLine) -> None:
+    stages = make(rallebench)["counts"]["stages"]
+    recency = stages["3-recency"]
+    assert (
+        recency["calls"] == 5
+        and recency["prompt_tokens"] > 5 * 100
+        and recency["completion_tokens"] > 5
+    )
+    assert "calls" not in stages["2-dates"] and stages["5-checks"]["calls"] == 4
+
+
+def test_a_second_run_makes_nothing_and_asks_nothing(rallebench: CommandLine) -> None:
+    make(rallebench)
+    before = everything(rallebench.workspace / "making")
+    again = make(rallebench)
+    after = everything(rallebench.workspace / "making")
+    assert all(one["made"] == 0 for one in again["counts"]["stages"].values())
+    stages = [name for name in after if name.startswith("mine/") and name[5].isdigit()]
+    assert len(stages) == 5 and all(before[name] == after[name] for name in stages)
+
+
+def test_what_a_person_edits_is_honoured_and_only_what_follows_from_it_is_made(
+    rallebench: CommandLine,
+) -> None:
+    make(rallebench)
+    rewrite(rallebench, "2-dates", delta={"keep": True, "why": ""})
+    rewrite(rallebench, "3-recency", theta={"keep": False, "why": "I looked: it is old"})
+    rewrite(
+        rallebench, "4-questions", **{"alpha-q1": {"question": "Which festival began in Alpha?"}}
+    )
+    made = make(rallebench)
+    stages = made["counts"]["stages"]
+    assert [stages[label]["made"] for label in stages] == [0, 0, 1, 1, 1]
+    assert stages["4-questions"]["failed"] == 1, (
+        "nothing was said of Delta, and the others do not suffer"
+    )
+    assert (
+        stages["3-recency"]["left_out"] == {"I looked: it is old": 1}
+        and stages["3-recency"]["edited"] == 1
+    )
+    assert (
+        next(row["input"] for row in read_lines(Path(made["files"][0])))
+        == "Which festival began in Alpha?"
+    )
+
+
+def test_another_setting_makes_again_only_the_stages_that_depend_on_it(
+    rallebench: CommandLine,
+) -> None:
+    make(rallebench)
+    stages = make(rallebench, "--set", "after=2022-01-01")["counts"]["stages"]
+    assert stages["1-articles"]["made"] == 0 and stages["2-dates"]["made"] == 7
+    assert stages["2-dates"]["left_out"]["not after the date"] == 2
+    assert stages["4-questions"]["made"] == 0, "the articles are the same"
+
+
+def test_undated_articles_and_unread_verdicts_go_the_way_that_is_chosen(
+    rallebench: CommandLine,
+) -> None:
+    stages = make(rallebench, "--set", "undated=keep", "--set", "unknown=leave-out")["counts"][
+        "stages"
+    ]
+    assert stages["2-dates"]["left_out"] == {"not after the date": 1}
+    assert stages["3-recency"]["left_out"]["verdict cannot be read"] == 1
+
+
+def test_any_date_needs_no_recency(rallebench: CommandLine) -> None:
+    stages = make(rallebench, "--set", "after=")["counts"]["stages"]
+    assert stages["2-dates"]["kept"] == 7 and "3-recency" not in stages
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reply", "why"),
+    [
+        ("answered completely", '{"answerable": false}', "not answered by its article"),
+        (
+            "from what you know",
+            '{"known": true, "answer": "In 2022, I think."}',
+            "answered without its article",
+        ),
+        (f"{WRITTEN}Alpha", "According to the text, when was it held?", "mentions its text"),
+        (f"{WRITTEN}Alpha", "Where was the festival of Gamma held?", "nearly the same question"),
+    ],
+)
+def test_a_question_that_fails_a_check_is_left_out_with_the_reason(
+    rallebench: CommandLine, pattern: str, reply: str, why: str
+) -> None:
+    said_with(rallebench, **{pattern: reply})
+    assert make(rallebench)["counts"]["stages"]["5-checks"]["left_out"].get(why)
+
+
+def test_an_answer_without_the_article_that_is_worded_otherwise_is_judged_by_the_article(
+    rallebench: CommandLine,
+) -> None:
+    said_with(
+        rallebench,
+        **{
+            "from what you know": "It was held on the coast.",
+            "is the answer right": '{"right": true, "reason": "same"}',
+        },
+    )
+    made = make(rallebench)
+    check = stage(rallebench, "5-checks")["gamma-q1"]
+    assert made["counts"]["stages"]["5-checks"]["left_out"] == {"answered without its article": 2}
+    assert (
+        "It was held on the coast." in check["without"]["prompt"]
+        and check["without"]["reason"] == "same"
+    )
+
+
+def test_checks_can_be_switched_off_and_then_need_no_model(rallebench: CommandLine) -> None:
+    rows = [
+        {**row, "question": f"What of {row['title']}, according to the text?"}
+        for row in ARTICLES[:3]
+    ]
+    place = write_lines(rallebench.workspace.parent / "given.jsonl", rows)
+    off = [
+        part
+        for name in ("recency", "answerable", "closed_book")
+        for part in ("--set", f"{name}=false")
+    ]
+    asked = (
+        "make-dataset",
+        "barag",
+        "--articles",
+        place,
+        "--name",
+        "given",
+        "--set",
+        "questions=0",
+        *off,
+    )
+    assert rallebench.json(*asked)["counts"]["stages"]["5-checks"]["left_out"] == {
+        "mentions its text": 2
+    }
+    made = rallebench.json(*asked, "--set", "leaks=false", "--set", "near=0")
+    assert made["counts"]["questions"] == 2 and "have no answers" in made["notes"][0]
+
+
+def test_several_questions_an_article(rallebench: CommandLine) -> None:
+    said_with(
+        rallebench,
+        **{
+            "write 2 different questions": '["Who began the festival?", "Why is the sea near the town cold?", "A third?"]'
+        },
+    )
+    made = make(rallebench, "--set", "questions=2", "--set", "near=0")
+    assert [row["id"] for row in read_lines(Path(made["files"][0]))][:2] == ["alpha-q1", "alpha-q2"]
+
+
+def test_a_model_that_always_fails_stops_it_and_what_failed_is_tried_again(
+    rallebench: CommandLine,
+) -> None:
+    place = rallebench.workspace.parent / "articles.jsonl"
+    failed = rallebench(
+        "make-dataset", "barag", "--articles", place, "--name", "mine", "--llm", "mute"
+    )
+    assert failed.code == 1 and "The first 4 requests all failed" in failed.last
+    assert not (rallebench.workspace / "datasets").exists()
+    made = make(rallebench)
+    assert made["counts"]["stages"]["3-recency"]["failed"] == 0 and made["counts"]["questions"] == 2
+
+
+def test_a_request_that_fails_is_counted_kept_and_tried_again(rallebench: CommandLine) -> None:
+    few = {key: value for key, value in SAID.items() if key not in (ASKED, f"{WRITTEN}Iota")} | {
+        f"{ASKED}Gamma": "true"
+    }
+    entry = {"backend": "scripted", "settings": {"replies": few}}
+    (rallebench.workspace / "llms.json").write_text(json.dumps({"writer": entry}))
+    stages = make(rallebench)["counts"]["stages"]
+    assert stages["3-recency"]["failed"] == 1 and stages["3-recency"]["left_out"] == {
+        "content not recent": 1
+    }
+    assert stages["4-questions"]["left_out"] == {"the request failed": 1}
+    said_with(rallebench)
+    stages = make(rallebench)["counts"]["stages"]
+    assert stages["3-recency"]["failed"] == 0 and stages["4-questions"]["left_out"] == {
+        "no question in the reply": 1
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (("--llm", "extractive-reader"), "only copies from passages: it cannot write questions"),
+        ((), "name one with --llm, or do without: --set questions=0 --set recency=false"),
+        (("--llm", "nobody"), "There is no language model 'nobody'"),
+        (("--llm", "writer", "--set", "after=soon"), "after=soon is no date"),
+        (("--llm", "writer", "--set", "afterr=2021"), "has no setting 'afterr'"),
+        (("--llm", "writer", "--set", "prompts=/nowhere"), "is no folder of prompts"),
+        (("--llm", "writer", "--set", "prompts=/"), "/ holds none of the prompts that are read"),
+        (("--llm", "writer", "--limit", "0"), "--limit is 0"),
+        (("--llm", "writer", "--name", "starter-qa"), "'starter-qa' exists already"),
+        (("--llm", "writer", "--name", "a/b"), "cannot be a folder name"),
+        (("--llm", "writer", "--articles", "nowhere.jsonl"), "nowhere.jsonl does not exist"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence_and_writes_nothing(
+    rallebench: CommandLine, more: tuple[str, ...], sentence: str
+) -> None:
+    place = rallebench.workspace.parent / "articles.jsonl"
+    before = everything(rallebench.workspace)
+    ran = rallebench("make-dataset", "barag", "--name", "mine", "--articles", place, *more)
+    assert ran.code == 2 and sentence in ran.last, ran.err
+    assert everything(rallebench.workspace) == before
+
+
+def test_a_list_without_any_article_is_told_and_leaves_no_set(rallebench: CommandLine) -> None:
+    place = write_lines(rallebench.workspace.parent / "none.jsonl", [{"title": "no text"}])
+    ran = rallebench(
+        "make-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
+    )
+    assert ran.code == 2 and "no article" in ran.last and "line 1 has no 'content'" in ran.last
+    assert not (rallebench.workspace / "making").exists()
+
+
+def test_other_articles_under_a_name_that_is_taken_are_refused(rallebench: CommandLine) -> None:
+    make(rallebench)
+    place = write_lines(rallebench.workspace.parent / "other.jsonl", ARTICLES[:1])
+    ran = rallebench(
+        "make-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
+    )
+    assert ran.code == 2 and "is being made with the articles" in ran.last
+
+
+def test_a_question_set_that_was_edited_is_not_written_over(rallebench: CommandLine) -> None:
+    target = Path(make(rallebench)["files"][0])
+    target.write_text(target.read_text().replace("festival", "fair"))
+    ran = rallebench(
+        "make-dataset",
+        "barag",
+        "--name",
+        "mine",
+        "--articles",
+        rallebench.workspace.parent / "articles.jsonl",
+        "--llm",
+        "writer",
+    )
+    assert (
+        ran.code == 2
+        and "was changed since it was made" in ran.last
+        and "fair" in target.read_text()
+    )
+
+
+def test_new_articles_of_a_list_that_grew_are_added(rallebench: CommandLine) -> None:
+    make(rallebench)
+    write_lines(rallebench.workspace.parent / "articles.jsonl", [*ARTICLES, article("Kappa")])
+    stages = make(rallebench)["counts"]["stages"]
+    assert stages["1-articles"]["made"] == 1 and stages["3-recency"]["made"] == 1
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_it_continues_where_it_stood(rallebench: CommandLine) -> None:
+    said = {"replies": SAID, "delay": 0.4}
+    (rallebench.workspace / "llms.json").write_text(
+        json.dumps({"writer": {"backend": "scripted", "settings": said}})
+    )
+    place = rallebench.workspace.parent / "articles.jsonl"
+    asked = (
+        "make-dataset",
+        "barag",
+        "--articles",
+        place,
+        "--name",
+        "mine",
+        "--llm",
+        "writer",
+        "--batch-size",
+        "1",
+    )
+    running = subprocess.Popen(
+        command(*asked, "--workspace", rallebench.workspace),
+        env=environment(),
+        stderr=subprocess.DEVNULL,
+    )
+    file = rallebench.workspace / "making" / "mine" / "3-recency.jsonl"
+    deadline = time.monotonic() + 60
+    while (
+        not (file.exists() and len(file.read_text().splitlines()) >= 2)
+        and time.monotonic() < deadline
+    ):
+        time.sleep(0.05)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    there = len(read_lines(file))
+    assert 2 <= there < 4
+    said_with(rallebench)
+    made = rallebench.json(*asked)
+    assert (
+        made["counts"]["stages"]["3-recency"]["made"] == 4 - there
+        and made["counts"]["questions"] == 2
+    )
+
+
+@pytest.mark.shared_data
+def test_the_published_articles_give_the_published_counts(
+    rallebench: CommandLine, shared_data: Path
+) -> None:
+    folder = shared_data / "barag"
+    dated = read_lines(folder / "articles_A_d.jsonl")
+    by_id = {row["id"]: row for row in dated}
+    rows = [{**by_id[row["a_d_id"]], **row} for row in read_lines(folder / "articles_A_f.jsonl")]
+    off = [
+        part
+        for name in ("recency", "answerable", "closed_book")
+        for part in ("--set", f"{name}=false")
+    ]
+    given = ("--set", "questions=0", *off)
+    place = write_lines(rallebench.workspace.parent / "a_f.jsonl", rows)
+    stages = rallebench.json("make-dataset", "barag", "--articles", place, "--name", "a-f", *given)[
+        "counts"
+    ]["stages"]
+    assert (
+        stages["1-articles"]["left_out"]
+        == {"same title": len(rows) - len({row["title"] for row in rows})}
+        and len(rows) > stages["1-articles"]["kept"]
+    )
+    stages = rallebench.json(
+        "make-dataset",
+        "barag",
+        "--articles",
+        folder / "articles_A_d.jsonl",
+        "--name",
+        "a-d",
+        *given,
+    )["counts"]["stages"]
+    assert stages["1-articles"]["kept"] == stages["2-dates"]["kept"] == len(dated), (
+        "all of them are longer than 1,000 and after the date"
+    )
+    assert stages["5-checks"]["left_out"] == {"mentions its text": 7}
+
+
+def test_without_a_maker_all_are_described(rallebench: CommandLine) -> None:
+    makers = {one["name"]: one for one in rallebench.json("make-dataset")["makers"]}
+    assert {"barag", "rgb"} <= makers.keys()
+    assert {"after", "length", "questions"} <= {one["name"] for one in makers["barag"]["settings"]}

@@ -1,0 +1,162 @@
+"""CRUD-RAG's tasks of one's own articles: halves, one wrong fact, questions on several articles; what cannot be used is counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.core.errors import UsageError
+from rallebench.experiments.builders import Order, settings_of
+from rallebench.experiments.builders._crud import groups, halves, is_changed, opening
+from rallebench.experiments.builders.running import Done, make
+from rallebench.experiments.suites._crud.records import read_tasks
+from rallebench.experiments.suites._crud.tasks import TASKS, tasks_of
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.paths import Workspace
+
+FIRST = "临江市城东水厂二期工程九月十四日通水。该工程总投资2.4亿元，日供水能力30万吨。"
+REST = "工程惠及城东片区约50万居民。水务局表示，三期工程将于明年开工建设。"
+ARTICLES = {
+    "water": FIRST + REST,
+    "water2": "临江市水务局介绍，城东水厂二期工程采用了新的净水工艺。当地居民说，水质比过去好了很多。三期工程的选址已经确定。",
+    "bus": "青禾市首条无人驾驶公交线路正式开通。线路全长12公里，设站9座。试运营期间市民可以免费乘坐。",
+    "short": "三个字。",
+    "huge": "这一句话说的是同一件事情。" * 60_000,
+}
+REPLIES = {
+    r"事件名称（不超过[\s\S]*净水工艺": "抱歉，我不能完成这个任务。",
+    "事件名称（不超过": '好的：```json\n{"event": "水厂通水", "summary": "水厂通水了。"}\n```',
+    "新闻开头：临江市城东": json.dumps(
+        {"changed": "该工程总投资4.2亿元，日供水能力30万吨。" + REST, "error": "投资"},
+        ensure_ascii=False,
+    ),
+    "改写续写": '{"changed": "完全不同的一段话"}',
+    "相互关联": '先想一想。{"event": "水厂", "question": "水厂二期用了什么工艺，惠及多少人？", "answer": "新的净水工艺，约50万居民"}',
+    r"提出一个问题[\s\S]*公交": '{"question": "线路多长？", "answer": "我不知道"}',
+    "提出一个问题": '{"question": "水厂二期投资多少？", "answer": "2.4亿元", "event": "通水"}',
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    (folder / "articles").mkdir(parents=True)
+    for name, text in ARTICLES.items():
+        (folder / "articles" / f"{name}.txt").write_text(text, encoding="utf-8")
+    models = {
+        "writes": {"backend": "scripted", "settings": {"replies": REPLIES}},
+        "mute": {"backend": "scripted", "settings": {"default": "不。"}},
+    }
+    (folder / "llms.json").write_text(json.dumps(models), encoding="utf-8")
+    return folder
+
+
+def made(workspace: Path, name: str = "own", llm: str = "writes", **settings: Any) -> Done:
+    given = {"shortest": 20, **settings}
+    order = Order(
+        Workspace(workspace), name, settings_of("crud", given), str(workspace / "articles"), llm
+    )
+    bench = Workbench(workspace)
+    try:
+        found: Iterator[Any] = make(bench, "crud", order)
+        *_, done = found
+    finally:
+        bench.close()
+    assert isinstance(done, Done)
+    return done
+
+
+def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) -> None:
+    done = made(workspace)
+    assert done.counts["records"] == {
+        "summary": 3,
+        "continuation": 4,
+        "hallucination": 1,
+        "qa1": 3,
+        "qa2": 1,
+        "qa3": 0,
+    }
+    stages = done.counts["stages"]
+    assert (
+        stages["1-articles"]["left_out"] == {"too short": 1} and stages["2-summary"]["unknown"] == 1
+    )
+    assert stages["4-hallucination"]["left_out"] == {"not the text with one change": 3} and stages[
+        "5-qa1"
+    ]["left_out"] == {"no answer": 1}
+    assert any("qa3: no 3 articles share" in note for note in done.notes)
+    found = read_tasks(done.folder, tasks_of("summary,continuation,hallucination,qa1,qa2"))
+    (hallucination,) = found["hallucination"].records
+    assert (
+        "2.4亿元" in hallucination.reference and "4.2亿元" in hallucination.values["hallucination"]
+    )
+    (pair,) = found["qa2"].records
+    assert [sorted(one.ids) for one in pair.gold] == [["water.txt"], ["water2.txt"]]
+    lines = (workspace / "datasets" / "own.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 4 and json.loads(lines[-1])["output"][0]["provenance"] == [
+        {"wikipedia_id": "water.txt"},
+        {"wikipedia_id": "water2.txt"},
+    ]
+
+
+def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: Path) -> None:
+    folder = made(workspace, tasks="qa1").folder
+    path = folder / "2-qa1.jsonl"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("水厂二期投资多少？", "二期工程投资几何？", 1),
+        encoding="utf-8",
+    )
+    again = made(workspace, tasks="qa1")
+    assert (
+        again.counts["stages"]["2-qa1"]["edited"] == 1
+        and again.counts["stages"]["2-qa1"]["made"] == 0
+    )
+    asked = {
+        record.values["question"] for record in read_tasks(folder, (TASKS["qa1"],))["qa1"].records
+    }
+    assert "二期工程投资几何？" in asked
+
+
+def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Path) -> None:
+    refused = made(workspace, llm="mute", tasks="summary,qa1")
+    assert (
+        refused.counts["records"] == {"summary": 0, "qa1": 0}
+        and refused.counts["stages"]["3-qa1"]["unknown"] == 4
+    )
+    assert made(workspace, "halves", llm="", tasks="continuation").counts["records"] == {
+        "continuation": 4
+    }
+
+
+def test_without_a_model_what_needs_one_is_refused_before_anything_is_written(
+    workspace: Path,
+) -> None:
+    with pytest.raises(UsageError, match="name one with --llm"):
+        made(workspace, llm="")
+    assert not (workspace / "making").exists()
+
+
+def test_texts_are_cut_between_sentences_only() -> None:
+    assert (
+        halves(FIRST + REST) == (FIRST, REST)
+        and halves("没有句号的一段话说了很久很久也没有停下来") is None
+    )
+    one, other = halves(
+        "Mr. Smith came at 3.5 in the morning. Nobody saw him leave the house again."
+    ) or ("", "")
+    assert one.endswith("morning.") and other.startswith("Nobody")
+    first, second = opening(FIRST + REST) or ("", "")
+    assert (first + second) == (FIRST + REST)[: len(first + second)] and opening(
+        "一句话而已。"
+    ) is None
+
+
+def test_articles_belong_together_by_rare_words_and_each_to_one_group() -> None:
+    texts = {name: ARTICLES[name] for name in ("water", "bus", "water2")}
+    assert (
+        groups(texts, 2) == [("water", "water2")] and groups(texts, 4) == [] and groups({}, 2) == []
+    )
+    assert is_changed(FIRST.replace("2.4", "4.2"), FIRST) and not is_changed(FIRST, FIRST)

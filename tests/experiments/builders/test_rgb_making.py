@@ -1,0 +1,54 @@
+"""RGB's testbeds are made by their suite; the maker hands its files on under the same verb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_workspace import CommandLine, make_workspace, read_lines
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    return CommandLine(capfd, make_workspace(tmp_path / "workspace"))
+
+
+def test_records_are_made_of_a_question_set_and_an_index(rallebench: CommandLine) -> None:
+    made = rallebench.json(
+        "make-dataset",
+        "rgb",
+        "--name",
+        "bed",
+        "--set",
+        "data=tiny-qa",
+        "--set",
+        "index=tiny",
+        "--set",
+        "k=6",
+    )
+    (file,) = [Path(file) for file in made["files"] if file.endswith("/en.jsonl")]
+    assert {"query", "answer", "positive", "negative"} <= read_lines(file)[0].keys()
+    assert made["counts"]["records"]["en"] == len(read_lines(file)) > 0
+    again = rallebench.json(
+        "make-dataset",
+        "rgb",
+        "--name",
+        "bed",
+        "--set",
+        "data=tiny-qa",
+        "--set",
+        "index=tiny",
+        "--set",
+        "k=6",
+    )
+    assert again["files"] == made["files"]
+
+
+def test_what_is_missing_or_too_much_is_one_sentence(rallebench: CommandLine) -> None:
+    ran = rallebench("make-dataset", "rgb", "--name", "bed")
+    assert ran.code == 2 and "needs a question set and an index" in ran.last
+    ran = rallebench(
+        "make-dataset", "rgb", "--name", "bed", "--articles", "x.jsonl", "--set", "articles=y.jsonl"
+    )
+    assert ran.code == 2 and "given twice" in ran.last
+    assert not (rallebench.workspace / "making").exists()

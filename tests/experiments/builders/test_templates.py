@@ -1,0 +1,381 @@
+"""Rows of tables put into templates: one hop and several, ambiguity counted, templates of a model checked against the columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.datasets.kilt import read_questions
+from rallebench.experiments.builders import Order, settings_of
+from rallebench.experiments.builders.running import Done, make
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.paths import STARTER, Workspace
+
+BOOKS = "id,title,author,year,price\n1,Tide,a1,1990,5\n2,Moss,a2,1990,7\n3,Fern,a1,2001,9\n4,Tide,a3,2005,\n5,Reed,a9,2010,3\n"
+AUTHORS = [
+    {"id": "a1", "name": "Ada Quill", "towns": ["Lakeview", "Northmere"]},
+    {"id": "a2", "name": "Bo Lind", "towns": []},
+    {"id": "a3", "name": "Bo Lind"},
+]
+TRIPLES = "Q1\tP19\tQ5\nQ1\tP40\tQ3\nQ1\tP40\tQ4\nQ2\tP19\tQ6\nQ5\tP17\tQ7\nQ6\tP17\tQ7\n"
+LABELS = "Q1\tAda Quill\tA. Quill\nQ2\tBo Lind\nQ3\tCy\nQ4\tDee\nQ5\tLakeview\tLake View\nQ6\tTarnwick\nQ7\tMerland\n"
+
+PROPOSED = json.dumps(
+    [
+        {"question": "Who wrote {title}, of {year}?", "answer": "author"},
+        {"question": "How heavy is {title}?", "answer": "weight"},
+        {"question": "Which book is it?", "answer": "title"},
+        {"question": "What is {title}?", "answer": "title"},
+        "nonsense",
+    ]
+)
+
+
+def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: Path) -> None:
+    """As after kill -9: the question set is there, the report that knows its sha256 is not."""
+    template = {"table": "books", "question": "Who wrote {title} in {year}?", "answer": "author"}
+    first = made(folder, template)
+    questions = Path(first.files[0])
+    card = first.folder / "making.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "writing": list(first.files)}))
+    (first.folder / "report.json").unlink()
+    assert made(folder, template).files == first.files and read_questions(questions)
+    assert json.loads(card.read_text())["writing"] == []
+    (first.folder / "report.json").unlink()
+    with pytest.raises(UsageError, match="exists already and was not made here"):
+        made(folder, template)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "books.csv").write_text(BOOKS, encoding="utf-8")
+    (tmp_path / "authors.json").write_text(json.dumps(AUTHORS), encoding="utf-8")
+    (tmp_path / "facts.tsv").write_text(TRIPLES, encoding="utf-8")
+    (tmp_path / "labels.txt").write_text(LABELS, encoding="utf-8")
+    models = {
+        "writes": {
+            "backend": "scripted",
+            "settings": {"default": f"Sure, here they are:\n```json\n{PROPOSED}\n```"},
+        },
+        "mute": {"backend": "scripted", "settings": {"default": "I would rather not."}},
+    }
+    (tmp_path / "space").mkdir()
+    (tmp_path / "space" / "llms.json").write_text(json.dumps(models), encoding="utf-8")
+    return tmp_path
+
+
+def made(
+    folder: Path,
+    *templates: dict[str, Any],
+    name: str = "own",
+    llm: str = "",
+    limit: int | None = None,
+    **settings: Any,
+) -> Done:
+    given = {
+        "tables": f"books={folder / 'books.csv'},authors={folder / 'authors.json'}",
+        **settings,
+    }
+    if templates:
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps({"templates": templates}), encoding="utf-8")
+        given["templates"] = str(path)
+    order = Order(
+        Workspace(folder / "space"), name, settings_of("templates", given), "", llm, limit
+    )
+    bench = Workbench(folder / "space")
+    try:
+        *_, done = make(bench, "templates", order)
+    finally:
+        bench.close()
+    assert isinstance(done, Done)
+    return done
+
+
+def asked(done: Done) -> dict[str, tuple[str, ...]]:
+    return {
+        example.question.text: example.gold.answers
+        for example in read_questions(Path(done.files[0]))
+    }
+
+
+def left_out(done: Done) -> dict[str, int]:
+    return dict(done.counts["stages"]["3-questions"]["left_out"])
+
+
+YEAR = {"table": "books", "question": "When did {title} appear?", "answer": "year"}
+WRITER = {
+    "table": "books",
+    "question": "Who wrote {title} in {year}?",
+    "answer": "writer.name",
+    "join": {"table": "authors", "as": "writer", "on": "author = id"},
+}
+
+
+def test_a_question_that_fits_several_rows_is_left_out_and_counted(folder: Path) -> None:
+    done = made(folder, YEAR)
+    assert asked(done) == {
+        "When did Moss appear?": ("1990",),
+        "When did Fern appear?": ("2001",),
+        "When did Reed appear?": ("2010",),
+    }
+    assert left_out(done) == {"that fit several with different answers": 1}
+
+
+@pytest.mark.parametrize(
+    ("several", "answers"), [("all", ("1990; 2005",)), ("any", ("1990", "2005"))]
+)
+def test_or_it_has_all_their_answers(folder: Path, several: str, answers: tuple[str, ...]) -> None:
+    assert asked(made(folder, YEAR, several=several))["When did Tide appear?"] == answers
+    assert (
+        asked(made(folder, {**YEAR, "several": several}, name="its-own"))["When did Tide appear?"]
+        == answers
+    )
+
+
+def test_several_rows_with_one_answer_are_no_ambiguity(folder: Path) -> None:
+    (folder / "books.csv").write_text(BOOKS.replace("2005", "1990"), encoding="utf-8")
+    assert asked(made(folder, YEAR))["When did Tide appear?"] == ("1990",)
+
+
+def test_a_second_hop_is_a_join_and_rows_without_a_partner_are_no_question(folder: Path) -> None:
+    assert asked(made(folder, WRITER)) == {
+        "Who wrote Tide in 1990?": ("Ada Quill",),
+        "Who wrote Moss in 1990?": ("Bo Lind",),
+        "Who wrote Fern in 2001?": ("Ada Quill",),
+        "Who wrote Tide in 2005?": ("Bo Lind",),
+    }
+
+
+def test_the_best_row_answers_a_tie_does_not_and_namesakes_are_not_mixed(folder: Path) -> None:
+    books = {"table": "books", "as": "book", "on": "id = author"}
+    dearest = {
+        "table": "authors",
+        "question": "Which is the dearest book of {name}?",
+        "answer": "book.title",
+        "join": books,
+        "best": "-book.price",
+    }
+    done = made(folder, dearest)
+    assert asked(done) == {
+        "Which is the dearest book of Ada Quill?": ("Fern",),
+        "Which is the dearest book of Bo Lind?": ("Moss",),
+    }
+    assert left_out(done) == {"with an empty value": 1}
+    many = {
+        "table": "authors",
+        "question": "How many books has {name} written?",
+        "answer": "book.id",
+        "join": books,
+        "count": True,
+    }
+    done = made(folder, many, name="count")
+    assert asked(done) == {"How many books has Ada Quill written?": ("2",)}
+    assert left_out(done) == {"that fit several with different answers": 1}
+    cheapest = {
+        "table": "books",
+        "question": "Which town has the author of {title} of {year}?",
+        "answer": "w.towns",
+        "best": "w.id",
+        "join": {"table": "authors", "as": "w", "on": "author = id"},
+    }
+    with pytest.raises(BadFileError, match="No template gives a question"):
+        made(folder, cheapest, name="none")
+
+
+def test_relation_templates_over_triples_ask_one_hop_and_two_and_accept_all_names(
+    folder: Path,
+) -> None:
+    done = made(
+        folder,
+        {
+            "question": "Where was {head_name} born?",
+            "answer": "tail_names",
+            "where": {"relation": "P19"},
+        },
+        {
+            "question": "In which country was {head_name} born?",
+            "answer": "then.tail_name",
+            "where": {"relation": "P19", "then.relation": "P17"},
+            "join": {"table": "facts", "as": "then", "on": "tail = head"},
+        },
+        {
+            "question": "Who is a child of {head_name}?",
+            "answer": "tail_name",
+            "where": {"relation": "P40"},
+            "several": "all",
+        },
+        tables=str(folder / "facts.tsv"),
+        labels=str(folder / "labels.txt"),
+    )
+    assert asked(done) == {
+        "Where was Ada Quill born?": ("Lakeview", "Lake View"),
+        "Where was Bo Lind born?": ("Tarnwick",),
+        "In which country was Ada Quill born?": ("Merland",),
+        "In which country was Bo Lind born?": ("Merland",),
+        "Who is a child of Ada Quill?": ("Cy; Dee",),
+    }
+
+
+def test_the_same_seed_draws_the_same_questions_and_templates_take_turns(folder: Path) -> None:
+    first, again, other = (
+        made(folder, YEAR, WRITER, name=name, limit=4, seed=seed)
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    assert asked(first) == asked(again) != asked(other)
+    assert list(first.counts["by_template"].values()) == [2, 2]
+
+
+def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(folder: Path) -> None:
+    done = made(folder, {**WRITER, "id": "writer", "level": "KA"}, environment="scholar")
+    record = json.loads(Path(done.files[0]).read_text(encoding="utf-8").splitlines()[0])
+    assert {
+        key: record[key] for key in ("environment", "dataset", "level", "template", "hops")
+    } == {
+        "environment": "scholar",
+        "dataset": "own",
+        "level": "KA",
+        "template": "writer",
+        "hops": 2,
+    }
+    own = json.loads(Path(done.files[1]).read_text(encoding="utf-8").splitlines()[0])
+    assert (
+        own["environment"] == "aminer"
+        and own["_id"] == record["_id"]
+        and own["outputs"] == [record["output"][0]["answer"]]
+    )
+
+
+def test_templates_of_a_model_are_checked_against_the_columns(folder: Path) -> None:
+    done = made(folder, llm="writes", propose=5, tables=str(folder / "books.csv"))
+    assert done.counts["by_template"].keys() == {"books-1"}
+    assert asked(done)["Who wrote Moss, of 1990?"] == ("a2",)
+    why = done.counts["stages"]["2-proposed"]["left_out"]
+    assert len(why) == 3 and any("'weight'" in reason for reason in why)
+
+
+def test_a_model_that_proposes_nothing_ends_it_in_a_sentence(folder: Path) -> None:
+    with pytest.raises(BadFileError, match="No template can be used"):
+        made(folder, llm="mute", propose=3)
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        (
+            {"table": "books", "question": "Who is {titel}?", "answer": "year"},
+            "the column 'titel'.*Did you mean 'title'",
+        ),
+        (
+            {"table": "books", "question": "Who is {title}?", "answer": "weight"},
+            "the column 'weight'.*Its columns are id, title",
+        ),
+        (
+            {"table": "books", "question": "Who is {title}?", "answer": "title"},
+            "names its answer 'title' in its question",
+        ),
+        (
+            {"table": "shops", "question": "Who is {title}?", "answer": "year"},
+            "no table 'shops'; they are books, authors",
+        ),
+        ({"question": "Who is {title}?", "answer": "year"}, 'needs a "table"'),
+        (
+            {"table": "books", "question": "Who is it?", "answer": "year"},
+            "names no column in braces",
+        ),
+        (
+            {"table": "books", "question": "Who is {title}?", "answer": "year", "colour": "red"},
+            "'colour' is no part",
+        ),
+        ({**WRITER, "join": {"table": "authors", "on": "author"}}, "a join is"),
+        (
+            {**WRITER, "join": {"table": "authors", "as": "writer", "on": "author = key"}},
+            "the column 'key', which the table 'authors'",
+        ),
+        ({**YEAR, "several": "some"}, "several is 'some'"),
+        ({**YEAR, "strata": {"year": 3}}, "strata must be"),
+    ],
+)
+def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
+    folder: Path, template: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        made(folder, template)
+    assert not (folder / "space" / "making").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "why"),
+    [
+        ({"tables": "nowhere.csv"}, NotFoundError, "nowhere.csv does not exist"),
+        ({"tables": ""}, UsageError, "No table is given"),
+        ({"templates": "nowhere.json"}, BadFileError, "nowhere.json cannot be read"),
+        ({"templates": ""}, UsageError, "Name a file of templates"),
+        ({"propose": 3, "templates": ""}, UsageError, "name it with --llm"),
+        (
+            {"prompts": "/"},
+            BadFileError,
+            "No prompt is read for what is asked, so / would change nothing",
+        ),
+    ],
+)
+def test_what_is_missing_is_one_sentence(
+    folder: Path, settings: dict[str, Any], kind: type[Exception], why: str
+) -> None:
+    given = {
+        "tables": str(folder / "books.csv"),
+        "templates": str(folder / "none.json"),
+        **settings,
+    }
+    with pytest.raises(kind, match=why):
+        made(folder, **given)
+
+
+def test_bad_rows_end_it_with_their_line_or_are_left_out_if_chosen(folder: Path) -> None:
+    (folder / "books.csv").write_text(BOOKS + "6,Torn\n", encoding="utf-8")
+    with pytest.raises(BadFileError, match="line 7 has 2 fields"):
+        made(folder, YEAR)
+    assert len(asked(made(folder, YEAR, skip_bad=True))) == 3
+
+
+# ── the starter's ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["easy", "hard", "profiling"])
+def test_the_starters_scholar_questions_are_what_its_templates_give(
+    folder: Path, kind: str
+) -> None:
+    name = f"starter-scholar-{kind}"
+    path = STARTER / "scholars" / "templates" / f"{kind}.json"
+    done = made(folder, dataset=name, tables="starter-scholars", templates=str(path))
+    committed = STARTER / "questions" / f"{name}.jsonl"
+    assert Path(done.files[0]).read_bytes() == committed.read_bytes()
+    rows = [json.loads(line) for line in committed.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 100 and {row["environment"] for row in rows} == {"scholar"}
+
+
+def test_the_profiling_questions_have_r_evals_strata() -> None:
+    rows = map(
+        json.loads,
+        (STARTER / "questions" / "starter-scholar-profiling.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines(),
+    )
+    titles = [row["output"][0]["answer"] for row in rows]
+    assert {title: titles.count(title) for title in set(titles)} == {
+        "Professor": 20,
+        "Other": 16,
+        "Researcher": 14,
+        "Associate Professor": 14,
+        "Assistant Professor": 10,
+        "Engineer": 10,
+        "Lecturer": 6,
+        "Associate Researcher": 3,
+        "Ph.D": 3,
+        "Senior Engineer": 2,
+        "Assistant Researcher": 2,
+    }

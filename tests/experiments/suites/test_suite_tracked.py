@@ -1,0 +1,35 @@
+"""A suite in MLflow: one run with those of its parts below it, also if it is sent later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_suites import small_suites  # noqa: F401 - a fixture
+from small_workspace import CommandLine, make_workspace
+
+from rallebench.tracking.connection import connect, default_uri
+
+pytestmark = [pytest.mark.usefixtures("small_suites"), pytest.mark.slow]
+
+
+def test_the_parts_of_a_suite_stand_below_one_run_and_sending_it_again_makes_no_other(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rallebench = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
+    rallebench.json("suite", "small-judged", "--llm", "titan", "--name", "n", "--limit", "2")
+    client = connect(default_uri(rallebench.workspace))
+    (experiment,) = [one for one in client.search_experiments() if one.name == "rallebench"]
+    runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+    assert len(runs) == 3 and runs["n"].data.tags["rallebench.kind"] == "suite"
+    assert all(
+        run.data.tags["mlflow.parentRunId"] == runs["n"].info.run_id
+        for name, run in runs.items()
+        if name != "n"
+    )
+    assert runs["n time 1"].data.metrics["right"] == 0.5
+    assert {one.path for one in client.list_artifacts(runs["n"].info.run_id)} == {
+        "report.json",
+        "variants.json",
+    }
+    assert rallebench.json("track", "n")["mlflow_run_id"] == runs["n"].info.run_id

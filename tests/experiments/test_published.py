@@ -1,0 +1,165 @@
+"""The published tables: figures as printed, averages that follow from their cells, doubts that name what does not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from project import PROJECT
+
+from rallebench.core.errors import NotFoundError
+from rallebench.experiments.published import FOLDER, published_names, published_table
+from rallebench.experiments.suites._crud.grid import FACTORS
+from rallebench.experiments.suites._kilt.sets import SETS
+
+WORKPLACE_NOTE = re.compile(r", see SPEC [\d.]+| \(SPEC [\d.]+\)")
+"""A reference in a doubt to a file that is no part of the project."""
+
+
+@pytest.fixture(scope="session")
+def shared_published() -> Path:
+    folder = PROJECT.parent / "shared" / "published"
+    if not folder.is_dir():
+        pytest.skip("the published tables do not lie beside this checkout")
+    return folder
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_every_table_names_its_source_and_has_the_same_columns_in_every_row(name: str) -> None:
+    table = published_table(name)
+    assert re.fullmatch(r"arXiv:\d{4}\.\d{5}, (Table \w+|running text)", table.source)
+    assert table.about and table.rows
+    for row in table.rows:
+        assert not table.columns or tuple(row.values) == table.columns
+        assert set(row.brackets) <= {
+            column for column, value in row.values.items() if value is not None
+        }
+        assert all(table.unit(column) for column in row.values)
+
+
+def test_every_table_of_the_five_papers_is_shipped_also_in_a_wheel() -> None:
+    names = published_names()
+    assert len(names) == 39 and {name.split("_")[0] for name in names} == {
+        "ralle",
+        "rgb",
+        "barag",
+        "crud",
+        "reval",
+    }
+    (packaged,) = re.findall(
+        r"package-data\]\nrallebench = \[(.*)\]", (PROJECT / "pyproject.toml").read_text()
+    )
+    assert '"experiments/published/*.json"' in packaged
+
+
+def test_the_shipped_copies_hold_the_figures_of_the_checked_tables(shared_published: Path) -> None:
+    def content(path: Path) -> dict[str, Any]:
+        value = json.loads(WORKPLACE_NOTE.sub("", path.read_text(encoding="utf-8")))
+        return {key: value[key] for key in value if key != "source"}
+
+    assert {path.name for path in shared_published.glob("*.json")} == {
+        path.name for path in FOLDER.glob("*.json")
+    }
+    for path in FOLDER.glob("*.json"):
+        assert content(path) == content(shared_published / path.name), path.name
+
+
+CELLS = [
+    (
+        "ralle_table2",
+        {"system": "e5 + Llama2-70B", "block": "downstream"},
+        {"FEV": 49.9, "WnWi": 48.6, "WnCw": 45.6, "WoW": 13.2},
+    ),
+    ("ralle_table3", {"system": "e5 (Flat)"}, {"NQ": 65.2, "Avg": 55.2}),
+    ("ralle_table8", {"system": "BM25"}, {"NQ": 42.5, "Avg": 41.6}),
+    ("ralle_table4", {"system": "e5 (DiskANN)"}, {"Memory": 10.9}),
+    ("ralle_table9", {"system": "e5 (Flat)"}, {"NQ": 0.171, "Avg": 0.169}),
+    ("rgb_table1", {"system": "ChatGPT"}, {"en_0": 96.33, "zh_0.8": 70.67}),
+    ("rgb_table3", {"system": "ChatGPT"}, {"en_Rej": 24.67, "en_Rej*": 45.0}),
+    ("rgb_table7", {"system": "ChatGPT", "language": "en"}, {"Acc": 89, "CR": 57.14}),
+    ("barag_table2", {"system": "BARAG"}, {"relevance": 4.67, "n_in": 224000, "retrievals": 138}),
+    ("crud_table3", {"task": "summarization", "base": True}, {"bleu": 23.69, "length": 205.9}),
+    ("crud_table9", {"task": "error correction"}, {"chunk_size": "larger"}),
+]
+
+
+@pytest.mark.parametrize(("name", "which", "cells"), CELLS, ids=[name for name, _, _ in CELLS])
+def test_figures_are_those_that_are_printed(
+    name: str, which: Mapping[str, Any], cells: Mapping[str, Any]
+) -> None:
+    row = published_table(name).row(**which)
+    assert {column: row.values[column] for column in cells} == cells
+
+
+def test_has_answer_of_both_wned_sets_is_printed() -> None:
+    table = published_table("ralle_table2")
+    found = table.shares(table.row("e5 + Llama2-70B", block="downstream"), brackets=True)
+    assert (found["WnWi"], found["WnCw"]) == (0.514, 0.514)
+    assert set(found) == {one.label for one in SETS.values() if one.short}
+
+
+DISAGREEING = {("ralle_table3", "e5 (DiskANN), without REWRITE-EL"), ("ralle_table8", "RAG")}
+"""Averages that do not follow from their printed cells; each is a doubt of its table."""
+
+
+@pytest.mark.parametrize(
+    ("name", "digits"), [("ralle_table3", 1), ("ralle_table8", 1), ("ralle_table9", 3)]
+)
+def test_printed_averages_follow_from_their_cells_but_for_the_doubtful_ones(
+    name: str, digits: int
+) -> None:
+    table, wrong = published_table(name), set()
+    for row in table.rows:
+        if row.values["Avg"] is not None:
+            gap = abs(row.values["Avg"] - fmean(row.values[one.label] for one in SETS.values()))
+            assert gap < 10**-digits
+            if gap > 0.5 * 10**-digits + 1e-9:
+                wrong.add((name, row.system))
+    assert wrong == {one for one in DISAGREEING if one[0] == name}
+    assert all(
+        any(system.replace(",", "") in doubt for doubt in table.doubts) for _, system in wrong
+    )
+
+
+@pytest.mark.parametrize(
+    ("factor", "table", "setting"),
+    [
+        ("chunk", "crud_table3", "chunk_size"),
+        ("overlap", "crud_table4", "chunk_overlap_percent"),
+        ("topk", "crud_table7", "top-k"),
+    ],
+)
+def test_the_grid_varies_to_the_values_of_the_papers_tables(
+    factor: str, table: str, setting: str
+) -> None:
+    assert sorted({row.settings[setting] for row in published_table(table).rows}) == list(
+        FACTORS[factor].papers
+    )
+
+
+def test_a_cell_has_as_many_digits_as_are_printed() -> None:
+    agents, ranks = published_table("barag_table3"), published_table("reval_table3")
+    assert [agents.printed(agents.row("NRAG"), column) for column in agents.columns] == [
+        "4.71",
+        "4.66",
+        "224k",
+        "24k",
+        "256",
+    ]
+    assert ranks.printed(ranks.rows[0], "KS_rank").isdecimal() and "." in ranks.printed(
+        ranks.rows[0], "all"
+    )
+    empty = published_table("ralle_table4")
+    assert empty.printed(empty.row("BM25"), "Memory") == ""
+
+
+def test_an_unknown_table_or_an_ambiguous_row_is_refused() -> None:
+    with pytest.raises(NotFoundError, match="ralle_table2"):
+        published_table("ralle_table_2")
+    with pytest.raises(LookupError, match="2 rows"):
+        published_table("ralle_table2").row("e5 + Llama2-70B")

@@ -1,0 +1,195 @@
+"""A sweep may vary the index that its chain searches: chunk size, overlap, encoder, kind and the kind's settings."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from small_workspace import CommandLine, command, environment, make_workspace
+
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Action, Chain
+from rallebench.experiments.sweeps import cells, factor, indexing
+from rallebench.experiments.sweeps.results import Swept
+from rallebench.experiments.sweeps.running import sweep
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import read_manifest
+from rallebench.workspace.indexes.ensure import Described
+from rallebench.workspace.paths import Workspace, parse_settings
+
+CHAIN = Chain(
+    "c",
+    (
+        Action("retrieve", "{question}", "fstring", "tiny", 2),
+        Action("generate", "{response[0]}", "fstring", "titan"),
+    ),
+)
+SWEEP = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--name", "s")
+DENSE = ("--factor", "index.kind=numpy-flat", "--factor", "index.encoder=hashing", "--way", "grid")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return make_workspace(tmp_path / "workspace")
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    return CommandLine(capfd, workspace)
+
+
+def indexes(workspace: Path, *texts: str, chain: Chain = CHAIN) -> list[Described]:
+    found = indexing.indexes(
+        Workspace(workspace), cells(chain, [factor(text, parse_settings) for text in texts], "grid")
+    )
+    return [one for one in found if one is not None]
+
+
+def test_what_is_not_varied_stays_as_in_the_chains_own_index(workspace: Path) -> None:
+    (one,) = indexes(workspace, "index.chunk_size=5")
+    own = read_manifest(workspace / "indexes" / "tiny")
+    assert (one.kind, one.encoder, one.corpus) == ("bm25", "", workspace / "indexes" / "tiny")
+    assert one.settings.items() <= own.parameters.items()
+    assert one.chunking is not None and (one.chunking.size, one.chunking.overlap) == (5, 0)
+
+
+def test_an_overlap_may_be_a_share_of_each_size(workspace: Path) -> None:
+    found = indexes(workspace, "index.chunk_size=10,20", "index.chunk_overlap=0%,30%")
+    assert [(one.chunking.size, one.chunking.overlap) for one in found if one.chunking] == [
+        (10, 0),
+        (10, 3),
+        (20, 0),
+        (20, 6),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (("index.kind=nope",), "no index kind 'nope'"),
+        (("index.encoder=hashing",), "'bm25' has no encoder"),
+        (("index.chunk_size=half",), "must be a whole number, or 'whole'"),
+        (("index.chunk_size=5", "index.chunk_overlap=5"), "must lie between 0 and 4"),
+        (("index.chunk_overlap=30%",), "give that, too"),
+        (("index.nope=1",), "index.nope=1: .*nope"),
+        (("index.corpus=nowhere",), "nowhere"),
+        (("retriever=rrf:tiny,tiny", "index.k1=1"), "varies one index"),
+    ],
+)
+def test_an_index_that_cannot_be_is_one_sentence(
+    workspace: Path, texts: tuple[str, ...], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        indexes(workspace, *texts)
+
+
+def test_pieces_of_a_corpus_that_is_not_here_are_not_cut_again(
+    workspace: Path, rallebench: CommandLine
+) -> None:
+    asked = (
+        "index",
+        "--corpus",
+        workspace / "corpus.tsv",
+        "--name",
+        "cut",
+        "--kind",
+        "bm25",
+        "--chunk-size",
+        "5",
+    )
+    assert rallebench(*asked).code == 0
+    chain = Chain("c", (Action("retrieve", "{question}", "fstring", "cut", 2),))
+    with pytest.raises(UsageError, match="which was not imported into this workspace"):
+        indexes(workspace, "index.chunk_size=3", chain=chain)
+    (one,) = indexes(
+        workspace, "index.chunk_size=3", f"index.corpus={workspace / 'corpus.tsv'}", chain=chain
+    )
+    assert one.corpus == workspace / "corpus.tsv"
+
+
+def test_every_variant_runs_on_its_own_index_and_the_sweep_costs_what_was_said(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    planned = rallebench.json(*SWEEP, "--plan", "--factor", "index.chunk_size=5,7,whole", *DENSE)
+    assert planned["index_builds"] == 3 and len(planned["variants"]) == 3
+    assert not (workspace / "runs").exists()
+    ran = rallebench(*SWEEP, "--factor", "index.chunk_size=5,7,whole", *DENSE, "--json")
+    assert ran.code == 0, ran.err
+    assert "3 indexes to build" in ran.err and len(ran.json["variants"]) == 3
+    sizes = set()
+    for run in (workspace / "runs").iterdir():
+        action = json.loads((run / "run.json").read_text())["spec"]["settings"]["chain"]["actions"][
+            0
+        ]
+        manifest = read_manifest(workspace / "indexes" / action["target"])
+        sizes.add((manifest.chunking or {}).get("size"))
+        assert (manifest.kind, manifest.encoder_name) == ("numpy-flat", "hashing")
+    assert sizes == {5, 7, None}
+    again = rallebench.json(
+        *SWEEP[:-1], "t", "--plan", "--factor", "index.chunk_size=5,7,whole", *DENSE
+    )
+    assert (
+        again["index_builds"] == 0 and len(again["indexes_there"]) == 3 and again["encodings"] == {}
+    )
+
+
+def test_the_same_sweep_again_builds_and_asks_nothing(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    asked = (*SWEEP, "--factor", "index.k1=0.9,1.6")
+    assert rallebench(*asked).code == 0
+    built = {
+        path: path.stat().st_mtime_ns for path in (workspace / "indexes").glob("*/manifest.json")
+    }
+    ran = rallebench(*asked)
+    assert ran.code == 0 and ran.err.count("had ended before") == 2
+    assert {
+        path: path.stat().st_mtime_ns for path in (workspace / "indexes").glob("*/manifest.json")
+    } == built
+    assert len(built) == 2, "the index that is there already has k1 = 0.9"
+
+
+@pytest.mark.parametrize("asked", [("--vary", "temprature=0,1"), ("--vary", "2.temprature=0,1")])
+def test_a_generation_setting_that_nobody_knows_is_refused(
+    rallebench: CommandLine, workspace: Path, asked: tuple[str, ...]
+) -> None:
+    ran = rallebench(*SWEEP, *asked)
+    assert (
+        ran.code == 2
+        and "Did you mean 'temperature'" in ran.last
+        and not (workspace / "runs").exists()
+    )
+
+
+@pytest.mark.slow
+def test_sigterm_ends_a_sweep_after_its_batch_and_keeps_what_was_answered(workspace: Path) -> None:
+    asked = (*SWEEP, "--vary", "llm=slow,echo", "--batch-size", "1", "--workspace", str(workspace))
+    going = subprocess.Popen(command(*asked), env=environment(), stderr=subprocess.PIPE, text=True)
+    episodes = workspace / "runs" / "s llm=slow" / "episodes.jsonl"
+    until = time.monotonic() + 30
+    while time.monotonic() < until and not (
+        episodes.exists() and episodes.read_text().count("\n") >= 2
+    ):
+        time.sleep(0.02)
+    going.send_signal(signal.SIGTERM)
+    _, said = going.communicate(timeout=30)
+    answered = episodes.read_text().count("\n")
+    assert going.returncode == 130 and "start it again to continue" in said and 2 <= answered < 8
+    state = json.loads((episodes.parent / "state.json").read_text())
+    assert (state["state"], state["done"]) == ("stopped", answered)
+
+
+def test_a_sweep_over_sizes_does_not_hold_all_its_indexes_at_once(workspace: Path) -> None:
+    bench = Workbench(workspace)
+    list(bench.load("tiny", "retriever"))
+    variants = cells(CHAIN, [factor("index.chunk_size=5,7,whole", parse_settings)])
+    *_, found = sweep(bench, "s", CHAIN, variants, "tiny-qa", track=False)
+    assert isinstance(found, Swept) and len(found.runs) == 3
+    assert [line.name for line in bench.status() if line.kind == "retriever"] == ["tiny"], (
+        "what was loaded before stays"
+    )
+    bench.close()

@@ -1,0 +1,163 @@
+"""Seven layers: a package imports itself, ``core`` and the packages that its row names; nothing else."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+from project import PROJECT
+
+ROOT = PROJECT / "rallebench"
+KNOWN = Path(__file__).with_name("known_violations.json")
+"""Edges that the table forbids and the code still has. The list may only shrink."""
+
+COMPONENTS = frozenset(
+    {
+        "corpora",
+        "datasets",
+        "vector_indexes",
+        "reader",
+        "chains",
+        "sandbox",
+        "encoders",
+        "llms",
+        "retrievers",
+        "metrics",
+        "environments",
+        "workflows",
+        "http",
+    }
+)
+ALLOWED: dict[str, frozenset[str]] = {
+    "core": frozenset(),
+    # 1: components. Files in, values out.
+    "render": frozenset(),
+    "http": frozenset(),
+    "corpora": frozenset(),
+    "datasets": frozenset(),
+    "vector_indexes": frozenset(),
+    "reader": frozenset(),
+    "chains": frozenset(),
+    "sandbox": frozenset(),
+    "encoders": frozenset({"http"}),
+    "llms": frozenset({"http", "reader"}),
+    "retrievers": frozenset({"corpora", "encoders", "vector_indexes"}),
+    "metrics": frozenset({"encoders"}),
+    "environments": frozenset({"corpora"}),
+    "workflows": frozenset({"environments", "sandbox"}),
+    # 2: a workspace's names and files; the loop and the stores.
+    "workspace": COMPONENTS,
+    "engine": frozenset({"metrics", "datasets", "chains"}),
+    # 3: read what the engine wrote.
+    "analysis": frozenset({"metrics", "datasets", "workspace", "engine"}),
+    "tracking": frozenset({"engine"}),
+    # 4: declarations of what runs.
+    "experiments": (COMPONENTS - {"http"}) | {"workspace", "engine", "analysis"},
+    # 5: joins the rest.
+    "services": COMPONENTS | {"workspace", "engine", "analysis", "tracking", "experiments"},
+    # 6: front ends.
+    "cli": frozenset({"services", "render"}),
+    "server": frozenset({"services", "render"}),
+    "gui": frozenset({"services", "render"}),
+}
+EXCEPTIONS = {("__main__", "cli"), ("cli.ui", "gui"), ("cli.serve", "server")}
+HEAVY = {
+    "bitsandbytes",
+    "bm25s",
+    "diskannpy",
+    "faiss",
+    "gradio",
+    "jieba",
+    "milvus_lite",
+    "mlflow",
+    "openai",
+    "pymilvus",
+    "sacrebleu",
+    "sentence_transformers",
+    "torch",
+    "transformers",
+}
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name below ``rallebench`` → file, packages by their own name."""
+    named = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return named
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every imported name, those inside functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def package_edges() -> dict[str, set[str]]:
+    """Module → the packages of ours that it imports beside its own and ``core``."""
+    edges: dict[str, set[str]] = {}
+    for name, path in modules().items():
+        package = name.split(".")[0]
+        for target in imports(path):
+            parts = target.split(".")
+            if parts[0] != "rallebench" or len(parts) < 2 or not (ROOT / parts[1]).is_dir():
+                continue
+            if parts[1] not in (package, "core"):
+                edges.setdefault(name, set()).add(parts[1])
+    return edges
+
+
+def test_every_package_has_a_row_in_the_table() -> None:
+    packages = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+    assert packages <= set(ALLOWED)
+
+
+def test_the_table_itself_has_no_cycle() -> None:
+    assert list(TopologicalSorter(ALLOWED).static_order())
+
+
+def test_packages_import_what_their_row_names_and_the_known_violations_only_shrink() -> None:
+    violations = {
+        f"{name} -> {target}"
+        for name, targets in package_edges().items()
+        for target in targets
+        if target not in ALLOWED.get(name.split(".")[0], frozenset())
+        and (name, target) not in EXCEPTIONS
+    }
+    known = set(json.loads(KNOWN.read_text(encoding="utf-8")))
+    if os.environ.get("UPDATE_GOLDEN") and violations < known:
+        KNOWN.write_text(json.dumps(sorted(violations), indent=1) + "\n", encoding="utf-8")
+        known = violations
+    assert violations - known == set(), "imports that the table forbids"
+    assert known - violations == set(), "mended: take them off the list (UPDATE_GOLDEN=1)"
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_heavy_packages_are_imported_only_inside_functions(name: str) -> None:
+    private = any(part.startswith("_") and part != "__main__" for part in name.split("."))
+    if name.split(".")[0] == "gui" or private:
+        pytest.skip("the page and a backend's own folder are imported when they are used")
+    top = ast.parse(modules()[name].read_text(encoding="utf-8")).body
+    names = {
+        (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
+        for node in top
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    assert not {target.split(".")[0] for target in names} & HEAVY
+
+
+def test_gradio_stays_in_the_page_and_mlflow_in_tracking() -> None:
+    for name, path in modules().items():
+        names = {target.split(".")[0] for target in imports(path)}
+        assert "gradio" not in names or name.split(".")[0] == "gui", name
+        assert "mlflow" not in names or name.split(".")[0] == "tracking", name

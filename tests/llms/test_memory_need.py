@@ -1,0 +1,238 @@
+"""What a model needs is told before it is loaded, from the headers of its weights or its configuration alone."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.cli.main import main
+from rallebench.core import memory
+from rallebench.core.errors import BackendMemoryError, BadFileError
+from rallebench.llms._memory import need as needs
+from rallebench.llms._memory.need import Need, cache_bytes, check_room, device_of, need_of
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": False,
+    "dtype": "bfloat16",
+}
+MATRIX, EMBEDDING, NORM = 1_000_000, 500_000, 1_000
+
+
+def write_model(folder: Path, tensors: dict[str, tuple[list[int], str]], **config: Any) -> Path:
+    """A folder whose weights are a header and nothing more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({**LLAMA, **config}))
+    header = {
+        name: {"shape": shape, "dtype": dtype, "data_offsets": [0, 0]}
+        for name, (shape, dtype) in tensors.items()
+    }
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_model(
+        tmp_path / "model",
+        {
+            "model.layers.0.mlp.up_proj.weight": ([1000, 1000], "BF16"),
+            "model.embed_tokens.weight": ([500, 1000], "BF16"),
+            "model.norm.weight": ([1000], "BF16"),
+        },
+    )
+
+
+def of(folder: Path, **settings: Any) -> Need:
+    found = need_of("m", str(folder), **{"device_map": "cpu", **settings})
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, 2 * (MATRIX + EMBEDDING + NORM)),
+        ({"dtype": "float32"}, 4 * (MATRIX + EMBEDDING + NORM)),
+        ({"quantization": "8bit"}, MATRIX + 2 * (EMBEDDING + NORM)),
+        ({"quantization": "4bit"}, 4.13 / 8 * MATRIX + 2 * (EMBEDDING + NORM)),
+    ],
+)
+def test_only_matrices_are_quantised_embeddings_and_norms_stay(
+    folder: Path, settings: dict[str, Any], expected: float
+) -> None:
+    found = of(folder, **settings)
+    assert found.weights == pytest.approx(expected, abs=1)
+    assert found.parameters == MATRIX + EMBEDDING + NORM
+
+
+def test_experts_which_are_joined_into_one_tensor_are_not_quantised(tmp_path: Path) -> None:
+    experts = write_model(
+        tmp_path, {"model.layers.0.mlp.experts.0.up_proj.weight": ([1000, 1000], "BF16")}
+    )
+    assert of(experts, quantization="4bit").weights == 2 * MATRIX
+
+
+def test_weights_that_are_quantised_already_stay_as_they_are(tmp_path: Path) -> None:
+    packed = write_model(
+        tmp_path, {"a.qweight": ([1000, 125], "I32"), "b.weight": ([1000, 1000], "U8")}
+    )
+    assert of(packed, dtype="float32").weights == 4 * 125_000 + MATRIX
+
+
+def test_the_cache_grows_with_context_and_batch(folder: Path) -> None:
+    one = of(folder)
+    assert (one.context, one.batch) == (2048, 1)
+    assert (
+        one.cache == 2 * 2 * 2 * 16 * 2048 * 2
+    )  # keys and values, layers, key heads, width, tokens, bytes
+    assert of(folder, context=4096, batch=8).cache == 16 * one.cache
+    assert one.total == one.loaded + one.cache
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 128}))
+    assert of(folder).context == 128
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"n_layer": 2, "n_head": 4, "n_embd": 64}, 2 * 2 * 64 * 10 * 4),
+        (
+            {
+                "num_layers": 6,
+                "num_decoder_layers": 2,
+                "num_heads": 4,
+                "d_kv": 16,
+                "is_encoder_decoder": True,
+            },
+            4 * 2 * 64 * 10 * 4,
+        ),
+        (
+            {"text_config": {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}},
+            2 * 2 * 64 * 10 * 4,
+        ),
+        ({}, 0),
+    ],
+    ids=["gpt2", "t5", "text within", "unknown"],
+)
+def test_the_cache_is_known_by_the_names_that_families_use(
+    config: dict[str, Any], expected: int
+) -> None:
+    assert cache_bytes(config, 10, 1, "float32") == expected
+
+
+def test_a_hub_id_is_known_from_the_local_cache_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    assert need_of("m", "someone/somewhat") is None
+    snapshot = tmp_path / "models--someone--somewhat" / "snapshots" / "abc"
+    write_model(snapshot, {"w": ([1000, 1000], "BF16")})
+    (snapshot.parent.parent / "refs").mkdir()
+    (snapshot.parent.parent / "refs" / "main").write_text("abc")
+    found = need_of("m", "someone/somewhat", device_map="cpu")
+    assert found is not None and found.weights == 2 * MATRIX
+    assert need_of("m", "not a name") is None
+
+
+def test_a_configuration_alone_is_counted_as_its_weights_would_be(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA))
+    counted = needs._empty_model(tmp_path)
+    layer = 64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 128 + 2 * 64
+    assert sum(tensor[1] for tensor in counted) == 2 * 100 * 64 + 64 + 2 * layer
+    (tmp_path / "config.json").write_text('{"model_type": "never-heard-of"}')
+    assert needs._empty_model(tmp_path) == ()
+
+
+def test_a_folder_without_weights_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA))
+    with pytest.raises(BadFileError, match="holds no weights"):
+        need_of("m", str(tmp_path))
+
+
+def test_reading_headers_imports_no_torch(folder: Path) -> None:
+    code = (
+        "import sys; from rallebench.llms._memory.need import need_of; "
+        "print(need_of('m', sys.argv[1], device_map='cpu').weights, 'torch' in sys.modules)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.split() == [str(2 * (MATRIX + EMBEDDING + NORM)), "False"]
+
+
+def test_what_cannot_fit_is_refused_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "free_ram_bytes", lambda: 3_000_000_000)
+    big = Need(4_000_000_000, 1, 0, 1, "bfloat16", "cpu", 128, 1)
+    with pytest.raises(
+        BackendMemoryError,
+        match=r"needs about 4.0 GB RAM as bfloat16, but only 3.0 GB are free; choose",
+    ):
+        check_room("m", big)
+    check_room("m", replace(big, weights=2_000_000_000))
+
+
+def test_free_vram_is_that_of_the_device_and_a_spread_model_may_take_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(needs, "free_ram_bytes", lambda: 5)
+    monkeypatch.setattr(needs, "free_vram_bytes", lambda: {0: 10, 1: 20})
+    found = [needs.free_on(device) for device in ("cpu", "cuda", "cuda:1", "cuda:7", "auto", "mps")]
+    assert found == [5, 10, 20, None, 35, None]
+    monkeypatch.setattr(needs, "has_cuda", lambda: True)
+    assert [device_of(said) for said in (None, "auto", {"": 0})] == ["cuda", "auto", "cuda:0"]
+
+
+def test_the_limit_of_a_container_counts_its_file_pages_as_free(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.write_text("0::/outer/inner\n9:name=systemd:/\n4:memory:/job\n")
+    for folder, most, used, cached in (
+        ("outer", "900", "500", "100"),
+        ("outer/inner", "max", "300", "0"),
+    ):
+        group = tmp_path / folder
+        group.mkdir(parents=True)
+        (group / "memory.max").write_text(f"{most}\n")
+        (group / "memory.current").write_text(f"{used}\n")
+        (group / "memory.stat").write_text(f"anon 1\ninactive_file {cached}\n")
+    old = tmp_path / "memory"  # the older version, seen from inside: only its top is there
+    old.mkdir()
+    (old / "memory.limit_in_bytes").write_text("700")
+    (old / "memory.usage_in_bytes").write_text("650")
+    (old / "memory.stat").write_text("total_inactive_file 30\n")
+    assert sorted(memory.container_room(tmp_path, own)) == [80, 500]
+    assert list(memory.container_room(tmp_path, tmp_path / "nothing")) == []
+
+
+def test_the_command_line_tells_every_quantisation(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--workspace", str(folder.parent), "--json"]
+    reference = f"transformers:{folder}?quantization=8bit&device_map=cpu"
+    assert main(["needs", reference, "--context", "128", *flags]) == 0
+    told = json.loads(capfd.readouterr().out)
+    weights = [one["weights"] for one in told["quantization"].values()]
+    assert told["chosen"] == "8bit" and list(told["quantization"]) == ["none", "8bit", "4bit"]
+    assert (
+        weights == sorted(weights, reverse=True) and told["quantization"]["4bit"]["context"] == 128
+    )
+    assert main(["needs", "scripted:?echo=true", *flags]) == 2
+    assert "Nothing here says what scripted:?echo=true needs" in capfd.readouterr().err
+    assert main(["needs", reference, "--batch", "0", *flags]) == 2

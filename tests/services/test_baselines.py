@@ -1,0 +1,262 @@
+"""Reference lines: a run's chain with no passages, random ones and the gold's, on the command line and in the background."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small_workspace import (
+    QUESTIONS,
+    CommandLine,
+    chain,
+    copy_workspace,
+    generate,
+    make_workspace,
+    record,
+    retrieve,
+    write_lines,
+)
+
+from rallebench.analysis.references import beside
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Action, Chain, Example
+from rallebench.services import benchmark
+from rallebench.services.benchmark.baselines import line_name, written
+from rallebench.services.workbench import Workbench
+
+TWO = chain(
+    "two",
+    generate("Rewrite {question}"),
+    retrieve("{response[0]}", "tiny", 3),
+    generate("{response[1]} {question}"),
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_workspace(tmp_path_factory.mktemp("lines") / "made")
+    (folder / "chains" / "two.json").write_text(json.dumps(TWO))
+    write_lines(
+        folder / "datasets" / "bare.jsonl",
+        [{"id": "x", "input": "Titan?", "output": [{"answer": "Titan"}]}],
+    )
+    bench = Workbench(folder)
+    for name, dataset in (("read", "tiny-qa"), ("title", "tiny-qa"), ("two", "bare")):
+        plan = benchmark.prepare(
+            bench.workspace, bench.workspace.chain(name), dataset, name=name, track=False
+        )
+        list(bench.run(plan))
+    bench.close()
+    return folder
+
+
+@pytest.fixture
+def bench(made: Path, tmp_path: Path) -> Iterator[Workbench]:
+    bench = Workbench(copy_workspace(made, tmp_path / "copy"))
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def run(bench: Workbench, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capfd, bench.workspace.path)
+
+
+def lines(bench: Workbench, name: str, dataset: str = "tiny-qa") -> dict[str, Chain]:
+    examples: tuple[Example, ...] = bench.questions(dataset)
+    return benchmark.lines(bench.workspace, bench.workspace.chain(name), dataset, examples)
+
+
+def ended(bench: Workbench) -> None:
+    deadline = time.monotonic() + 20
+    while any(not job.done for job in bench.jobs.values()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert all(job.done for job in bench.jobs.values())
+
+
+def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: Workbench) -> None:
+    own, found = bench.workspace.chain("two"), lines(bench, "two")
+    assert {line: made.actions[1].target for line, made in found.items()} == {
+        "closed-book": "nothing:tiny",
+        "random": "random:tiny",
+        "oracle": "gold:tiny?questions=tiny-qa",
+    }
+    for made in found.values():
+        assert (made.actions[1].template, made.actions[1].k) == ("{question}", 3)
+        assert (made.actions[0], made.actions[2]) == (own.actions[0], own.actions[2])
+
+
+def test_a_combination_is_exchanged_for_the_indexes_that_it_is_made_of(bench: Workbench) -> None:
+    target = "llm-rerank:(rrf:tiny,starter-hybrid?depth=7)?llm=titan"
+    made = Chain("c", (Action("retrieve", "{question}", target=target),))
+    found = benchmark.lines(bench.workspace, made, "tiny-qa", bench.questions("tiny-qa"))
+    assert found["random"].actions[0].target == "random:tiny,starter-bm25,starter-minilm"
+
+
+def test_without_provenance_there_is_no_oracle(bench: Workbench) -> None:
+    assert list(lines(bench, "read", "bare")) == ["closed-book", "random"]
+
+
+def test_what_retrieves_nothing_and_what_is_a_line_has_no_lines(bench: Workbench) -> None:
+    with pytest.raises(UsageError, match="retrieves nothing, so it has no reference lines"):
+        lines(bench, "closed")
+    for line in lines(bench, "read").values():
+        with pytest.raises(UsageError, match="is a reference line itself"):
+            benchmark.lines(bench.workspace, line, "tiny-qa", bench.questions("tiny-qa"))
+
+
+@pytest.mark.parametrize("name", ["2024", "true", "a&b?c", "(x),y", "日本 語", '"quoted"'])
+def test_a_question_set_of_any_name_can_be_written_into_a_line(bench: Workbench, name: str) -> None:
+    write_lines(
+        bench.workspace.path / "datasets" / f"{name}.jsonl", [record("q", "Titan?", "Titan", "p1")]
+    )
+    entry = bench.workspace.retriever(f"gold:tiny?questions={written(name)}")
+    assert entry is not None and entry.settings == {"questions": name}
+
+
+def test_a_long_run_name_leaves_room_for_its_lines() -> None:
+    names = {line_name("x" * 99 + end, "closed-book") for end in "ab"} | {
+        line_name("界" * 66, "oracle")
+    }
+    assert len(names) == 3 and all(len(name) <= 100 and len(name.encode()) <= 200 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("reference", "sentence"),
+    [
+        ("gold:tiny", "'gold:tiny' needs the setting questions"),
+        ("gold:tiny?questions=nobody", "There is no question set 'nobody'."),
+        ("random:tiny?seed=-1", "seed must be a whole number from 0"),
+        ("nothing:nobody", "There is no index 'nobody'."),
+    ],
+)
+def test_a_wrong_line_is_one_sentence_before_anything_is_loaded(
+    bench: Workbench, reference: str, sentence: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        bench.workspace.retriever(reference)
+    assert sentence in str(refused.value)
+
+
+def test_reference_runs_the_lines_once_and_shows_them_beside_the_run(
+    bench: Workbench, run: CommandLine
+) -> None:
+    told = run.json("reference", "title", "--no-mlflow")
+    assert told["lines"] == {"random": "title random", "oracle": "title oracle"}
+    assert told["columns"] == ["random", "oracle", "ceiling"]
+    assert "that action retrieved nothing" in told["failed"]["closed-book"], (
+        "this chain takes the first title"
+    )
+    rows = told["metrics"]
+    assert rows["Rprec"]["oracle"]["value"] == 1.0 and "ceiling" not in rows["Rprec"]
+    assert {cell["n"] for cell in rows["em"].values()} == {8}
+    given = [
+        episode.hits[0].passage.page_id
+        for episode in bench.open_run("title oracle").episodes().values()
+    ]
+    assert given == [page for _, _, _, page in QUESTIONS]
+    before = (bench.workspace.runs / "title oracle" / "report.json").stat().st_mtime_ns
+    again = run("reference", "title", "--no-mlflow")
+    assert again.code == 0 and "oracle passage" in again.out and "retrieval ceiling" in again.out
+    assert (
+        "title random" not in again.err
+        and (bench.workspace.runs / "title oracle" / "report.json").stat().st_mtime_ns == before
+    )
+
+
+def test_where_all_lines_fail_the_run_is_shown_and_the_exit_code_is_1_until_it_is_mended(
+    bench: Workbench, run: CommandLine
+) -> None:
+    models = bench.workspace.path / "llms.json"
+    before = models.read_text()
+    models.write_text(
+        json.dumps(
+            {**json.loads(before), "titan": {"backend": "scripted", "settings": {"replies": []}}}
+        )
+    )
+    ran = run("reference", "read", "--no-mlflow", "--json")
+    assert (
+        ran.code == 1
+        and set(ran.json["failed"]) == {"closed-book", "random", "oracle"}
+        and "run" in ran.json["metrics"]["em"]
+    )
+    assert ran.last.startswith(
+        "3 of 3 reference lines failed: closed book, random passage, oracle passage. Ask for the lines of 'read' again"
+    )
+
+
+def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
+    bench: Workbench, run: CommandLine
+) -> None:
+    plan = benchmark.prepare(
+        bench.workspace, bench.workspace.chain("closed"), "tiny-qa", name="read oracle", track=False
+    )
+    list(bench.run(plan))
+    refused = run("reference", "read", "--no-mlflow")
+    assert (
+        refused.code == 2
+        and "'read oracle' exists already and is no reference line of 'read'" in refused.last
+    )
+    assert list(benchmark.lines_of(bench.workspace, bench.open_run("read"))) == []
+
+
+def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandLine) -> None:
+    write_lines(
+        bench.workspace.path / "datasets" / "bare.jsonl", [record("x", "Triton?", "Triton", "p2")]
+    )
+    refused = run("reference", "two", "--no-mlflow")
+    assert (
+        refused.code == 2
+        and "The question set 'bare' was changed after 'two' was run" in refused.last
+    )
+
+
+def test_the_lines_of_a_run_go_on_in_the_background_and_are_let_go_again(bench: Workbench) -> None:
+    with bench.lease("the test") as lease:
+        list(lease.load_for(bench.workspace.chain("read")))
+    jobs = bench.start_references("read", track=False)
+    assert [(job.name, job.of) for job in jobs] == [
+        (f"read {line}", "read") for line in ("closed-book", "random", "oracle")
+    ]
+    with pytest.raises(UsageError, match="are being run already"):
+        bench.start_references("read", track=False)
+    ended(bench)
+    deadline = time.monotonic() + 5
+    while len(bench.status()) > 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [line.name for line in bench.status()] == ["titan", "tiny"] and not any(
+        "gold" in name for name in bench.loads.ended()
+    )
+    with pytest.raises(UsageError, match="All reference lines of 'read' are there already"):
+        bench.start_references("read", track=False)
+    found = beside(
+        bench.open_run("read"), benchmark.lines_of(bench.workspace, bench.open_run("read"))
+    )
+    assert found.columns == ["closed-book", "random", "oracle", "ceiling"]
+    em = {column: mean.value for column, mean in found.cells["em"].items()}
+    assert em["run"] == em["closed-book"] == em["oracle"] == 1 / 8, (
+        "this model says Titan whatever it reads"
+    )
+    assert em["ceiling"] == 1.0 and "ceiling" not in found.cells["seconds"]
+
+
+def test_a_stop_ends_the_line_that_goes_on_and_those_after_it_and_they_can_be_continued(
+    bench: Workbench,
+) -> None:
+    slow = benchmark.with_overrides(bench.workspace.chain("read"), {"2.target": "slow"})
+    list(
+        bench.run(
+            benchmark.prepare(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)
+        )
+    )
+    jobs = bench.start_references("late", track=False)
+    bench.stop_run("late closed-book")
+    ended(bench)
+    assert [job.phase for job in jobs][1:] == ["stopped", "stopped"]
+    assert not (bench.workspace.runs / "late random").exists()
+    assert len(bench.start_references("late", track=False)) >= 2
+    ended(bench)
+    assert (bench.workspace.runs / "late oracle" / "report.json").is_file()

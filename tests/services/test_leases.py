@@ -1,0 +1,413 @@
+"""A model in use cannot be unloaded: whatever asks it holds a lease, and the refusal names the holder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_suites import small_suites  # noqa: F401 - a fixture
+from small_workspace import READ, chain, generate, make_workspace, retrieve
+
+from rallebench.cli import serve as serving
+from rallebench.cli.main import main
+from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.registry import Entry
+from rallebench.core.types import Chain, Generate, Message, Outcome, Question, Reply
+from rallebench.experiments.builders import MAKERS, Made, Order, Stage
+from rallebench.experiments.builders.running import make
+from rallebench.experiments.suites import Asked, settings_of
+from rallebench.experiments.suites.planning import plan as suite_plan
+from rallebench.experiments.suites.probing import probe
+from rallebench.experiments.suites.running import run_suite
+from rallebench.experiments.sweeps import cells, factor
+from rallebench.experiments.sweeps.results import Swept
+from rallebench.experiments.sweeps.running import sweep
+from rallebench.llms import LLMS
+from rallebench.llms.scripted import Scripted
+from rallebench.services import benchmark
+from rallebench.services.background import Works
+from rallebench.services.leases import Lease
+from rallebench.services.standalone import Ready
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import Combination, LLMEntry, chain_from_json
+from rallebench.workspace.paths import parse_settings
+
+SECONDS = 30
+CHAIN: Chain = chain_from_json(chain("closed", generate("{question}", "gated")))
+READS: Chain = chain_from_json(chain("reads", retrieve(), generate(READ, "gated")))
+QUESTION = Question("q", "Which moon of Saturn has a thick atmosphere?")
+
+
+class Gated(Scripted):
+    """A scripted model that answers once the gate is open; ``late``: the answers that it gave after it was closed."""
+
+    begun, gate = threading.Event(), threading.Event()
+    late = 0
+    closed = False
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        super().__init__((), name, default="Thought: it is known. Finish[Titan]")
+
+    def _wait(self) -> None:
+        Gated.begun.set()
+        assert Gated.gate.wait(SECONDS)
+        Gated.late += self.closed
+
+    def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
+        self._wait()
+        return super().generate(batch)
+
+    def stream(self, request: Generate) -> Iterator[str | Reply]:
+        self._wait()
+        yield from super().stream(request)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def gated(name: str, **settings: Any) -> Gated:
+    """A model that waits for a test."""
+    return Gated(name, **settings)
+
+
+def small_maker(order: Order) -> Any:
+    """One stage that asks the model about one input."""
+
+    def flow(row: Any) -> Any:
+        reply = yield Generate(order.llm, (Message("user", row["id"]),))
+        return Outcome(reply.text)
+
+    yield Stage(
+        "asked",
+        "replies",
+        lambda: [{"id": "a"}],
+        flow=flow,
+        read=lambda row, episode: [{"id": "a"}],
+        llms=(order.llm,),
+    )
+    return Made()
+
+
+@pytest.fixture
+def bench(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    small_suites: None,  # noqa: F811
+) -> Iterator[Workbench]:
+    assert "gated" not in LLMS and "small" not in MAKERS, "asking loads the registries"
+    monkeypatch.setitem(LLMS._entries, "gated", Entry("gated", gated))
+    monkeypatch.setitem(
+        MAKERS._entries, "small", Entry("small", small_maker, traits={"settings": {}})
+    )
+    Gated.begun, Gated.gate, Gated.late = threading.Event(), threading.Event(), 0
+    bench = Workbench(make_workspace(tmp_path / "workspace"))
+    bench.workspace.save_llm("gated", LLMEntry(backend="gated"))
+    yield bench
+    Gated.gate.set()
+    bench.close()
+
+
+# ── what uses a model ────────────────────────────────────────────────────────
+
+
+def run(bench: Workbench) -> None:
+    list(
+        bench.run(
+            benchmark.prepare(bench.workspace, CHAIN, "tiny-qa", limit=2, name="night", track=False)
+        )
+    )
+
+
+def one_sweep(bench: Workbench) -> Iterator[Any]:
+    variants = cells(CHAIN, [factor("max_tokens=5,6", parse_settings)])
+    return sweep(bench, "ks", CHAIN, variants, "tiny-qa", limit=2, track=False)
+
+
+def asked_of_a_suite(bench: Workbench) -> Asked:
+    return Asked(bench.workspace, "gated", settings_of("small-alone", {"times": "1"}), 2)
+
+
+def suite(bench: Workbench) -> None:
+    list(run_suite(bench, "small-alone", asked_of_a_suite(bench), "answers", track=False))
+
+
+def a_probe(bench: Workbench) -> None:
+    asked = asked_of_a_suite(bench)
+    list(probe(bench, suite_plan("small-alone", asked, "answers"), asked))
+
+
+def builder(bench: Workbench) -> None:
+    list(make(bench, "small", Order(bench.workspace, "mine", {}, llm="gated")))
+
+
+def episode(bench: Workbench) -> None:
+    agent = bench.agent("react", "wikipedia", "gated", {"shots": 0, "env.retriever": "tiny"})
+    list(bench.run_agent(agent, QUESTION, stream=True))
+
+
+def tried(bench: Workbench) -> None:
+    list(bench.load("gated", "language model"))
+    bench.ask_model("gated", "Are you there?")
+
+
+USES: dict[str, tuple[Callable[[Workbench], Any], str]] = {
+    "run": (run, "the run 'night'"),
+    "sweep": (lambda bench: list(one_sweep(bench)), "the sweep 'ks'"),
+    "suite": (suite, "the suite 'answers'"),
+    "probe": (a_probe, "the probe of the suite 'answers'"),
+    "builder": (builder, "the builder of the question set 'mine'"),
+    "episode": (episode, "an episode of the agent 'react'"),
+    "chat": (
+        lambda bench: list(bench.chat(CHAIN, [], "Hello")),
+        "a chat turn of the chain 'closed', which is being answered",
+    ),
+    "execute one action": (
+        lambda bench: bench.execute_action(CHAIN, 0, QUESTION, []),
+        "action 1 of the chain 'closed', which is being executed",
+    ),
+    "execute all": (
+        lambda bench: list(bench.execute_chain(CHAIN, QUESTION)),
+        "the chain 'closed', which is being executed",
+    ),
+    "try a model": (tried, "a prompt that tries it"),
+}
+
+
+def begun(
+    work: Callable[[Workbench], Any], bench: Workbench
+) -> tuple[threading.Thread, list[BaseException]]:
+    """The thread in which work goes on, which waits for the gate, and its errors."""
+    errors: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            work(bench)
+        except BaseException as error:
+            errors.append(error)
+            Gated.begun.set()
+
+    thread = threading.Thread(target=do, daemon=True)
+    thread.start()
+    assert Gated.begun.wait(SECONDS)
+    assert not errors, errors
+    return thread, errors
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_uses_a_model_keeps_it_loaded_until_its_end_and_is_named(
+    bench: Workbench, use: str
+) -> None:
+    work, holder = USES[use]
+    thread, errors = begun(work, bench)
+    with pytest.raises(UsageError) as refused:
+        bench.unload("gated")
+    assert str(refused.value) == f"'gated' is in use by {holder}; stop that, or wait for its end."
+    assert bench.is_loaded("gated")
+    Gated.gate.set()
+    thread.join(SECONDS)
+    assert not thread.is_alive() and not errors, errors
+    assert bench.unload("gated").startswith("Unloaded gated")
+
+
+def test_a_run_in_the_background_holds_its_models_from_the_moment_it_is_started(
+    bench: Workbench,
+) -> None:
+    list(bench.load("gated", "language model"))
+    job = bench.start_run(
+        benchmark.prepare(bench.workspace, CHAIN, "tiny-qa", name="night", track=False)
+    )
+    with pytest.raises(UsageError, match="in use by the run 'night'"):
+        bench.unload("gated")
+    Gated.gate.set()
+    bench.benches.wait(SECONDS)
+    assert job.done and bench.unload("gated")
+
+
+def test_serve_holds_its_models_for_its_lifetime(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = []
+
+    def listens(workbench: Workbench, *_: Any) -> None:
+        with pytest.raises(UsageError) as refused:
+            workbench.unload("titan")
+        refusals.append(str(refused.value))
+
+    monkeypatch.setattr(serving, "serve", listens)
+    folder = str(bench.workspace.path)
+    assert main(["serve", "--chain", "read", "--port", "0", "--workspace", folder]) == 0
+    assert refusals == [
+        "'titan' is in use by the server of read (rallebench serve); stop that, or wait for its end."
+    ]
+
+
+def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workbench) -> None:
+    held = pytest.raises(UsageError, match="in use by a program with the chain 'closed'")
+    with Ready(CHAIN, bench.workspace.path) as ready, held:
+        ready._workbench.unload("gated")
+
+
+def test_every_holder_is_named(bench: Workbench) -> None:
+    list(bench.load("titan", "language model"))
+    for holder in ("the run 'a'", "the sweep 'b'"):
+        bench.lease(holder).hold(["titan"])
+    with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
+        bench.unload("titan")
+
+
+# ── how a lease ends ─────────────────────────────────────────────────────────
+
+
+def followed(works: Works, bench: Workbench) -> threading.Thread:
+    """The thread of a page that starts a sweep, follows it and sees it stopped."""
+
+    def follow() -> None:
+        with pytest.raises(RalleError):
+            list(works.follow("ks", 1, lambda: one_sweep(bench)))
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    return thread
+
+
+def test_a_stopped_sweep_holds_nothing(bench: Workbench) -> None:
+    works = bench.works("sweep", Swept)
+    follower = followed(works, bench)
+    assert Gated.begun.wait(SECONDS)
+    works.stop()
+    Gated.gate.set()
+    works.wait(SECONDS)
+    follower.join(SECONDS)
+    assert bench.unload("gated")
+
+
+def test_what_fails_and_what_is_closed_midway_holds_nothing(bench: Workbench) -> None:
+    Gated.gate.set()
+    events = bench.execute_chain(CHAIN, QUESTION, stream=True)
+    next(events)
+    with pytest.raises(UsageError, match="in use by the chain 'closed'"):
+        bench.unload("gated")
+    events.close()  # type: ignore[attr-defined]
+    assert bench.unload("gated")
+    with pytest.raises(NotFoundError, match="nowhere"):
+        list(bench.execute_chain(CHAIN.replace_action(0, target="nowhere"), QUESTION))
+    assert bench.loads.leases.wait(0)
+
+
+def test_a_load_that_fails_is_held_no_longer_and_what_was_loaded_before_is(
+    bench: Workbench,
+) -> None:
+    with bench.lease("the suite 's'") as lease:
+        list(lease.load("titan", "language model"))
+        with pytest.raises(RalleError):
+            list(lease.load("misspelt", "language model"))
+        assert [bench.loads.leases.holders(name, {}) for name in ("titan", "misspelt")] == [
+            ["the suite 's'"],
+            [],
+        ]
+        lease.release(["titan"])
+        assert bench.unload("titan")
+
+
+def test_each_of_two_leases_of_one_holder_counts(bench: Workbench) -> None:
+    list(bench.load("titan", "language model"))
+    first, second = (bench.lease("a chat turn").hold(["titan"]) for _ in range(2))
+    first.close()
+    first.close()
+    with pytest.raises(UsageError, match="in use by a chat turn;"):
+        bench.unload("titan")
+    second.close()
+    assert bench.unload("titan")
+
+
+def test_leases_of_many_threads_are_all_closed_at_the_end(bench: Workbench) -> None:
+    def use() -> None:
+        for _ in range(50):
+            with bench.lease("a thread") as lease:
+                list(lease.load("titan", "language model"))
+                assert "titan" in bench.backends.llms
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        try:
+            bench.unload("titan")
+        except (UsageError, NotFoundError):
+            continue
+    assert bench.loads.leases.wait(0)
+
+
+# ── parts, replacing, closing ────────────────────────────────────────────────
+
+
+def test_what_a_combination_is_made_of_is_held_with_it_also_the_model_that_it_asks(
+    bench: Workbench,
+) -> None:
+    ranked = Combination(kind="llm-rerank", of=["tiny"], settings={"llm": "titan"})
+    bench.workspace.save_retriever("ranked", ranked)
+    with bench.lease("the run 'night'") as lease:
+        list(lease.load("ranked", "retriever"))
+        for name in ("ranked", "tiny", "titan"):
+            with pytest.raises(UsageError, match=f"^'{name}' is in use by the run 'night';"):
+                bench.unload(name)
+    with pytest.raises(UsageError, match="'titan' is part of 'ranked', which is loaded"):
+        bench.unload("titan")
+    for name in ("ranked", "tiny", "titan"):
+        bench.unload(name)
+
+
+def test_a_model_in_use_is_not_replaced_by_one_of_its_name_and_its_entry_stays(
+    bench: Workbench,
+) -> None:
+    other = LLMEntry(backend="scripted", settings={"default": "another"})
+    with bench.lease("the run 'night'") as lease:
+        list(lease.load("titan", "language model"))
+        before = bench.models.own()["titan"]
+        with pytest.raises(UsageError, match=r"^'titan' is in use by the run 'night';"):
+            list(bench.models.add_and_load("titan", other, replace=True))
+        assert bench.models.own()["titan"] == before
+    list(bench.models.add_and_load("titan", other, replace=True))
+    assert bench.ask_model("titan", "x").reply.text == "another"
+
+
+def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) -> None:
+    plan = benchmark.prepare(
+        bench.workspace, CHAIN, "tiny-qa", name="night", track=False, batch_size=1
+    )
+    job = bench.start_run(plan)
+    assert Gated.begun.wait(SECONDS)
+    closing = threading.Thread(target=bench.close)
+    closing.start()
+    while not job.stop:
+        closing.join(0.01)
+        assert closing.is_alive(), "closed without stopping the run"
+    Gated.gate.set()
+    closing.join(SECONDS)
+    assert job.done and not job.error and not bench.open_run("night").state()["errors"]
+    assert Gated.late == 0 and bench.status() == []
+
+
+def test_closing_stops_the_work_of_the_page_too(bench: Workbench) -> None:
+    works = bench.works("sweep", Swept)
+    follower = followed(works, bench)
+    assert Gated.begun.wait(SECONDS)
+    closing = threading.Thread(target=bench.close)
+    closing.start()
+    while not works.stopping():
+        closing.join(0.01)
+        assert closing.is_alive(), "closed without stopping the sweep"
+    Gated.gate.set()
+    closing.join(SECONDS)
+    follower.join(SECONDS)
+    assert works.going_on() == {} and Gated.late == 0 and bench.status() == []
+
+
+def test_a_lease_may_be_closed_twice_and_holds_what_is_not_loaded(bench: Workbench) -> None:
+    lease = Lease(bench.loads, "somebody").hold(["nothing"])
+    lease.close()
+    lease.close()
+    assert bench.loads.leases.wait(0)

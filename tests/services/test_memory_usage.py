@@ -1,0 +1,108 @@
+"""What a run's models and indexes took in memory: recorded beside its fingerprint, and never 0 where it is not known."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from small_workspace import CommandLine, make_workspace
+
+from rallebench.analysis.measures import Measure
+from rallebench.engine.store import RunFolder
+from rallebench.gui import drawings, views_plots
+from rallebench.metrics import card
+from rallebench.services.memory_usage import footprint
+from rallebench.services.models import Loaded
+from rallebench.tracking import content
+from rallebench.workspace.paths import Workspace
+
+BOTH = "rrf:tiny,starter-bm25"
+EM = Measure("em", card("em"))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    folder = make_workspace(tmp_path_factory.mktemp("footprint") / "workspace")
+    entries = json.loads((folder / "llms.json").read_text())
+    entries["far"] = {
+        "backend": "openai_compatible",
+        "settings": {"base_url": "http://127.0.0.1:9/v1", "model": "m"},
+    }
+    (folder / "llms.json").write_text(json.dumps(entries))
+    return Workspace(folder)
+
+
+def loaded(name: str, kind: str, ram: int, vram: int = 0) -> Loaded:
+    return Loaded(name, kind, "", ram, vram, 1.0)
+
+
+def test_what_is_elsewhere_or_too_small_to_measure_is_unknown(workspace: Workspace) -> None:
+    status = [
+        loaded("far", "language model", 9),
+        loaded("titan", "language model", 5, 7),
+        loaded("tiny", "retriever", -3),
+    ]
+    found = footprint(workspace, status, ["far", "titan", "tiny", "not loaded"])
+    assert found == {"far": None, "titan": {"ram": 5, "vram": 7}, "tiny": None}
+
+
+def test_a_combination_is_counted_with_its_parts_and_nothing_twice(workspace: Workspace) -> None:
+    status = [
+        loaded(name, "retriever", ram)
+        for name, ram in (("tiny", 4), ("starter-bm25", 2), (BOTH, 0), ("other", 9))
+    ]
+    assert footprint(workspace, status, [BOTH, "tiny"]) == {
+        BOTH: {"ram": 0, "vram": 0},
+        "tiny": {"ram": 4, "vram": 0},
+        "starter-bm25": {"ram": 2, "vram": 0},
+    }
+
+
+def test_a_run_keeps_it_outside_its_fingerprint_and_mlflow_gets_it(
+    workspace: Workspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rallebench = CommandLine(capfd, workspace.path)
+    asked = (
+        "run",
+        "--chain",
+        "read",
+        "--llm",
+        "titan",
+        "--dataset",
+        "tiny-qa",
+        "--no-mlflow",
+        "--limit",
+        "2",
+    )
+    assert (
+        rallebench(*asked, "--name", "one").code == 0
+        and rallebench(*asked, "--name", "two").code == 0
+    )
+    one, two = (RunFolder.open(workspace.runs, name) for name in ("one", "two"))
+    assert set(one.spec()["memory"]) == {"titan", "tiny"}
+    assert one.spec()["fingerprint"] == two.spec()["fingerprint"]
+    assert set((one.report() or {})["memory"]) == {"bytes", "unknown"}
+    assert content.metrics({"memory": {"bytes": 12, "unknown": []}})["memory_bytes"] == 12.0
+    assert "memory_bytes" not in content.metrics({"memory": {"bytes": None, "unknown": ["far"]}})
+
+
+def test_a_bubble_is_as_large_as_the_memory_and_hollow_where_nobody_knows() -> None:
+    def report(held: int | None) -> dict[str, object]:
+        values = {
+            name: {"value": 0.5} for name in ("em", "seconds", "prompt_tokens", "completion_tokens")
+        }
+        return {"metrics": values, "memory": {"bytes": held}}
+
+    named = [("big", report(4_000_000)), ("small", report(1_000_000)), ("<b>far", report(None))]
+    drawn = views_plots.deployment(named, EM, "seconds_per_question")
+    big, small, far = (trace.marker for trace in drawn.data)
+    assert big.size == 2 * small.size, "the area tells the memory"
+    assert (big.symbol, far.symbol) == ("circle", "circle-open")
+    below = views_plots.below(named, "em", "seconds_per_question")
+    assert (
+        "Hollow, because it is not known: &lt;b&gt;far." in below and "memory that the run" in below
+    )
+    assert 'fill="none" stroke' in views_plots.deployment_drawing(
+        named[2:], EM, "seconds_per_question"
+    )
+    assert "circle" not in drawings.bubbles([], "", "")

@@ -1,0 +1,498 @@
+"""The verbs behind page and command line: one table of what is loaded, runs that outlive their viewer."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import (
+    READ,
+    RECORDS,
+    copy_workspace,
+    everything,
+    generate,
+    make_workspace,
+    retrieve,
+    write_lines,
+)
+from small_workspace import chain as chain_file
+
+from rallebench.core.errors import (
+    BackendError,
+    BadFileError,
+    NotFoundError,
+    TemplateError,
+    UsageError,
+)
+from rallebench.core.registry import Entry
+from rallebench.core.types import Action, Chain, Episode, Message, Question
+from rallebench.engine.single import Delta, StepDone, StepStarted
+from rallebench.engine.store import RunFolder
+from rallebench.llms import LLMS
+from rallebench.llms.scripted import Scripted
+from rallebench.services import benchmark
+from rallebench.services.runs import Job
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry, Manifest, chain_from_json
+from rallebench.workspace.indexes.build import Building
+
+TITAN = Question("q1", "Which moon of Saturn has a thick atmosphere?")
+READ_CHAIN: Chain = chain_from_json(chain_file("read", retrieve(), generate()))
+SLOW_CHAIN: Chain = chain_from_json(chain_file("slow", generate("{question}", "slow")))
+
+
+class Counting(Scripted):
+    """A scripted model that counts how often it is made and closed, and takes a moment to load."""
+
+    made = 0
+    closed = 0
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        time.sleep(0.05)
+        type(self).made += 1
+        super().__init__((), name, default="counted", **settings)
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+def counting(name: str, **settings: Any) -> Counting:
+    """Counts how often it is loaded; for the tests of the workbench."""
+    if "broken" in settings:
+        raise RuntimeError("the weights are broken")
+    return Counting(name, **settings)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workspace(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def workbench(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    assert "counting" not in LLMS, (
+        "asking loads the registry, so that the entry below is not its first"
+    )
+    monkeypatch.setitem(LLMS._entries, "counting", Entry("counting", counting))
+    workbench = Workbench(copy_workspace(made, tmp_path / "workspace"))
+    for name, settings in (("counted", {}), ("broken", {"broken": True})):
+        workbench.workspace.save_llm(name, LLMEntry(backend="counting", settings=settings))
+    Counting.made = Counting.closed = 0
+    yield workbench
+    workbench.close()
+
+
+def names(workbench: Workbench) -> list[tuple[str, str]]:
+    return [(line.name, line.kind) for line in workbench.status()]
+
+
+def plan(workbench: Workbench, chain: Chain = READ_CHAIN, **more: Any) -> benchmark.Plan:
+    settings: dict[str, Any] = {"name": "x", "track": False, "metrics": ("em",), **more}
+    return benchmark.prepare(workbench.workspace, chain, "tiny-qa", **settings)
+
+
+def ended(job: Job, seconds: float = 30.0) -> Job:
+    deadline = time.monotonic() + seconds
+    while not job.done and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert job.done
+    return job
+
+
+# ── load, status, unload ─────────────────────────────────────────────────────
+
+
+def test_load_tells_what_it_does_and_status_lists_what_is_there(workbench: Workbench) -> None:
+    assert workbench.status() == []
+    said = [*workbench.load("tiny", "retriever"), *workbench.load("titan", "language model")]
+    assert said[0] == "opening tiny"
+    assert any(line.startswith("loaded titan: ") for line in said)
+    assert names(workbench) == [("tiny", "retriever"), ("titan", "language model")]
+    assert [line.about for line in workbench.status()] == [
+        "bm25, 6 passages of corpus.tsv",
+        "says what its script says",
+    ]
+    assert workbench.is_loaded("tiny") and not workbench.is_loaded("echo")
+
+
+def test_loading_again_adds_nothing_and_loses_nothing(workbench: Workbench) -> None:
+    for name in ("titan", "echo", "titan"):
+        list(workbench.load(name, "language model"))
+    assert names(workbench) == [("titan", "language model"), ("echo", "language model")]
+    assert sorted(workbench.backends.llms) == ["echo", "titan"]
+
+
+def test_sessions_that_ask_for_one_model_load_it_once(workbench: Workbench) -> None:
+    said: list[list[str]] = []
+    threads = [
+        threading.Thread(
+            target=lambda: said.append(list(workbench.load("counted", "language model")))
+        )
+        for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counting.made == 1
+    assert names(workbench) == [("counted", "language model")]
+    assert sum(any(line.startswith("loaded counted") for line in lines) for lines in said) >= 1
+
+
+def test_a_page_that_goes_away_does_not_stop_a_load(workbench: Workbench) -> None:
+    progress = workbench.load("counted", "language model")
+    assert next(progress) == "loading counted"
+    del progress
+    list(workbench.load("counted", "language model"))
+    assert Counting.made == 1 and workbench.is_loaded("counted")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "error", "message"),
+    [
+        ("none", "language model", NotFoundError, "There is no language model 'none'"),
+        ("none", "retriever", NotFoundError, "There is no index 'none'"),
+        ("misspelt", "language model", UsageError, "There is no setting 'dealy'"),
+        (
+            "broken",
+            "language model",
+            BackendError,
+            "RuntimeError: the weights are broken",
+        ),
+    ],
+)
+def test_a_load_that_fails_leaves_nothing_and_can_be_tried_again(
+    name: str, kind: str, error: type[Exception], message: str, workbench: Workbench
+) -> None:
+    for _ in range(2):
+        with pytest.raises(error, match=message):
+            list(workbench.load(name, kind))
+        assert workbench.status() == []
+
+
+def test_unload_gives_back_and_the_rest_stays(workbench: Workbench) -> None:
+    for name in ("counted", "echo"):
+        list(workbench.load(name, "language model"))
+    said = workbench.unload("counted")
+    assert said.startswith("Unloaded counted: ") and said.endswith(" given back.")
+    assert Counting.closed == 1
+    assert names(workbench) == [("echo", "language model")]
+    assert list(workbench.backends.llms) == ["echo"]
+    with pytest.raises(NotFoundError, match="'counted' is not loaded"):
+        workbench.unload("counted")
+
+
+def test_nothing_is_unloaded_under_a_benchmark(workbench: Workbench) -> None:
+    job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
+    while not workbench.is_loaded("slow"):
+        time.sleep(0.01)
+    with pytest.raises(
+        UsageError, match=r"^'slow' is in use by the run 'x'; stop that, or wait for its end\.$"
+    ):
+        workbench.unload("slow")
+    workbench.stop_run("x")
+    ended(job)
+    workbench.unload("slow")
+
+
+def test_close_lets_go_of_everything(workbench: Workbench) -> None:
+    list(workbench.load("counted", "language model"))
+    workbench.close()
+    assert workbench.status() == [] and Counting.closed == 1
+    assert workbench.backends.llms == {}
+
+
+def test_load_for_loads_what_a_chain_names_and_nothing_else(workbench: Workbench) -> None:
+    *_, backends = workbench.lease("the test").load_for(READ_CHAIN)
+    assert (list(backends.retrievers), list(backends.llms)) == (["tiny"], ["titan"])  # type: ignore[union-attr]
+
+
+def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench) -> None:
+    workbench.workspace.save_llm(
+        "huge", LLMEntry(backend="transformers", settings={"model": "/none"})
+    )
+    chain = READ_CHAIN.replace_action(1, target="huge")
+    message = "The language model 'huge' is not loaded. Load it in the Models tab."
+    with pytest.raises(NotFoundError, match=message):
+        list(workbench.execute_chain(chain, TITAN))
+    step = workbench.execute_action(chain, 0, TITAN, ())
+    assert step.reply.hits, "an action needs only what it names itself"
+    with pytest.raises(NotFoundError, match=message):
+        workbench.execute_action(chain, 1, TITAN, (step,))
+    job = ended(workbench.start_run(plan(workbench, chain)))
+    assert (job.phase, job.error) == ("failed", message)
+    assert not (workbench.workspace.runs / "x").exists()
+
+
+# ── develop ──────────────────────────────────────────────────────────────────
+
+
+def test_questions_are_read_again_when_their_file_changes(workbench: Workbench) -> None:
+    assert len(workbench.questions("tiny-qa")) == len(RECORDS)
+    assert workbench.questions("tiny-qa") is workbench.questions("tiny-qa")
+    write_lines(workbench.workspace.path / "datasets" / "tiny-qa.jsonl", RECORDS[:3])
+    assert [example.question.qid for example in workbench.questions("tiny-qa")] == [
+        "q1",
+        "q2",
+        "q3",
+    ]
+
+
+def test_an_example_is_found_by_its_id_and_other_text_is_a_question_of_ones_own(
+    workbench: Workbench,
+) -> None:
+    assert workbench.example("tiny-qa", "q5").gold.answers == ("Christiaan Huygens",)
+    own = workbench.example("tiny-qa", "How far is Titan?")
+    assert (own.question, own.gold.answers) == (Question("custom", "How far is Titan?"), ())
+    with pytest.raises(UsageError, match="No question is chosen"):
+        workbench.example("tiny-qa", " ")
+
+
+def test_plan_action_interprets_the_template_and_runs_nothing(workbench: Workbench) -> None:
+    step = workbench.execute_action(READ_CHAIN, 0, TITAN, ())
+    prompt = workbench.plan_action(READ_CHAIN, 1, TITAN, (step,))
+    assert prompt == READ.format(response=[step.reply.text], question=TITAN.text)
+    assert not workbench.is_loaded("titan")
+    with pytest.raises(TemplateError, match=r"response\[0\]|list has 0|index"):
+        workbench.plan_action(READ_CHAIN, 1, TITAN, ())
+
+
+def test_execute_action_runs_one_action_on_the_earlier_answers_and_remembers_it(
+    workbench: Workbench,
+) -> None:
+    first = workbench.execute_action(READ_CHAIN, 0, TITAN, ())
+    assert first.reply.hits[0].passage.page_id == "p1"
+    second = workbench.execute_action(READ_CHAIN, 1, TITAN, (first,))
+    assert (second.reply.text, second.cached) == ("Titan", False)
+    assert workbench.execute_action(READ_CHAIN, 1, TITAN, (first,)).cached
+    changed = READ_CHAIN.replace_action(1, template="Only {question}")
+    assert not workbench.execute_action(changed, 1, TITAN, (first,)).cached
+
+
+def test_execute_chain_runs_every_action_up_to_the_last(workbench: Workbench) -> None:
+    long = Chain("long", tuple(Action("identity", f"{n}: {{question}}") for n in range(8)))
+    events = list(workbench.execute_chain(long, Question("q", "?")))
+    assert sum(isinstance(event, StepDone) for event in events) == 8
+    last = events[-1]
+    assert isinstance(last, Episode)
+    assert (last.qid, last.answer, last.error) == ("q", "7: ?", "")
+
+
+def test_execute_chain_ends_with_the_error_of_the_action_that_failed(workbench: Workbench) -> None:
+    failing = READ_CHAIN.replace_action(1, target="mute")
+    *_, episode = workbench.execute_chain(failing, TITAN)
+    assert isinstance(episode, Episode)
+    assert (len(episode.steps), episode.outcome) == (1, None)
+    assert episode.error.startswith("The script of 'mute' has said all")
+
+
+def test_gold_rank_looks_deeper_than_k(workbench: Workbench) -> None:
+    step = workbench.execute_action(
+        READ_CHAIN.replace_action(0, k=1), 0, Question("q", "largest moon Pluto"), ()
+    )
+    assert workbench.gold_rank(step, frozenset({"p6"})) == 1
+    deeper = workbench.gold_rank(step, frozenset({"p1"}))
+    assert deeper is not None and deeper > 1
+    assert workbench.gold_rank(step, frozenset({"p99"})) is None
+    assert workbench.gold_rank(step, frozenset()) is None
+
+
+def test_chat_streams_the_last_answer_and_knows_the_earlier_turns(workbench: Workbench) -> None:
+    chain = Chain("c", (Action("generate", "{history}|{question}", target="echo"),))
+    history = (Message("user", "Hello"), Message("assistant", "Hi there"))
+    events = list(workbench.chat(chain, history, "Who are you?"))
+    pieces = [event.text for event in events if isinstance(event, Delta)]
+    episode = events[-1]
+    assert isinstance(events[0], StepStarted) and isinstance(episode, Episode)
+    assert episode.answer == "".join(pieces) == "User: Hello\nAssistant: Hi there|Who are you?"
+    assert len(pieces) > 3
+
+
+def test_ask_model_never_remembers(workbench: Workbench) -> None:
+    list(workbench.load("echo", "language model"))
+    for _ in range(2):
+        step = workbench.ask_model("echo", "Say this")
+        assert (step.reply.text, step.cached) == ("Say this", False)
+    with pytest.raises(NotFoundError, match="'titan' is not loaded"):
+        workbench.ask_model("titan", "x")
+
+
+# ── chains ───────────────────────────────────────────────────────────────────
+
+
+def test_a_saved_chain_is_listed_and_loads_as_it_was(workbench: Workbench) -> None:
+    changed = READ_CHAIN.replace_action(
+        1, generation={"max_tokens": 3, "stop": ["\n"], "top_p": 0.5}
+    )
+    path = workbench.save_chain(replace(changed, about="mine"), " my chain ")
+    assert path == workbench.workspace.path / "chains" / "my chain.json"
+    assert workbench.workspace.chain("my chain") == replace(changed, name="my chain", about="mine")
+    assert "my chain" in workbench.workspace.chain_paths()
+
+
+@pytest.mark.parametrize("name", ["", " ", "../x", "a/b", ".x", "a\\b", "a:b", "a\0b"])
+def test_a_chain_name_that_is_no_file_name_is_refused(name: str, workbench: Workbench) -> None:
+    before = everything(workbench.workspace.path)
+    with pytest.raises(UsageError, match="cannot be a file name"):
+        workbench.save_chain(READ_CHAIN, name)
+    assert everything(workbench.workspace.path) == before
+
+
+@pytest.mark.parametrize(
+    ("chain", "message"),
+    [
+        (READ_CHAIN.replace_action(0, k=20_000), r"'actions\.0\.k' is wrong"),
+        (
+            READ_CHAIN.replace_action(1, generation={"temperature": 9}),
+            "action 2: temperature is 9; it must be",
+        ),
+        (Chain("x", READ_CHAIN.actions * 5), "'actions' is wrong"),
+        (Chain("x", ()), "'actions' is wrong"),
+    ],
+)
+def test_a_chain_that_could_not_be_read_again_is_not_saved(
+    chain: Chain, message: str, workbench: Workbench
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        workbench.save_chain(chain, "bad")
+    assert not (workbench.workspace.path / "chains" / "bad.json").exists()
+
+
+# ── runs ─────────────────────────────────────────────────────────────────────
+
+
+def test_start_run_works_in_the_background_and_leaves_a_run_folder(workbench: Workbench) -> None:
+    job = ended(workbench.start_run(plan(workbench)))
+    assert (job.phase, job.error) == ("done", "")
+    folder = workbench.open_run("x")
+    report = folder.report()
+    assert report is not None and report["complete"]
+    assert report["metrics"]["em"]["value"] == 1 / len(RECORDS)
+    assert folder.state()["state"] == "done"
+    assert [run.name for run in workbench.runs()] == ["x"]
+    assert workbench.running() == ""
+
+
+def test_a_run_of_a_name_that_runs_is_refused(workbench: Workbench) -> None:
+    made = plan(workbench, SLOW_CHAIN, batch_size=1)
+    job = workbench.start_run(made)
+    assert workbench.running() == "x"
+    with pytest.raises(UsageError, match="The run 'x' is running already"):
+        workbench.start_run(made)
+    workbench.stop_run("x")
+    ended(job)
+
+
+def test_stop_run_ends_soon_and_resume_goes_on_where_it_stopped(workbench: Workbench) -> None:
+    job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
+    while job.folder is None or not job.folder.lines():
+        time.sleep(0.01)
+    workbench.stop_run("x")
+    assert ended(job, 5).phase == "stopped"
+    before = workbench.open_run("x").lines()
+    assert 1 <= len(before) < len(RECORDS)
+    resumed = workbench.resume_plan("x")
+    assert (resumed.resume, resumed.chain, resumed.metrics) == (True, SLOW_CHAIN, ("em",))
+    assert ended(workbench.start_run(replace(resumed, track=False))).phase == "done"
+    report = workbench.open_run("x").report()
+    assert report is not None and (report["n_done"], report["n_errors"]) == (len(RECORDS), 0)
+
+
+def test_a_stop_that_is_asked_while_the_models_load_is_not_lost(workbench: Workbench) -> None:
+    chain = Chain("c", (Action("generate", "{question}", target="counted"),))
+    job = workbench.start_run(plan(workbench, chain))
+    workbench.stop_run("x")
+    assert ended(job).phase == "stopped"
+    assert workbench.open_run("x").lines() == {}
+
+
+def test_a_wish_to_stop_that_came_too_late_does_not_stop_the_next_session(
+    workbench: Workbench,
+) -> None:
+    job = workbench.start_run(plan(workbench, SLOW_CHAIN, batch_size=1))
+    workbench.stop_run("x")
+    ended(job)
+    workbench.open_run("x").ask_to_stop()
+    assert (
+        ended(workbench.start_run(replace(workbench.resume_plan("x"), track=False))).phase == "done"
+    )
+
+
+def test_a_run_may_be_resumed_from_another_folder(
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    write_lines(tmp_path / "own.jsonl", RECORDS[:2])
+    monkeypatch.chdir(tmp_path)
+    made = benchmark.prepare(workbench.workspace, READ_CHAIN, "own.jsonl", name="x", track=False)
+    ended(workbench.start_run(made))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert workbench.resume_plan("x").examples == made.examples
+
+
+def test_a_run_that_cannot_go_on_says_why(workbench: Workbench) -> None:
+    mute = Chain("c", (Action("generate", "{question}", target="mute"),))
+    job = ended(workbench.start_run(plan(workbench, mute)))
+    assert job.phase == "failed"
+    assert job.error.startswith("The first 5 questions all failed, so the run was stopped: ")
+    assert workbench.open_run("x").state()["state"] == "failed"
+
+
+def test_a_run_of_another_process_is_seen_and_stopped_by_its_folder(workbench: Workbench) -> None:
+    made = plan(workbench, SLOW_CHAIN, batch_size=1)
+    other = Workbench(workbench.workspace.path)
+    job = other.start_run(made)
+    while job.folder is None or not job.folder.lines():
+        time.sleep(0.01)
+    assert workbench.running() == "x"
+    workbench.stop_run("x")
+    assert ended(job, 5).phase == "stopped"
+    other.close()
+
+
+def test_a_damaged_run_stands_in_the_list_and_harms_no_other(workbench: Workbench) -> None:
+    ended(workbench.start_run(plan(workbench)))
+    (workbench.workspace.runs / "broken").mkdir()
+    (workbench.workspace.runs / "broken" / "run.json").write_text("{")
+    assert {run.name for run in workbench.runs()} == {"x", "broken"}
+    assert workbench.running() == ""
+    assert RunFolder(workbench.workspace.runs / "broken").state()["state"] == "interrupted"
+    with pytest.raises(BadFileError, match=r"broken/run\.json is not valid JSON"):
+        workbench.resume_plan("broken")
+
+
+# ── indexes ──────────────────────────────────────────────────────────────────
+
+
+def test_build_index_yields_progress_and_the_manifest_last(workbench: Workbench) -> None:
+    corpus = workbench.workspace.path / "corpus.tsv"
+    *progress, manifest = workbench.build_index("dense", corpus, "flat", encoder="hashing")
+    assert all(isinstance(piece, Building) for piece in progress)
+    assert isinstance(manifest, Manifest)
+    assert workbench.manifest("dense") == manifest
+    assert (
+        json.loads((workbench.workspace.indexes / "dense" / "manifest.json").read_text())[
+            "passages"
+        ]
+        == 6
+    )
+    list(workbench.load("dense", "retriever"))
+    assert workbench.backends.retrievers["dense"].search(["Pluto"], 1)[0][0].passage.doc_id == "6"
+
+
+def test_a_model_and_an_index_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "llms.json").write_text(
+        '{"starter-bm25": {"backend": "scripted", "settings": {"echo": true}}}'
+    )
+    bench = Workbench(tmp_path)
+    list(bench.load("starter-bm25", "language model"))
+    with pytest.raises(
+        UsageError, match="is loaded as a language model, so no retriever of that name can be"
+    ):
+        list(bench.load("starter-bm25", "retriever"))

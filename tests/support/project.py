@@ -1,0 +1,8 @@
+"""Where the checkout and the golden files lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+GOLDEN = PROJECT / "tests" / "golden"

@@ -1,0 +1,152 @@
+"""Three suites of a few questions: parts that stand alone, a part made of answers, an end that only answers tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from small_workspace import QUESTIONS, record
+
+from rallebench.core.errors import UsageError
+from rallebench.core.registry import Entry
+from rallebench.core.settings import Setting
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Flow,
+    Generate,
+    Gold,
+    Message,
+    Outcome,
+    Question,
+    Retrieve,
+)
+from rallebench.experiments.suites import SUITES, Asked, Made, Part, Parts, Plot, Table
+from rallebench.metrics.judges import Judgement, ended
+
+SETTINGS = {
+    "words": Setting(str, "short", choices=("short", "long"), about="how answers are to be"),
+    "times": Setting(int, 2, 1, 5, about="parts"),
+    "search": Setting(bool, False, about="whether passages are read"),
+    "note": Setting(str, "", about="any text"),
+}
+
+
+def examples(limit: int | None) -> tuple[Example, ...]:
+    rows = [(row, record(*row)) for row in QUESTIONS][:limit]
+    return tuple(
+        Example(Question(qid, text), Gold((answer,)), made) for (qid, text, answer, _), made in rows
+    )
+
+
+def asking(question: Question, asked: Asked, more: str) -> Flow:
+    if asked.settings["search"]:
+        yield Retrieve("tiny", question.text, 2)
+    reply = yield Generate(
+        asked.llm, (Message("user", f"{question.text} {more}"),), max_tokens=8, seed=0
+    )
+    return Outcome(reply.text)
+
+
+def right(example: Example, episode: Episode) -> Mapping[str, float | None]:
+    return {"right": float(example.gold.answers[0] in episode.answer)}
+
+
+def part(asked: Asked, number: int) -> Part:
+    settings = {**asked.settings, "times": number}
+    retrievers = ("tiny",) if asked.settings["search"] else ()
+    return Part(
+        f"time {number}",
+        "small",
+        "tiny-qa",
+        examples(asked.limit),
+        lambda q: asking(q, asked, f"{number}"),
+        settings,
+        right,
+        {"right": "whether the answer stands in the reply"},
+        (asked.llm,),
+        retrievers,
+    )
+
+
+def alone(asked: Asked) -> Parts:
+    """Every question as often as is asked for."""
+    if asked.settings["note"] == "wrong":
+        raise UsageError("--set note=wrong: such a note is refused.")
+    means = {}
+    for number in range(1, asked.settings["times"] + 1):
+        answered = yield part(asked, number)
+        means[f"time {number}"] = answered.means["right"]
+    rows = tuple((label, mean, None, "text <b>") for label, mean in means.items())
+    table = Table(
+        "Right <i>answers</i>",
+        ("time", "right", "not measured", "word"),
+        (*rows, ("the paper", 0.5, 3, "")),
+        True,
+        "A note.",
+    )
+    plot = Plot(
+        "Over time", "time", "right", {"ours": tuple(means.items()), "paper": (("time 1", 0.5),)}
+    )
+    return Made(
+        {"headline": "right"},
+        ("Know <this>.",),
+        {"raw/answers.txt": "one\n"},
+        tables=(table,),
+        plots=(plot,),
+    )
+
+
+def judging(question: Question, asked: Asked, answer: str) -> Flow:
+    reply = yield Generate(
+        asked.llm, (Message("user", f"judge {answer} {question.text}"),), max_tokens=8, seed=0
+    )
+    found = re.search(r"\d", reply.text)
+    return ended(
+        Judgement({"score": float(found[0])}, "It says so.")
+        if found
+        else Judgement(failure="The reply has <no> number.")
+    )
+
+
+def judged(asked: Asked) -> Parts:
+    """Answers, and what a judge says of them."""
+    first = yield part(asked, 1)
+    said = {qid: episode.answer for qid, episode in first.episodes.items()}
+    again = yield Part(
+        f"judged {len(str(said))}",
+        "small-judge",
+        "tiny-qa",
+        tuple(e for e in first.part.examples if e.question.qid in said),
+        lambda question: judging(question, asked, said[question.qid]),
+        {"said": said},
+        lambda example, episode: {"score": None},
+        {"score": "the judge's number"},
+        (asked.llm,),
+    )
+    return Made({"judged": again.n})
+
+
+def unforeseen(asked: Asked) -> Parts:
+    """Goes on only where an answer is right."""
+    first = yield part(asked, 1)
+    if first.mean("right") == 1:
+        yield part(asked, 2)
+    return Made()
+
+
+@pytest.fixture
+def small_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three, beside those that there are."""
+    SUITES.names()
+    made: dict[str, Any] = {
+        "small-alone": alone,
+        "small-judged": judged,
+        "small-unforeseen": unforeseen,
+    }
+    for name, suite in made.items():
+        monkeypatch.setitem(
+            SUITES._entries, name, Entry(name, suite, str(suite.__doc__), {"settings": SETTINGS})
+        )

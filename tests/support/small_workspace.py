@@ -1,0 +1,233 @@
+"""A workspace that is built in a tenth of a second, and the command line, in this process or in its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from project import PROJECT
+
+from rallebench.cli.main import main
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.build import build_index
+
+PASSAGES = (
+    ("1", "Titan is the largest moon of Saturn and has a thick atmosphere.", "Titan (moon)", "p1"),
+    ("2", "Triton is the largest moon of Neptune and goes round it backwards.", "Triton", "p2"),
+    ("3", "Paris is a city in Lamar County in the state of Texas.", "Paris, Texas", "p3"),
+    ("4", "The Danube flows through ten countries into the Black Sea.", "Danube", "p4"),
+    (
+        "5",
+        "Christiaan Huygens discovered Titan in 1655 with a telescope of his own.",
+        "Christiaan Huygens",
+        "p5",
+    ),
+    ("6", "Charon is the largest moon of Pluto.", "Charon", "p6"),
+)
+"""Passage id, text, title, page id."""
+
+QUESTIONS = (
+    ("q1", "Which moon of Saturn has a thick atmosphere?", "Titan", "p1"),
+    ("q2", "Which moon goes round Neptune backwards?", "Triton", "p2"),
+    ("q3", "In which state is Lamar County?", "Texas", "p3"),
+    ("q4", "Which river flows through ten countries?", "Danube", "p4"),
+    ("q5", "Who discovered Titan in 1655?", "Christiaan Huygens", "p5"),
+    ("q6", "What is the largest moon of Pluto?", "Charon", "p6"),
+    ("q7", "Which sea does the Danube reach?", "Black Sea", "p4"),
+    ("q8", "Whose largest moon is Triton?", "Neptune", "p2"),
+)
+"""Question id, text, answer, page id."""
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "echo": {"echo": True},
+    "titan": {"default": "Titan"},
+    "slow": {"default": "Titan", "delay": 0.15},
+    "mute": {"replies": []},
+    "picky": {"replies": {"Danube": "Danube"}},
+    "misspelt": {"dealy": 1},
+}
+"""Name → settings of a scripted model. ``mute`` fails always, ``picky`` wherever no Danube is."""
+
+READ = "Passages: {response[0]}\nQuestion: {question}\nAnswer:"
+
+
+def retrieve(
+    template: str = "{question}", target: str = "tiny", k: int = 2, **more: Any
+) -> dict[str, Any]:
+    """A retrieve action as it stands in a chain file."""
+    return {"kind": "retrieve", "template": template, "target": target, "k": k, **more}
+
+
+def generate(template: str = READ, target: str = "titan", **more: Any) -> dict[str, Any]:
+    """A generate action as it stands in a chain file."""
+    return {"kind": "generate", "template": template, "target": target, **more}
+
+
+def chain(name: str, *actions: Mapping[str, Any]) -> dict[str, Any]:
+    """A chain file's content."""
+    return {"format": "rallebench-chain/1", "name": name, "actions": [*actions]}
+
+
+def experiment(
+    *actions: Mapping[str, Any], dataset: str = "tiny-qa", **more: Any
+) -> dict[str, Any]:
+    """The content of one of RaLLe's experiment files."""
+    settings = {"dataset_name": dataset, "num_evaluate": -1, "batch_size": 3, **more}
+    return {"chain_config": {"dataset": settings, "len_chain": len(actions), "chain": [*actions]}}
+
+
+RALLE_RETRIEVE = {
+    "prompt_template": "{question}",
+    "function": "Retriever",
+    "retriever_name": "tiny",
+    "npassage": 2,
+    "f-strings_or_eval": "f-strings",
+}
+RALLE_READ = {
+    "prompt_template": READ,
+    "function": "LLM",
+    "llm_name": "titan",
+    "f-strings_or_eval": "f-strings",
+}
+
+
+def record(qid: Any, text: str, answer: str, page: str) -> dict[str, Any]:
+    """A question in KILT's form."""
+    return {
+        "id": qid,
+        "input": text,
+        "output": [{"answer": answer, "provenance": [{"wikipedia_id": page}]}],
+    }
+
+
+RECORDS = tuple(record(*row) for row in QUESTIONS)
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    """JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read_lines(path: Path) -> list[Any]:
+    """The objects of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def make_workspace(folder: Path) -> Path:
+    """Models, three chains, a question set, the corpus as a file, and the index ``tiny`` (BM25) over it."""
+    for name in ("chains", "datasets"):
+        (folder / name).mkdir(parents=True)
+    entries = {
+        name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()
+    }
+    (folder / "llms.json").write_text(json.dumps(entries))
+    chains = (
+        chain("read", retrieve(), generate()),
+        chain("title", retrieve(k=1), {"kind": "identity", "template": "{documents[0][0][title]}"}),
+        chain("closed", generate("{question}")),
+    )
+    for content in chains:
+        (folder / "chains" / f"{content['name']}.json").write_text(json.dumps(content))
+    write_lines(folder / "datasets" / "tiny-qa.jsonl", RECORDS)
+    lines = (f"{doc_id}\t{text}\t{title}\n" for doc_id, text, title, _ in PASSAGES)
+    (folder / "corpus.tsv").write_text("id\ttext\ttitle\n" + "".join(lines))
+    (folder / "pages.json").write_text(
+        json.dumps({doc_id: page for doc_id, _, _, page in PASSAGES})
+    )
+    *_, manifest = build_index(
+        folder / "indexes", "tiny", folder / "corpus.tsv", "bm25", page_map=folder / "pages.json"
+    )
+    assert isinstance(manifest, Manifest)
+    return folder
+
+
+def copy_workspace(made: Path, target: Path) -> Path:
+    """A copy that a test may change."""
+    shutil.copytree(made, target, dirs_exist_ok=True)
+    return target
+
+
+def everything(folder: Path) -> dict[str, tuple[int, int]]:
+    """Path → (size, time of the last change; 0, 0 for a folder), to see what a request wrote."""
+    inside = sorted(folder.rglob("*")) if folder.exists() else []
+    stats = {path: path.stat() for path in inside}
+    found = {
+        path: (s.st_size, s.st_mtime_ns) if path.is_file() else (0, 0) for path, s in stats.items()
+    }
+    return {str(path.relative_to(folder)): value for path, value in found.items()}
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """The command line in a process of its own."""
+    return [sys.executable, "-m", "rallebench", *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    """This checkout on the path, and no thread pool for half a dozen passages."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(PROJECT),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "default",
+    }
+
+
+def in_a_process(
+    *arguments: str | Path, seconds: float = 60, **more: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a user does."""
+    return subprocess.run(
+        command(*arguments),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        **more,
+    )
+
+
+class Ran(NamedTuple):
+    """What one call of the command line did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, which must be one JSON document and nothing else."""
+        return json.loads(self.out)
+
+    @property
+    def last(self) -> str:
+        """The last line on standard error."""
+        return self.err.rstrip("\n").rpartition("\n")[2]
+
+
+class CommandLine:
+    """``main`` in this process; everything that goes to the file descriptors 1 and 2 is caught."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str], workspace: Path) -> None:
+        self.capture, self.workspace = capture, workspace
+
+    def __call__(self, verb: str, *arguments: str | Path | int) -> Ran:
+        self.capture.readouterr()
+        try:
+            code = main([verb, "--workspace", str(self.workspace), *map(str, arguments)])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Ran(code, *self.capture.readouterr())
+
+    def json(self, verb: str, *arguments: str | Path | int) -> Any:
+        """The JSON document of a call that must succeed."""
+        ran = self(verb, *arguments, "--json")
+        assert ran.code == 0, ran.err
+        return ran.json

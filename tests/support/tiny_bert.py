@@ -1,0 +1,93 @@
+"""Tiny random BERT models as sentence-transformers save them, made in a second."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+TEXT = """
+the river city king queen won lost founded wrote in of and was is on at by for a old new big small red
+blue one two three four five titan triton saturn neptune moon largest paris texas danube query passage : . , ?
+"""
+WORDS = TEXT.split()
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def save_bert(
+    folder: Path,
+    *,
+    pooling: str = "mean",
+    hidden: int = 32,
+    positions: int = 64,
+    seed: int = 3,
+    prompts: dict[str, str] | None = None,
+    bare: bool = False,
+) -> Path:
+    """Write a model of ``hidden`` dimensions; ``bare``: without modules.json, as transformers saves it."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *dict.fromkeys(WORDS)])}
+    words = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    words.normalizer = normalizers.BertNormalizer()
+    words.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    words.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names: dict[str, Any] = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL))
+    PreTrainedTokenizerFast(
+        tokenizer_object=words,
+        model_max_length=positions,
+        **{f"{key}_token": value for key, value in names.items()},
+    ).save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=positions,
+    )
+    state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    try:
+        model = BertModel(config).eval()
+    finally:
+        torch.random.set_rng_state(state)
+    with torch.no_grad():
+        # The default initialisation is so small that all texts look alike.
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(6.0)
+    model.save_pretrained(folder)
+    if not bare:
+        _add_modules(folder, pooling, hidden, positions, prompts or {})
+    return folder
+
+
+def _add_modules(
+    folder: Path, pooling: str, hidden: int, positions: int, prompts: dict[str, str]
+) -> None:
+    kinds = {
+        "0": ("", "Transformer"),
+        "1": ("1_Pooling", "Pooling"),
+        "2": ("2_Normalize", "Normalize"),
+    }
+    modules = [
+        {"idx": int(i), "name": i, "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in kinds.items()
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    modes = {
+        f"pooling_mode_{name}": name.startswith(pooling)
+        for name in ("cls_token", "mean_tokens", "max_tokens")
+    }
+    (folder / "1_Pooling" / "config.json").write_text(
+        json.dumps({"word_embedding_dimension": hidden, **modes})
+    )
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": positions}))
+    own = {"prompts": prompts, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(own))

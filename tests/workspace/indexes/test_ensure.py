@@ -1,0 +1,293 @@
+"""Indexes by what they are: found under any name, built once, and no text encoded twice by one encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_workspace import make_workspace
+
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.corpora.chunking import Chunking
+from rallebench.encoders.hashing import Hashing
+from rallebench.workspace.indexes import _shards
+from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.ensure import (
+    Costs,
+    Described,
+    Prepared,
+    described,
+    planned,
+    prepare,
+)
+from rallebench.workspace.indexes.stored import delete_stored, stored
+from rallebench.workspace.paths import Workspace
+
+
+class Counting(Hashing):
+    """The hashing encoder; it remembers which passages it encoded."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def encode(self, texts: Sequence[str], *, role: Any = "passage") -> Any:
+        if role == "passage":
+            self.texts += texts
+        return super().encode(texts, role=role)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(make_workspace(tmp_path / "workspace"))
+
+
+@pytest.fixture
+def encoder() -> Counting:
+    return Counting()
+
+
+def of(
+    workspace: Workspace, size: int | None, kind: str = "numpy-flat", **settings: Any
+) -> Described:
+    chunking = Chunking(size) if size else None
+    corpus = workspace.path / "corpus.tsv"
+    return described(
+        workspace, corpus, kind, encoder="hashing", chunking=chunking, settings=settings
+    )
+
+
+def prepared(workspace: Workspace, wanted: Described, encoder: Counting) -> Prepared:
+    *_, last = prepare(workspace, wanted, lambda _: encoder)
+    assert isinstance(last, Prepared)
+    return last
+
+
+def costs(workspace: Workspace, *wanted: Described) -> Costs:
+    planning: Generator[Any, None, Costs] = planned(workspace, wanted)
+    while True:
+        try:
+            next(planning)
+        except StopIteration as ended:
+            return ended.value
+
+
+def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: Counting) -> None:
+    first = prepared(workspace, of(workspace, 5), encoder)
+    again = prepared(workspace, of(workspace, 5), encoder)
+    assert (first.built, again.built, again.name) == (True, False, first.name)
+    assert first.manifest.chunking == {
+        "size": 5,
+        "overlap": 0,
+        "unit": "words",
+    } and first.encoded == len(encoder.texts)
+    assert first.name.startswith("corpus-5w-numpy-flat-")
+
+
+def test_an_index_that_somebody_built_under_another_name_is_taken(
+    workspace: Workspace, encoder: Counting
+) -> None:
+    asked: dict[str, Any] = {
+        "encoder": Hashing(),
+        "encoder_name": "hashing",
+        "chunking": Chunking(5),
+    }
+    list(
+        build_index(workspace.indexes, "mine", workspace.path / "corpus.tsv", "numpy-flat", **asked)
+    )
+    assert prepared(workspace, of(workspace, 5), encoder).name == "mine" and not encoder.texts
+    assert costs(workspace, of(workspace, 5)) == Costs(("mine",), 0, 0, {})
+
+
+def test_a_text_is_encoded_once_whatever_it_is_cut_out_of(
+    workspace: Workspace, encoder: Counting
+) -> None:
+    for size, kind in (
+        (50, "numpy-flat"),
+        (None, "numpy-flat"),
+        (7, "numpy-flat"),
+        (7, "flat"),
+        (4, "numpy-flat"),
+    ):
+        prepared(workspace, of(workspace, size, kind), encoder)
+    assert len(encoder.texts) == len(set(encoder.texts)), (
+        "chunks of 50 words are the whole passages here"
+    )
+
+
+def test_remembered_vectors_are_those_that_the_encoder_gives(
+    workspace: Workspace, encoder: Counting
+) -> None:
+    prepared(workspace, of(workspace, 7), encoder)
+    before = len(encoder.texts)
+    found = prepared(workspace, of(workspace, 8), encoder)
+    assert 0 < len(encoder.texts) - before < found.manifest.passages, (
+        "some chunks are the same, some are not"
+    )
+    *_, alone = build_index(
+        workspace.path / "elsewhere",
+        "alone",
+        workspace.path / "corpus.tsv",
+        "numpy-flat",
+        encoder=Hashing(),
+        encoder_name="hashing",
+        chunking=Chunking(8),
+        vectors=workspace.path / "other-vectors",
+    )
+    assert getattr(alone, "fingerprint", None) == found.manifest.fingerprint
+    folders = (workspace.indexes / found.name, workspace.path / "elsewhere" / "alone")
+    mine, theirs = (np.load(folder / "vectors.npy") for folder in folders)
+    assert np.array_equal(mine, theirs)
+
+
+def test_the_plan_says_what_is_then_done(workspace: Workspace, encoder: Counting) -> None:
+    wanted = [
+        of(workspace, 7),
+        of(workspace, 8),
+        of(workspace, 7, "flat"),
+        described(workspace, workspace.path / "corpus.tsv", "bm25"),
+    ]
+    told = costs(workspace, *wanted)
+    made = [prepared(workspace, one, encoder) for one in wanted]
+    assert told.builds == sum(one.built for one in made) and told.passages == sum(
+        one.manifest.passages for one in made
+    )
+    assert told.encodings == {"hashing": (len(encoder.texts), len(encoder.texts))}
+    again = costs(workspace, *wanted, of(workspace, 9))
+    assert again.builds == 1 and again.encodings["hashing"][0] < again.encodings["hashing"][1]
+    assert "1 index to build" in again.sentence and "4 there already" in again.sentence
+
+
+def test_another_encoder_setting_or_kind_is_another_index(
+    workspace: Workspace, encoder: Counting
+) -> None:
+    names = {
+        prepared(workspace, of(workspace, 7, kind, **settings), encoder).name
+        for kind, settings in (
+            ("numpy-flat", {}),
+            ("flat", {}),
+            ("bm25", {"k1": 0.9}),
+            ("bm25", {"k1": 1.2}),
+        )
+    }
+    assert len(names) == 4
+
+
+def test_an_encoding_that_was_interrupted_goes_on_and_serves_others(
+    workspace: Workspace, encoder: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("rallebench.workspace.indexes._shards", "rallebench.workspace.indexes.by_text"):
+        monkeypatch.setattr(f"{module}.SHARD", 2)
+    going = prepare(workspace, of(workspace, 7), lambda _: encoder)
+    for piece in going:
+        if getattr(piece, "stage", "") == "encoding passages" and len(encoder.texts) >= 6:
+            break
+    going.close()
+    assert _shards.SHARD == 2 and not list(workspace.indexes.glob("corpus-*")), (
+        "half an index is none"
+    )
+    prepared(workspace, of(workspace, 7, "flat"), encoder)
+    prepared(workspace, of(workspace, 8), encoder)
+    twice = len(encoder.texts) - len(set(encoder.texts))
+    assert twice <= 2, "at most the shard that was being encoded"
+
+
+def test_a_text_that_comes_again_far_behind_is_not_encoded_again(
+    workspace: Workspace, encoder: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("rallebench.workspace.indexes._shards", "rallebench.workspace.indexes.by_text"):
+        monkeypatch.setattr(f"{module}.SHARD", 2)
+    rows = [
+        f"{n}\tThe {('first', 'second', 'third', 'first', 'second', 'first')[n]} text.\t\n"
+        for n in range(6)
+    ]
+    (workspace.path / "corpus.tsv").write_text(
+        "id\ttext\ttitle\n" + "".join(rows), encoding="utf-8"
+    )
+    found = prepared(workspace, of(workspace, None), encoder)
+    assert (
+        len(encoder.texts) == len(set(encoder.texts)) == found.encoded == 3
+        and found.manifest.passages == 6
+    )
+
+
+def test_damaged_vectors_are_encoded_again_and_never_read(
+    workspace: Workspace, encoder: Counting
+) -> None:
+    prepared(workspace, of(workspace, 7), encoder)
+    (vectors,) = workspace.vectors.glob("*/vectors.npy")
+    kept = bytearray(vectors.read_bytes())
+    kept[200] ^= 255
+    vectors.unlink()
+    vectors.write_bytes(kept)
+    before = len(encoder.texts)
+    found = prepared(workspace, of(workspace, 8), encoder)
+    assert len(encoder.texts) - before == found.manifest.passages
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"kind": "nope"}, "no index kind 'nope'"),
+        ({"corpus": "no.tsv"}, "does not exist"),
+        ({"encoder": "nobody"}, "nobody"),
+        ({"settings": {"nope": 1}}, "nope"),
+    ],
+)
+def test_what_cannot_be_an_index_is_refused_before_anything_is_read(
+    workspace: Workspace, asked: dict[str, Any], sentence: str
+) -> None:
+    full = {"corpus": workspace.path / "corpus.tsv", "kind": "flat", "encoder": "hashing", **asked}
+    with pytest.raises(UsageError, match=sentence):
+        described(workspace, full.pop("corpus"), full.pop("kind"), **full)
+    assert not (workspace.path / "cache").exists()
+
+
+# what is kept
+
+
+def test_what_is_kept_is_listed_with_its_size_and_can_be_deleted(
+    workspace: Workspace, encoder: Counting
+) -> None:
+    assert stored(workspace) == []
+    made = prepared(workspace, of(workspace, 5), encoder)
+    texts, passages = sorted(stored(workspace), key=lambda one: one.kind, reverse=True)
+    assert (passages.kind, passages.corpus, passages.chunking, passages.passages) == (
+        "passages",
+        "corpus.tsv",
+        Chunking(5),
+        made.manifest.passages,
+    )
+    assert (texts.kind, texts.corpus, texts.passages) == (
+        "texts",
+        "corpus.tsv",
+        made.manifest.passages,
+    )
+    assert passages.bytes > 0 and texts.bytes > 0
+    for one in (passages, texts):
+        assert f"Deleted {one.key}" in delete_stored(workspace, one.key)
+    assert (
+        stored(workspace) == [] and prepared(workspace, of(workspace, 5), encoder).name == made.name
+    )
+
+
+def test_nothing_kept_is_deleted_while_an_index_is_prepared(
+    workspace: Workspace, encoder: Counting
+) -> None:
+    prepared(workspace, of(workspace, 5), encoder)
+    (first, *_) = stored(workspace)
+    going = prepare(workspace, of(workspace, 7), lambda _: encoder)
+    next(going)
+    with pytest.raises(UsageError, match="in use: an index is being prepared"):
+        delete_stored(workspace, first.key)
+    going.close()
+    assert "Deleted" in delete_stored(workspace, first.key)
+    assert not list((workspace.path / "cache").glob(".prepared.*.use")), "no marks are left"
+
+
+@pytest.mark.parametrize("key", ["", "passages/none", "../llms.json", "vectors"])
+def test_only_what_is_kept_there_can_be_deleted(workspace: Workspace, key: str) -> None:
+    with pytest.raises(NotFoundError, match="There is nothing"):
+        delete_stored(workspace, key)

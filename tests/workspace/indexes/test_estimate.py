@@ -1,0 +1,116 @@
+"""What a build will take is told before it: close to what it took, and with a warning where it does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.core.errors import UsageError
+from rallebench.corpora.chunking import Chunking
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.indexes.estimate import Estimate, estimate_build, sample_corpus
+
+PASSAGES = 3000
+SLOW = ("diskann", "diskann-memory")
+"""They start a process of their own that takes seconds; the others show that the sums are right."""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "long.tsv"
+    lines = (
+        f"{n}\t{' '.join(f'word{(n * k) % 997}' for k in range(1, 40))}\tTitle {n}\n"
+        for n in range(PASSAGES)
+    )
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+    return Workbench(tmp_path_factory.mktemp("estimates"))
+
+
+def estimated(bench: Workbench, corpus: str | Path, kind: str, **more: Any) -> Estimate:
+    """The estimate with the small encoder, the sentences before it left out."""
+    found = list(bench.data.estimate_build(str(corpus), kind, **{"encoder": "hashing", **more}))[-1]
+    assert isinstance(found, Estimate)
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in kinds() if kind not in SLOW and kind != "milvus"]
+)
+def test_the_disk_is_told_within_a_quarter_of_what_the_build_takes(
+    bench: Workbench, corpus: Path, kind: str
+) -> None:
+    told = estimated(bench, corpus, kind)
+    assert abs(told.passages - PASSAGES) <= PASSAGES * 0.02 and not told.counted
+    *_, made = bench.build_index(f"as-{kind}", corpus, kind, encoder="hashing")
+    shared = (
+        4 * 256 * PASSAGES if kind in ("numpy-flat", "ivf-sq8") else 0
+    )  # the index's vectors are the cached ones
+    took = made.bytes + (4 * 256 * PASSAGES if kind != "bm25" else 0) - shared
+    assert told.disk == pytest.approx(took, rel=0.25)
+    assert told.ram_build > 0 or kind == "numpy-flat"
+    assert 0 < told.seconds < 60
+
+
+def test_vectors_that_are_kept_already_cost_nothing_again(tmp_path: Path, corpus: Path) -> None:
+    bench = Workbench(tmp_path)
+    list(bench.import_corpus("long", corpus))
+    first = estimated(bench, "long", "flat")
+    list(bench.build_index("long-flat", "long", "flat", encoder="hashing"))
+    second = estimated(bench, "long", "hnsw")
+    assert first.counted and first.vectors == 4 * 256 * PASSAGES and second.vectors == 0
+    assert any("are kept already" in line for line in second.basis)
+
+
+def test_cutting_is_counted(bench: Workbench, corpus: Path) -> None:
+    whole, cut = (
+        estimated(bench, corpus, "bm25", chunking=chunking) for chunking in (None, Chunking(10))
+    )
+    assert cut.passages == pytest.approx(4 * whole.passages, rel=0.05)
+
+
+def test_a_corpus_that_fits_into_the_sample_is_counted(tmp_path: Path) -> None:
+    small = tmp_path / "small.tsv"
+    small.write_text("1\tone\tA\n2\ttwo\tB\n")
+    sample = sample_corpus(small)
+    assert (sample.passages, sample.counted) == (2, True)
+
+
+def test_what_does_not_fit_this_machine_is_warned_of(bench: Workbench, corpus: Path) -> None:
+    fits = estimated(bench, corpus, "hnsw")
+    assert fits.warnings == ()
+    (memory, disk) = replace(fits, free_ram=1, free_disk=1).warnings
+    assert "of memory and 0.0 MB are free" in memory and "ivf-sq8" in memory
+    assert "of disk and 0.0 MB are free" in disk
+    (searching,) = replace(fits, ram_build=0, free_ram=1).warnings
+    assert searching.startswith("Searching needs")
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "sentence"),
+    [
+        ("cake", {}, "no index kind 'cake'"),
+        ("hnsw", {"parameters": {"m": 1}}, "m must be a whole number from 2"),
+        ("flat", {"encoder": "nobody"}, "no encoder 'nobody'"),
+    ],
+)
+def test_a_wrong_request_is_refused(
+    bench: Workbench, corpus: Path, kind: str, more: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        estimated(bench, corpus, kind, **more)
+
+
+def test_an_estimate_leaves_nothing_in_the_workspace(tmp_path: Path, corpus: Path) -> None:
+    from rallebench.workspace.opening import Encoders
+
+    list(estimate_build(tmp_path, corpus, "hnsw", encoder="hashing", encoders=Encoders()))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,580 @@
+"""RaLLe's six base settings files: read unchanged, and honest about what cannot be used."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project import PROJECT
+
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.llms import openai_compatible, settings_from
+from rallebench.llms._transformers import settings as transformers_settings
+from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.ralle_settings import (
+    BaseSettings,
+    build_command,
+    convert_page_map,
+    llm_entries,
+    read_base_settings,
+    why_not,
+    with_environment,
+)
+
+EIGHT_BIT = {
+    "quantization_type": "transformers.BitsAndBytesConfig",
+    "quantization_config_config": {
+        "load_in_8bit": True,
+        "llm_int8_threshold": 6.0,
+        "has_fp16_weights": False,
+    },
+}
+PIPELINE = {
+    "max_new_tokens": 512,
+    "top_k": 50,
+    "temperature": 0.0,
+    "repetition_penalty": 1.204819277108434,
+}
+CORPUS = "data/text/kilt_subset.tsv"
+PAGE_MAP = "data/text/doc_id_to_wikipedia_id_mapping.p"
+FILES: dict[str, Any] = {
+    "system": {"max_len_chain": 4, "num_show_question": 100},
+    "llms": {
+        "oasst-sft-1-pythia-12b": {
+            "model_args": {
+                "model_type": "OpenAssistant/oasst-sft-1-pythia-12b",
+                "device_map": {"": 0},
+                "quantization_config": EIGHT_BIT,
+            },
+            "pipeline_args": PIPELINE,
+        },
+        "llama-2-13b-chat": {
+            "model_args": {
+                "model_type": "meta-llama/Llama-2-13b-chat-hf",
+                "device_map": {"": 0},
+                "quantization_config": EIGHT_BIT,
+            },
+            "pipeline_args": PIPELINE,
+        },
+        "gpt-35-turbo": {"model_args": {"model_type": "openai"}},
+    },
+    "query_encoders": {
+        "m-e5-8b": {
+            "model_type": "intfloat/multilingual-e5-large",
+            "device_map": {"": 0},
+            "quantization_config": EIGHT_BIT,
+        },
+        "e5-8b": {
+            "model_type": "intfloat/e5-large-v2",
+            "device_map": {"": 0},
+            "quantization_config": EIGHT_BIT,
+        },
+        "e5-32b": {"model_type": "intfloat/e5-large-v2", "device_map": {"": 0}},
+    },
+    "corpora": {
+        "kilt_subset_499992": {
+            "corpus_path": CORPUS,
+            "delimiter": "\t",
+            "col_doc_id": 0,
+            "col_text": 1,
+            "col_title": 2,
+            "doc_id_to_wikipedia_id_mapping_path": PAGE_MAP,
+        }
+    },
+    "retrievers": {
+        "bm25_subset_499992": {
+            "type": "bm25",
+            "index_path": "data/bm25/kilt",
+            "corpus_name": "kilt_subset_499992",
+        },
+        "flat_subset_499992": {
+            "type": "faiss",
+            "query_encoder_name": "e5-8b",
+            "index_path": "data/dense/subset_1024_499992.index",
+            "corpus_name": "kilt_subset_499992",
+        },
+        "hnsw_subset_499992": {
+            "type": "faiss",
+            "query_encoder_name": "e5-8b",
+            "index_path": "data/dense/subset_m16_efc40_1024_499992.index",
+            "corpus_name": "kilt_subset_499992",
+        },
+        "diskann_subset_499992": {
+            "type": "diskann",
+            "query_encoder_name": "e5-8b",
+            "index_directory": "data/dense/diskann/subset_499992",
+            "index_prefix": "index",
+            "corpus_name": "kilt_subset_499992",
+        },
+    },
+    "datasets": {
+        "develop": {
+            "NQ": "KILT/data/nq-train-kilt.jsonl",
+            "T-REx": "KILT/data/trex-train-kilt.jsonl",
+        },
+        "test": {"NQ": "KILT/data/nq-dev-kilt.jsonl", "T-REx": "KILT/data/trex-dev-kilt.jsonl"},
+    },
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A RaLLe checkout with its settings where RaLLe has them; the current folder is another one."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    root = tmp_path / "RaLLe"
+    for name, value in FILES.items():
+        put(root / "scripts/configs/base_settings" / f"{name}.json", json.dumps(value))
+    return root
+
+
+def put(path: Path, text: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(project: Path, **sections: Any) -> BaseSettings:
+    """The settings of the checkout after some of its files were replaced."""
+    folder = project / "scripts/configs/base_settings"
+    for name, value in sections.items():
+        put(folder / f"{name}.json", json.dumps(value))
+    return read_base_settings(folder)
+
+
+# ── reading ──────────────────────────────────────────────────────────────────
+
+
+def test_all_six_files_are_kept_as_they_are(project: Path):
+    assert read(project).raw == FILES
+
+
+def test_keys_that_nobody_knows_are_kept(project: Path):
+    corpora = {"c": {"corpus_path": "c.tsv", "comment": "mine"}}
+    settings = read(project, system={"max_len_chain": 6, "theme": "dark"}, corpora=corpora)
+    assert settings.raw["system"] == {"max_len_chain": 6, "theme": "dark"}
+    assert settings.raw["corpora"] == corpora
+
+
+@pytest.mark.parametrize("missing", FILES)
+def test_each_file_may_be_missing(project: Path, missing: str):
+    (project / f"scripts/configs/base_settings/{missing}.json").unlink()
+    settings = read(project)
+    assert settings.raw == {**FILES, missing: {}}
+    assert len(llm_entries(settings)) == (0 if missing == "llms" else 3)
+    assert len(settings.retrievers) == (0 if missing == "retrievers" else 4)
+    assert all(why_not(entry) for entry in settings.retrievers.values())
+
+
+def test_a_folder_without_any_of_them_is_refused(tmp_path: Path):
+    with pytest.raises(
+        BadFileError, match=r"holds none of RaLLe's base settings files \(system\.json, llms\.json"
+    ):
+        read_base_settings(tmp_path)
+
+
+def test_a_file_that_is_no_object_of_objects_is_refused_with_its_name(project: Path):
+    with pytest.raises(BadFileError, match=r"llms\.json is a list; it should be a JSON object"):
+        read(project, llms=[])
+    with pytest.raises(
+        BadFileError, match=r"llms\.json, 'mine' is a str; it should be a JSON object"
+    ):
+        read(project, llms={"mine": "gpt2"})
+
+
+# ── language models ──────────────────────────────────────────────────────────
+
+
+def test_a_hugging_face_model_keeps_its_settings(project: Path):
+    assert llm_entries(read(project))["llama-2-13b-chat"] == LLMEntry(
+        backend="transformers",
+        about="From RaLLe's llms.json.",
+        settings={
+            "model": "meta-llama/Llama-2-13b-chat-hf",
+            "quantization": "8bit",
+            "dtype": "float16",
+            "chat_template": "off",
+            "device_map": {"": 0},
+            "max_tokens": 512,
+            "temperature": 0.0,
+            "top_k": 50,
+            "repetition_penalty": 1.204819277108434,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("inside", "quantization"),
+    [
+        ({"load_in_8bit": True}, "8bit"),
+        ({"load_in_4bit": True}, "4bit"),
+        ({"load_in_8bit": False}, "none"),
+    ],
+)
+def test_the_quantization_is_8bit_4bit_or_none(
+    project: Path, inside: dict[str, Any], quantization: str
+):
+    args = {"model_type": "m", "quantization_config": {"quantization_config_config": inside}}
+    entry = llm_entries(read(project, llms={"m": {"model_args": args}}))["m"]
+    assert entry.settings["quantization"] == quantization
+
+
+def test_a_model_without_quantization_and_defaults_has_none(project: Path):
+    entry = llm_entries(read(project, llms={"m": {"model_args": {"model_type": "m"}}}))["m"]
+    assert entry.settings == {
+        "model": "m",
+        "quantization": "none",
+        "dtype": "float16",
+        "chat_template": "off",
+    }
+
+
+def test_every_entry_has_settings_that_its_backend_takes(project: Path):
+    backends = {
+        "transformers": transformers_settings.Settings,
+        "openai_compatible": openai_compatible.Settings,
+    }
+    args = {"model_type": "m", "revision": "main", "device_map": "auto"}
+    extra = {"m": {"model_args": args, "pipeline_args": {"top_p": 0.9}}}
+    entries = llm_entries(read(project, llms={**FILES["llms"], **extra}))
+    for name, entry in entries.items():
+        given = settings_from(backends[entry.backend], name, entry.settings)
+        if entry.backend == "transformers":
+            transformers_settings.check(name, given)
+    assert entries["m"].settings["top_p"] == 0.9
+    assert entries["m"].settings["revision"] == "main"
+
+
+def test_what_could_not_be_carried_over_is_said(project: Path):
+    gptq = {
+        "quantization_type": "transformers.GPTQConfig",
+        "quantization_config_config": {"bits": 3},
+    }
+    args = {"model_type": "m", "trust_remote_code": True, "quantization_config": gptq}
+    entry = llm_entries(
+        read(project, llms={"m": {"model_args": args, "pipeline_args": {"do_sample": True}}})
+    )["m"]
+    lost = "bits, transformers.GPTQConfig, trust_remote_code, do_sample"
+    assert entry.about == f"From RaLLe's llms.json. Not carried over: {lost}."
+    assert entry.settings["quantization"] == "none"
+
+
+def test_an_azure_model_names_the_variables_and_never_their_values(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://secret-place.example")
+
+    entry = llm_entries(read(project))["gpt-35-turbo"]
+
+    assert entry.backend == "openai_compatible"
+    assert entry.settings == {
+        "model": "gpt-35-turbo",
+        "base_url": "${AZURE_OPENAI_API_BASE}/openai/v1",
+        "api_key_env": "AZURE_OPENAI_API_KEY",
+        "max_tokens": 1000,
+        "temperature": None,
+    }
+    assert all(
+        f"AZURE_OPENAI_API_{name}" in entry.about for name in ("TYPE", "BASE", "VERSION", "KEY")
+    )
+    assert "secret" not in entry.model_dump_json()
+
+
+def test_the_address_is_filled_in_when_the_model_is_loaded(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://mine.openai.azure.example/")
+    entry = with_environment(llm_entries(read(project))["gpt-35-turbo"])
+    assert entry.settings["base_url"] == "https://mine.openai.azure.example/openai/v1"
+
+
+def test_an_address_whose_variable_is_not_set_is_refused(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("AZURE_OPENAI_API_BASE", raising=False)
+    with pytest.raises(UsageError, match="AZURE_OPENAI_API_BASE; set that environment variable"):
+        with_environment(llm_entries(read(project))["gpt-35-turbo"])
+
+
+def test_an_entry_without_a_variable_in_its_address_stays_as_it_is():
+    entry = LLMEntry(
+        backend="openai_compatible", settings={"model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    )
+    assert with_environment(entry) is entry
+
+
+@pytest.mark.parametrize("entry", [{}, {"model_args": {}}, {"model_args": {"model_type": ""}}])
+def test_a_model_without_a_name_is_refused(project: Path, entry: dict[str, Any]):
+    with pytest.raises(BadFileError, match=r"llms\.json, model 'mine'.*'model_(args|type)'"):
+        llm_entries(read(project, llms={"mine": entry}))
+
+
+# ── paths ────────────────────────────────────────────────────────────────────
+
+
+def test_a_relative_path_is_looked_for_in_the_folders_above_the_settings(project: Path):
+    corpus = put(project / CORPUS)
+    assert read(project).corpora["kilt_subset_499992"].path == corpus
+
+
+def test_the_current_folder_comes_first(project: Path):
+    put(project / CORPUS)
+    put(Path.cwd() / CORPUS)
+    assert read(project).corpora["kilt_subset_499992"].path == Path(CORPUS)
+
+
+def test_a_path_that_is_nowhere_is_left_as_written(project: Path):
+    assert read(project).corpora["kilt_subset_499992"].path == Path(CORPUS)
+
+
+def test_an_absolute_path_is_taken_as_it_is(project: Path, tmp_path: Path):
+    path = str(tmp_path / "nowhere.tsv")
+    assert read(project, corpora={"c": {"corpus_path": path}}).corpora["c"].path == Path(path)
+
+
+# ── retrievers ───────────────────────────────────────────────────────────────
+
+
+def test_a_retriever_knows_its_index_its_corpus_and_its_encoder(project: Path):
+    entries = read(project).retrievers
+    assert list(entries) == list(FILES["retrievers"])
+    hnsw, diskann = entries["hnsw_subset_499992"], entries["diskann_subset_499992"]
+    assert (hnsw.type, hnsw.encoder) == ("faiss", "intfloat/e5-large-v2")
+    assert hnsw.index == Path("data/dense/subset_m16_efc40_1024_499992.index")
+    assert hnsw.corpus == read(project).corpora["kilt_subset_499992"]
+    assert (diskann.type, diskann.index, diskann.prefix) == (
+        "diskann",
+        Path("data/dense/diskann/subset_499992"),
+        "index",
+    )
+    assert entries["bm25_subset_499992"].encoder == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reason", "encoder"),
+    [
+        (
+            "bm25_subset_499992",
+            "bm25",
+            "is a Lucene index, which cannot be read without Java; build it",
+            "",
+        ),
+        (
+            "flat_subset_499992",
+            "flat",
+            "has no Faiss file at {index}; put it there, or build it",
+            "e5-large-v2",
+        ),
+        (
+            "hnsw_subset_499992",
+            "flat",
+            "has no Faiss file at {index}; put it there, or build it",
+            "e5-large-v2",
+        ),
+        (
+            "diskann_subset_499992",
+            "diskann",
+            "has no DiskANN index at {index}/index; put it there, or build it",
+            "e5-large-v2",
+        ),
+    ],
+)
+def test_each_retriever_says_with_which_command_line_it_is_built(
+    project: Path, name: str, kind: str, reason: str, encoder: str
+):
+    corpus, pages = put(project / CORPUS), put((project / PAGE_MAP).with_suffix(".json"))
+    put(project / PAGE_MAP)
+    entry = read(project).retrievers[name]
+
+    told = why_not(entry)
+
+    with_encoder = f"--encoder {encoder} " if encoder else ""
+    command = f"rallebench index --kind {kind} --name {name} {with_encoder}--corpus {corpus} --page-map {pages}"
+    assert told.startswith(f"{name!r} {reason.format(index=entry.index)} with: ")
+    assert told.endswith(f" with: {command}")
+    assert build_command(entry) == command
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "kind"),
+    [
+        ("flat_subset_499992", "IxFI", "flat"),
+        ("hnsw_subset_499992", "IHNf", "hnsw"),
+        ("diskann_subset_499992", "", "diskann"),
+    ],
+)
+def test_an_index_of_ralles_that_is_there_is_taken_over(
+    project: Path, name: str, first: str, kind: str
+):
+    put(project / CORPUS)
+    index = read(project).retrievers[name].index
+    there = (
+        put(project / index / "index_disk.index").with_name("index")
+        if kind == "diskann"
+        else put(project / index, first)
+    )
+    entry = read(project).retrievers[name]
+    told = why_not(entry)
+    what = "DiskANN index" if kind == "diskann" else "Faiss file"
+    assert told.startswith(f"{name!r} is a {what} of RaLLe's; ")
+    assert "take it over with: rallebench index" in told
+    words = shlex.split(build_command(entry))
+    assert words[words.index("--kind") + 1] == kind
+    assert Path(words[words.index("--from") + 1]) == there
+    assert words[words.index("--encoder") + 1] == "e5-large-v2"
+
+
+def test_the_kinds_of_the_command_lines_can_be_built(project: Path):
+    commands = [shlex.split(build_command(entry)) for entry in read(project).retrievers.values()]
+    assert {words[words.index("--kind") + 1] for words in commands} <= set(kinds())
+
+
+def test_a_folder_with_our_manifest_is_used_as_it_is(project: Path):
+    put(project / "data/bm25/kilt/manifest.json", "{}")
+    entry = read(project).retrievers["bm25_subset_499992"]
+    assert entry.index == project / "data/bm25/kilt"
+    assert why_not(entry) == ""
+
+
+def test_a_corpus_that_is_not_there_or_not_known_is_said(project: Path):
+    settings = read(project)
+    assert f"; put its corpus at {CORPUS}, then " in why_not(
+        settings.retrievers["bm25_subset_499992"]
+    )
+    lost = read(project, corpora={}).retrievers["bm25_subset_499992"]
+    assert lost.corpus is None
+    assert why_not(lost).endswith(
+        "its corpus 'kilt_subset_499992' is not in corpora.json; add it there."
+    )
+
+
+def test_a_corpus_with_other_columns_must_be_rewritten_first(project: Path):
+    path = str(put(project / "c.tsv"))
+    corpora = {
+        "kilt_subset_499992": {"corpus_path": path, "delimiter": ",", "col_title": 1, "col_text": 2}
+    }
+    told = why_not(read(project, corpora=corpora).retrievers["bm25_subset_499992"])
+    assert (
+        "rewrite its corpus with the columns id, text, title and tabs between them, then build"
+        in told
+    )
+    assert told.endswith(f"--corpus {path}")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (
+            {"type": "elastic"},
+            "'mine': 'type' is 'elastic'; it must be one of bm25, faiss, diskann",
+        ),
+        (
+            {"type": "bm25", "corpus_name": "c"},
+            "'mine': 'index_path' is missing; it should be text",
+        ),
+        (
+            {"type": "faiss", "index_path": "x"},
+            "'mine': 'corpus_name' is missing; it should be text",
+        ),
+        (
+            {"type": "diskann", "index_path": "x"},
+            "'mine': 'index_directory' is missing; it should be text",
+        ),
+    ],
+)
+def test_an_entry_that_is_no_retriever_is_refused(
+    project: Path, entry: dict[str, Any], message: str
+):
+    with pytest.raises(BadFileError) as refused:
+        read(project, retrievers={"mine": entry})
+    assert message in str(refused.value)
+
+
+# ── the pickled page map ─────────────────────────────────────────────────────
+
+
+def test_the_page_map_is_converted_by_the_command_that_is_told(project: Path):
+    put(project / CORPUS)
+    folder = project / "with space"
+    pickled, converted = folder / "it's.p", folder / "it's.json"
+    folder.mkdir()
+    pickled.write_bytes(pickle.dumps({1: 290, 2: -1, 3: 305}))
+    corpora = {
+        "kilt_subset_499992": {
+            "corpus_path": CORPUS,
+            "doc_id_to_wikipedia_id_mapping_path": str(pickled),
+        }
+    }
+    told = why_not(read(project, corpora=corpora).retrievers["bm25_subset_499992"])
+
+    words = shlex.split(told[told.index("python -c") :])[:3]
+    here = PROJECT
+    subprocess.run([sys.executable, *words[1:2], words[2].rstrip(",")], check=True, cwd=here)
+
+    assert json.loads(converted.read_text()) == {"1": "290", "3": "305"}
+    assert shlex.quote(str(converted)) in told
+
+
+def test_a_page_that_ralle_did_not_find_is_left_out(tmp_path: Path):
+    (tmp_path / "m.p").write_bytes(pickle.dumps({1: 10, 2: -1, "3": "30"}))
+    assert convert_page_map(tmp_path / "m.p", tmp_path / "m.json") == 2
+    assert json.loads((tmp_path / "m.json").read_text()) == {"1": "10", "3": "30"}
+
+
+class Attack:
+    """Unpickled by Python's own loader, this creates a file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (self.path, "w")
+
+
+def test_nothing_in_a_pickle_is_executed(tmp_path: Path):
+    (tmp_path / "evil.p").write_bytes(pickle.dumps({1: Attack(str(tmp_path / "created"))}))
+    with pytest.raises(BadFileError, match=r"evil\.p is no pickled map .*it asks for .*open"):
+        convert_page_map(tmp_path / "evil.p", tmp_path / "evil.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.p"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no pickle", pickle.dumps([1, 2]), pickle.dumps({1: [2]})]
+)
+def test_what_is_no_page_map_is_refused(tmp_path: Path, content: bytes):
+    (tmp_path / "bad.p").write_bytes(content)
+    with pytest.raises(
+        BadFileError, match=r"bad\.p is no (pickled )?map of passage ids to page ids"
+    ):
+        convert_page_map(tmp_path / "bad.p", tmp_path / "bad.json")
+    with pytest.raises(BadFileError, match="cannot be read"):
+        convert_page_map(tmp_path / "none.p", tmp_path / "bad.json")
+
+
+# ── datasets ─────────────────────────────────────────────────────────────────
+
+
+def test_a_dataset_has_a_file_to_develop_with_and_one_to_test_on(project: Path):
+    test = put(project / "KILT/data/nq-dev-kilt.jsonl")
+    settings = read(project)
+    train = {"NQ": "KILT/data/nq-train-kilt.jsonl", "T-REx": "KILT/data/trex-train-kilt.jsonl"}
+    assert settings.develop == {name: Path(path) for name, path in train.items()}
+    assert settings.test == {"NQ": test, "T-REx": Path("KILT/data/trex-dev-kilt.jsonl")}
+
+
+def test_a_dataset_may_have_only_one_of_the_two(project: Path):
+    settings = read(project, datasets={"develop": {"A": "a.jsonl"}, "test": {"B": "b.jsonl"}})
+    assert (settings.develop, settings.test) == ({"A": Path("a.jsonl")}, {"B": Path("b.jsonl")})
+
+
+def test_a_dataset_path_that_is_no_text_is_refused(project: Path):
+    with pytest.raises(BadFileError, match=r"datasets\.json, 'test': 'NQ' is 3; it should be text"):
+        read(project, datasets={"test": {"NQ": 3}})

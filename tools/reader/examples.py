@@ -1,0 +1,274 @@
+"""Questions → groups: a question with one window of its paragraph, or with several windows to choose among.
+
+Windows are read side by side and scored together (the shared normalisation of Clark and Gardner
+2018, arXiv:1710.10723): the answer must win over every place of every window and over saying
+nothing, and where no window holds it, saying nothing must win.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tools.reader.sources import Context, Question
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_QUESTION = 40
+"""Tokens of a question; the rest of a longer one is cut."""
+
+DEPTH = 8
+"""How many of the paragraphs that look most like the question are distractors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of the training. ``shares``: set → how often its answerable questions are used (a fraction: that
+    share of them); ``unanswerable``: the same for questions without an answer; ``elsewhere``: how often an
+    answerable question is asked once more of one paragraph that does not hold its answer; ``windows``: how many
+    windows a question gets → weight; ``absent``: the share of those with several whose own paragraph is left out;
+    ``width``: the least and most tokens of a sequence; ``rate``: the learning rate at its height; ``falls``: how it
+    falls, see ``loop.rate_at``; ``tokens``: in a batch, with padding."""
+
+    name: str
+    rate: float
+    shares: Mapping[str, float]
+    unanswerable: float
+    elsewhere: float
+    windows: Mapping[int, float]
+    absent: float
+    width: tuple[int, int]
+    falls: tuple[tuple[int, int], ...]
+    tokens: int = 1800
+
+
+# From the base model: short windows, one a question, so that a batch holds many questions.
+SHORT = Stage(
+    "short",
+    rate=2e-4,
+    shares={"squad_dev": 3.2, "squadshifts_new_wiki": 3.2, "qed_nq": 6.4, "qamr": 0.56},
+    unanswerable=1.92,
+    elsewhere=0.4,
+    windows={1: 1.0},
+    absent=0.0,
+    width=(115, 150),
+    falls=((2012, 1810),),
+    tokens=3600,
+)
+# To go on from earlier weights.
+MIXED = Stage(
+    "mixed",
+    rate=1e-4,
+    shares={"squad_dev": 2.0, "squadshifts_new_wiki": 2.0, "qed_nq": 3.0, "qamr": 0.35},
+    unanswerable=1.2,
+    elsewhere=0.2,
+    windows={1: 0.9, 3: 0.1},
+    absent=0.2,
+    width=(110, 190),
+    falls=((1700, 1530), (950, 573)),
+)
+STAGES = {stage.name: stage for stage in (SHORT, MIXED)}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Token ids of ``[CLS] question [SEP] window [SEP]``; ``context``: the first place of the window."""
+
+    ids: tuple[int, ...]
+    context: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The windows of one question; ``answer``: (window, first, last place), None where there is none."""
+
+    windows: tuple[Window, ...]
+    answer: tuple[int, int, int] | None
+
+
+class Paragraphs:
+    """The training paragraphs as tokens, and for every question those that look like it."""
+
+    def __init__(self, contexts: Sequence[Context], tokenizer: Any) -> None:
+        self.contexts = contexts
+        encoded = tokenizer(
+            [c.text for c in contexts],
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+            verbose=False,
+        )
+        self.ids: list[list[int]] = encoded["input_ids"]
+        self.offsets: list[list[tuple[int, int]]] = encoded["offset_mapping"]
+        self.bare = [c.text.lower() for c in contexts]
+        self._tokenizer = tokenizer
+        self.cls, self.sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+
+    def question_ids(self, questions: Sequence[str]) -> list[list[int]]:
+        """Token ids of questions, cut at MAX_QUESTION."""
+        encoded = self._tokenizer(list(questions), add_special_tokens=False, verbose=False)[
+            "input_ids"
+        ]
+        return [ids[:MAX_QUESTION] for ids in encoded]
+
+    def alike(self, questions: Sequence[str]) -> NDArray[np.int64]:
+        """(questions, DEPTH + 1) numbers of the paragraphs that BM25 ranks first."""
+        import bm25s
+
+        index = bm25s.BM25(method="lucene")
+        settings: dict[str, Any] = {"stopwords": "en", "show_progress": False}
+        index.index(
+            bm25s.tokenize([c.text for c in self.contexts], **settings), show_progress=False
+        )
+        asked = bm25s.tokenize(list(questions), **settings)
+        depth = min(DEPTH + 1, len(self.contexts))
+        found: NDArray[np.int64] = index.retrieve(asked, k=depth, show_progress=False).documents
+        return found
+
+    def place_of(self, number: int, text: str, start: int) -> tuple[int, int] | None:
+        """(first, last) token of a span of characters; None where no token lies in it."""
+        stop = start + len(text)
+        inside = [i for i, (a, b) in enumerate(self.offsets[number]) if a < stop and b > start]
+        return (inside[0], inside[-1]) if inside else None
+
+    def window(
+        self,
+        number: int,
+        asked: Sequence[int],
+        room: int,
+        drawn: random.Random,
+        span: tuple[int, int] | None,
+    ) -> tuple[Window, int]:
+        """A sequence of at most ``room`` tokens around ``span`` (anywhere without one), and what to add to a
+        token's place in the paragraph to get its place in the sequence."""
+        ids = self.ids[number]
+        length = max(8, room - len(asked) - 3)
+        begin = 0
+        if len(ids) > length:
+            least, most = 0, len(ids) - length
+            if span is not None:
+                least, most = max(least, span[1] + 1 - length), min(most, span[0])
+            begin = drawn.randint(least, max(least, most))
+        cut = ids[begin : begin + length]
+        context = len(asked) + 2
+        return Window((self.cls, *asked, self.sep, *cut, self.sep), context), context - begin
+
+
+def groups_of(paragraphs: Paragraphs, stage: Stage, drawn: random.Random) -> list[Group]:
+    """The groups of one stage, shuffled."""
+    picked = list(_picked(paragraphs.contexts, stage, drawn))
+    drawn.shuffle(picked)
+    texts = [_worded(question.text, drawn) for _, question, _ in picked]
+    asked = paragraphs.question_ids(texts)
+    alike = paragraphs.alike([question.text for _, question, _ in picked])
+    by_title: dict[str, list[int]] = {}
+    for number, context in enumerate(paragraphs.contexts):
+        by_title.setdefault(context.title, []).append(number)
+    sizes, weights = list(stage.windows), list(stage.windows.values())
+    made = []
+    for row, (number, question, elsewhere) in enumerate(picked):
+        context = paragraphs.contexts[number]
+        size = 1 if elsewhere or context.source == "qamr" else drawn.choices(sizes, weights)[0]
+        room = drawn.randint(*stage.width)
+        absent = elsewhere or (size > 1 and drawn.random() < stage.absent)
+        others = _others(paragraphs, number, question, alike[row], by_title[context.title], drawn)
+        # Of several annotators' answers the first is the original one; the others only check it.
+        group = _group(
+            paragraphs, number, question.answers[:1], asked[row], size, room, absent, others, drawn
+        )
+        if group is not None:
+            made.append(group)
+    return made
+
+
+def _picked(
+    contexts: Sequence[Context], stage: Stage, drawn: random.Random
+) -> Iterator[tuple[int, Question, bool]]:
+    """(number of the paragraph, question, whether it is asked of another paragraph)."""
+    for number, context in enumerate(contexts):
+        for question in context.questions:
+            share = (
+                stage.shares.get(context.source, 0.0) if question.answers else stage.unanswerable
+            )
+            for _ in range(_times(share, drawn)):
+                yield number, question, False
+            if question.answers and context.source != "qamr":
+                for _ in range(_times(stage.elsewhere, drawn)):
+                    yield number, question, True
+
+
+def _times(share: float, drawn: random.Random) -> int:
+    return int(share) + (drawn.random() < share % 1)
+
+
+def _worded(text: str, drawn: random.Random) -> str:
+    """A fifth of the questions lose their mark; the encoder knows no capitals anyway."""
+    return text.rstrip("? ") if drawn.random() < 0.2 else text
+
+
+def _others(
+    paragraphs: Paragraphs,
+    number: int,
+    question: Question,
+    alike: Sequence[int],
+    same: Sequence[int],
+    drawn: random.Random,
+) -> Iterator[int]:
+    """Paragraphs without the answer, each once: mostly those like the question, some of the same article."""
+    answers = [text.lower() for text, _ in question.answers]
+    near = [int(n) for n in alike]
+    drawn.shuffle(near)
+    seen = {number}
+    for _ in range(50):
+        pool = near if near and drawn.random() < 0.75 else None
+        found = (
+            pool.pop()
+            if pool
+            else drawn.choice(same)
+            if drawn.random() < 0.8
+            else drawn.randrange(len(paragraphs.contexts))
+        )
+        if found in seen or paragraphs.contexts[found].source == "qamr":
+            continue
+        seen.add(found)
+        if not any(answer in paragraphs.bare[found] for answer in answers):
+            yield found
+
+
+def _group(
+    paragraphs: Paragraphs,
+    number: int,
+    answers: Sequence[tuple[str, int]],
+    asked: Sequence[int],
+    size: int,
+    room: int,
+    absent: bool,
+    others: Iterator[int],
+    drawn: random.Random,
+) -> Group | None:
+    span = None
+    if answers:
+        span = paragraphs.place_of(number, *answers[0])
+        if span is None or span[1] - span[0] >= 40:
+            return None
+    numbers = [] if absent else [number]
+    for other in others:
+        if len(numbers) >= size:
+            break
+        numbers.append(other)
+    if len(numbers) < size:
+        return None
+    drawn.shuffle(numbers)
+    windows, answer = [], None
+    for place, n in enumerate(numbers):
+        own = span if n == number else None
+        sequence, shift = paragraphs.window(n, asked, room, drawn, own)
+        windows.append(sequence)
+        if own is not None:
+            answer = (place, own[0] + shift, own[1] + shift)
+            if answer[2] >= len(sequence.ids) - 1:
+                return None
+    return Group(tuple(windows), answer)
