@@ -118,8 +118,8 @@ def test_a_reports_cost_section_has_totals_spreads_and_actions() -> None:
 
 def test_the_page_names_the_models_whose_price_or_tokens_are_unknown() -> None:
     text = words(views_cost.report(run_cost([episode(FOUND, QUIET, SAID)], [], PRICES, ["judge"])))
-    assert "Tokens not counted by the backend: 1 call of &lt;old&gt;." in text
-    assert "US dollars $0.00052 + unknown for &lt;old&gt; (tokens not counted)." in text
+    assert "Tokens not counted by the backend: 1 call of <old>." in text
+    assert "US dollars $0.00052 + unknown for <old> (tokens not counted)." in text
     assert "of what judge asks of language models" in text
     assert "1,000*" in text
 

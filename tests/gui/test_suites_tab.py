@@ -328,7 +328,7 @@ def test_results_are_the_suites_own_tables_and_plots_with_intervals_and_nothing_
     assert [list(trace.x) for trace in figure.data] == [
         ["time 1", "time 2"],
         ["time 1"],
-    ] and figure.data[0].error_y.array[0] == 0.25
+    ] and figure.data[0].error_y.array[0] == pytest.approx(0.295578, rel=1e-5)
     (first, *_) = re.findall(r'base64,([\w+/=]+)"', shown)
     head, row, *_ = base64.b64decode(first).decode().splitlines()
     assert (

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from llms.tiny_models import save_llama
+from tiny_models import save_llama
 
 from rallebench.llms._memory import need as needs
 
