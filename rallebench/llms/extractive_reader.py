@@ -15,6 +15,7 @@ from typing import Any
 from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, checked_number, settings_from
+from rallebench.llms._stops import cut_at
 from rallebench.reader import REFUSAL, Found, Reader, Task
 from rallebench.reader.prompt import read_prompt
 
@@ -125,9 +126,7 @@ def _note(task: Task, found: Found) -> str:
 
 def _fitted(reply: Reply, request: Generate, reader: Reader) -> Reply:
     """Cut at the first stop sequence, then at a word so that at most ``max_tokens`` tokens stay."""
-    text = reply.text
-    ends = [at for stop in request.stop if stop and (at := text.find(stop)) >= 0]
-    text = text[: min(ends)] if ends else text
+    text, _ = cut_at(reply.text, request.stop)
     limit = request.max_tokens
     if limit is None or reader.count_tokens([text])[0] <= limit:
         return replace(reply, text=text)

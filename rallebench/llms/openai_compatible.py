@@ -13,6 +13,7 @@ reached through its ``/openai/v1`` address.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -27,6 +28,7 @@ from rallebench.llms import LLMS, settings_from
 from rallebench.llms._openai.client import PATH, Asking, Client
 from rallebench.llms._openai.requests import body_of, default_seed, default_temperature
 from rallebench.llms._openai.settings import Settings, check
+from rallebench.llms._stops import cut_stream
 
 
 class OpenAICompatible:
@@ -100,7 +102,7 @@ class OpenAICompatible:
         body = body_of(self.name, request, self.settings)
         asking, client = Asking(self.name, body, request.tools, stream), self._client
         kind = f"{PATH} {self.settings.model}"
-        yield from attempts(
+        pieces = attempts(
             lambda turn: client.ask(asking, turn),
             self.settings,
             self._seat,
@@ -108,6 +110,8 @@ class OpenAICompatible:
             tokens=asking.tokens,
             at_once=stream,
         )
+        with contextlib.closing(pieces):
+            yield from cut_stream(pieces, request.stop)
 
 
 def _fingerprint(settings: Settings) -> str:

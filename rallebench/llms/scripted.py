@@ -17,6 +17,7 @@ from typing import Any, Union
 from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.llms import LLMS, checked_number, settings_from
+from rallebench.llms._stops import cut_reply
 
 Line = Union[str, Reply, RalleError]
 """What a script may hold: a text, a whole Reply (for tool calls), or an error to fail with."""
@@ -137,10 +138,8 @@ def _said(request: Generate, line: Line) -> Reply | RalleError:
     if isinstance(line, RalleError):
         return line
     reply = line if isinstance(line, Reply) else Reply(line)
+    reply = cut_reply(reply, request.stop)
     text, reason = reply.text, reply.finish_reason
-    ends = [at for stop in request.stop if stop and (at := text.find(stop)) >= 0]
-    if ends:
-        text, reason = text[: min(ends)], "stop"
     words = list(re.finditer(r"\S+", text))
     if request.max_tokens is not None and len(words) > request.max_tokens:
         text, reason = (

@@ -22,6 +22,7 @@ from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundErr
 from rallebench.core.memory import Memory, release
 from rallebench.core.types import Generate, Reply, ToolCall
 from rallebench.llms import LLMS, settings_from
+from rallebench.llms._stops import cut_at
 from rallebench.llms._structured import before_calls, calls_of, in_form
 from rallebench.llms._transformers.fixed import fingerprint, places, quantization, set_token_rules
 from rallebench.llms._transformers.prompts import Prompt, Prompter
@@ -226,7 +227,6 @@ class TransformersLLM:
         first: float | None,
     ) -> Reply:
         """One row without what came after its end: other rows may have gone on for longer."""
-        from rallebench.llms._transformers.decoding import cut_at
 
         tokens = tokens[:cut]
         end = next((place for place, token in enumerate(tokens) if token in self._ends), None)

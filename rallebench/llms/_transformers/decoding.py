@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -23,30 +23,12 @@ from transformers import (
 )
 from transformers.generation.streamers import BaseStreamer
 
+from rallebench.llms._stops import cut_at, held_back
+
 Decode = Callable[[Sequence[int]], str]
 
 OVERHANG = 8
 """Tokens looked at beyond the bytes of a stop string: for skipped tokens and torn characters."""
-
-
-def cut_at(text: str, stops: Iterable[str]) -> tuple[str, bool]:
-    """The text before the earliest stop string, and whether there was one.
-
-    >>> cut_at("a b\\nQ: c", ("Q:", "\\n"))
-    ('a b', True)
-    """
-    found = [place for stop in stops if (place := text.find(stop)) >= 0]
-    return (text[: min(found)], True) if found else (text, False)
-
-
-def held_back(text: str, stops: Iterable[str]) -> int:
-    """How many characters at the end of ``text`` may be the beginning of a stop string.
-
-    >>> held_back("Paris\\nObs", ["\\nObservation", "s!"])
-    4
-    """
-    sizes = (size for stop in stops for size in range(1, len(stop)) if text.endswith(stop[:size]))
-    return max(sizes, default=0)
 
 
 class StopRows(StoppingCriteria):  # type: ignore[misc]

@@ -1,0 +1,59 @@
+"""Stop strings: every backend ends its text before the first one, whether or not a server heeds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from rallebench.core.types import Reply
+
+
+def cut_at(text: str, stops: Iterable[str]) -> tuple[str, bool]:
+    """The text before the earliest stop string, and whether there was one. Empty stop strings do not count.
+
+    >>> cut_at("a b\\nQ: c", ("Q:", "\\n"))
+    ('a b', True)
+    """
+    places = [place for stop in stops if stop and (place := text.find(stop)) >= 0]
+    return (text[: min(places)], True) if places else (text, False)
+
+
+def held_back(text: str, stops: Iterable[str]) -> int:
+    """How many characters at the end of ``text`` may be the beginning of a stop string.
+
+    >>> held_back("Paris\\nObs", ["\\nObservation", "s!"])
+    4
+    """
+    sizes = (size for stop in stops for size in range(1, len(stop)) if text.endswith(stop[:size]))
+    return max(sizes, default=0)
+
+
+def cut_reply(reply: Reply, stops: Sequence[str]) -> Reply:
+    """The reply with its text ended before the first stop string; token counts stay as the backend counted."""
+    text, stopped = cut_at(reply.text, stops)
+    return replace(reply, text=text, finish_reason="stop") if stopped else reply
+
+
+def cut_stream(pieces: Iterator[str | Reply], stops: Sequence[str]) -> Iterator[str | Reply]:
+    """A stream of text and its Reply, both ended before the first stop string.
+
+    The pieces that follow are read but not yielded, because the token counts come last. What may become a stop
+    string waits for the next piece.
+    """
+    if not stops:
+        yield from pieces
+        return
+    written, yielded = "", 0
+    for piece in pieces:
+        if isinstance(piece, Reply):
+            reply = cut_reply(piece, stops)
+            if yielded < len(reply.text) and written:
+                yield reply.text[yielded:]
+            yield reply
+            return
+        written += piece
+        text, stopped = cut_at(written, stops)
+        ready = len(text) if stopped else len(text) - held_back(text, stops)
+        if ready > yielded:
+            yield text[yielded:ready]
+            yielded = ready
