@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rallebench.core.types import Episode, Generate, Retrieve, Step, UseTool
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
+from rallebench.metrics.cost import completion_tokens_of, first_token_of, prompt_tokens_of, speed
 
 Prices = Mapping[str, Mapping[str, float] | None]
 """Language model → its prices; None, or no entry, where they are not known."""
@@ -149,7 +149,7 @@ def step_to_json(step: Step, prices: Prices) -> dict[str, Any]:
         value |= {
             "prompt_tokens": prompt_tokens_of(step),
             "completion_tokens": completion_tokens_of(step),
-            "first_token_seconds": step.reply.first_token_seconds,
+            "first_token_seconds": first_token_of(step),
             "tokens_per_second": speed([step]),
             "usd": None if dollars is None else sum(dollars),
         }

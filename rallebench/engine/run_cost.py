@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.core.types import Episode, Generate, Gold, Step
 from rallebench.engine.cost import Prices, asked_now, total, usd_of, who
 from rallebench.metrics import metric
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
+from rallebench.metrics.cost import completion_tokens_of, first_token_of, prompt_tokens_of, speed
 
 PER_QUESTION = (
     "seconds",
@@ -117,7 +117,7 @@ def _spreads(steps: Sequence[Step], prices: Prices) -> dict[str, Any]:
     }
     if isinstance(steps[0].request, Generate):
         found |= {
-            "first_token_seconds": spread([step.reply.first_token_seconds for step in steps]),
+            "first_token_seconds": spread([first_token_of(step) for step in steps]),
             "prompt_tokens": spread([prompt_tokens_of(step) for step in steps]),
             "completion_tokens": spread([completion_tokens_of(step) for step in steps]),
             "tokens_per_second": spread([speed([step]) for step in steps]),

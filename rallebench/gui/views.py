@@ -10,7 +10,7 @@ from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
 from rallebench.engine import cost_text
 from rallebench.engine.cost import Prices, usd_of, why_unknown
 from rallebench.metrics import card
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
+from rallebench.metrics.cost import completion_tokens_of, first_token_of, prompt_tokens_of, speed
 from rallebench.metrics.text import find_answers
 
 EMPTY_PROMPT = "Interpret or execute the action to see its prompt."
@@ -107,14 +107,12 @@ def cost(step: Step, prices: Prices | None = None) -> str:
 
 def _model_cost(step: Step, prices: Prices) -> list[str]:
     assert isinstance(step.request, Generate)
-    first, rate = step.reply.first_token_seconds, speed([step])
+    first, rate = first_token_of(step), speed([step])
     parts = []
     if first is not None:
-        # The seconds above are a share of the batch's; this is a wait, as long as the whole batch's.
-        waited = f", of the batch of {step.batch}" if step.batch > 1 else ""
         parts.append(
             badge(
-                f"first token {cost_text.plain(first)} s{waited}",
+                f"first token {cost_text.plain(first)} s",
                 about=card("first_token_seconds")["definition"],
             )
         )

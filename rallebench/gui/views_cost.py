@@ -12,6 +12,7 @@ from rallebench.engine.cost import Prices, total
 from rallebench.engine.run_cost import recorded
 from rallebench.gui.views import note
 from rallebench.metrics import card
+from rallebench.metrics.cost import first_token_of
 from rallebench.metrics.recorded import IMPORTED
 
 MONEY = "US dollars: prompt and completion tokens times the model's prices per million tokens, as recorded with the run."
@@ -73,12 +74,9 @@ def dollars(spent: Mapping[str, Any]) -> str:
 def question_remark(steps: Sequence[Step]) -> str:
     """When the first token of the answer came, and what came from memory, so that this time cost nothing."""
     calls = [step for step in steps if isinstance(step.request, Generate)]
-    first = calls[-1].reply.first_token_seconds if calls else None
+    first = first_token_of(calls[-1]) if calls else None
     cached = sum(step.cached for step in steps)
-    waited = (
-        f" of waiting for the batch of {calls[-1].batch}" if calls and calls[-1].batch > 1 else ""
-    )
-    parts = [f"first token after {text.seconds(first)}{waited}"] if first is not None else []
+    parts = [f"first token after {text.seconds(first)}"] if first is not None else []
     parts += (
         [f"{cached} of {len(steps)} steps from memory (cost of the first time)"] if cached else []
     )

@@ -34,6 +34,15 @@ def completion_tokens_of(step: Step) -> int | None:
     return None if said or not step.reply.prompt_tokens else 0
 
 
+def first_token_of(step: Step) -> float | None:
+    """Seconds from sending a request until its first token came; None where the backend cannot say.
+
+    None also of a request that was answered in a batch: its first token waits for all the others, while the
+    seconds of the step are one question's share, so that the first token would come after the end.
+    """
+    return step.reply.first_token_seconds if step.batch == 1 else None
+
+
 def writing_seconds(step: Step) -> float | None:
     """The seconds a language model wrote for, which is what tokens per second divide by.
 
@@ -131,13 +140,13 @@ def first_token_seconds(episode: Episode, gold: Gold) -> float | None:
     """From asking the last language model of a question until its first token was there.
 
     Normalisation: none.
-    Not scored: no language model was asked, or its backend cannot say: a server tells it only while
-    its answer streams.
-    Source: measured by the backend.
-    Traps: In a batch it is the wait of the whole batch.
+    Not scored: no language model was asked, it answered in a batch, or its backend cannot say: a server
+    tells it only while its answer streams.
+    Source: measured by the backend, from when this request was sent.
+    Traps: A run asks in batches, so most runs have none; Develop and Chat ask singly.
     """
     calls = [step for step in episode.steps if isinstance(step.request, Generate)]
-    return calls[-1].reply.first_token_seconds if calls else None
+    return first_token_of(calls[-1]) if calls else None
 
 
 @METRICS.register(

@@ -8,7 +8,7 @@ from typing import Any
 from rallebench.core.types import Episode, Generate, Step
 from rallebench.engine.cost import Prices, total, usd_of
 from rallebench.engine.cost_text import UNKNOWN, price_of
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed
+from rallebench.metrics.cost import completion_tokens_of, first_token_of, prompt_tokens_of, speed
 
 _TOTALS = ("total", "failed", "asked")
 _PARTS = (
@@ -55,7 +55,7 @@ def step_attributes(step: Step, prices: Prices) -> dict[str, Any]:
     assert isinstance(step.request, Generate)
     read, written = prompt_tokens_of(step), completion_tokens_of(step)
     found: dict[str, Any] = {
-        "first_token_seconds": step.reply.first_token_seconds,
+        "first_token_seconds": first_token_of(step),
         "tokens_per_second": speed([step]),
     }
     if read is not None and written is not None:

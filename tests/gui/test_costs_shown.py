@@ -66,15 +66,13 @@ def test_a_remembered_step_says_what_it_took_then() -> None:
     assert words(views.cost(cached, PRICES)).startswith("from memory took 2.50 s then")
 
 
-def test_a_first_token_in_a_batch_is_told_as_a_wait_beside_seconds_that_are_a_share() -> None:
+def test_a_first_token_in_a_batch_is_not_shown_beside_seconds_that_are_a_share() -> None:
     shared = Step(SAID.request, SAID.reply, 0.025, batch=20)
-    assert words(views.cost(shared, PRICES)).startswith(
-        "0.025 s first token 0.500 s, of the batch of 20 "
-    )
-    assert (
-        views_cost.question_remark([shared])
-        == "first token after 0.500 s of waiting for the batch of 20"
-    )
+    alone = Step(SAID.request, SAID.reply, 0.725)
+    assert "first token" not in words(views.cost(shared, PRICES))
+    assert views_cost.question_remark([shared]) == ""
+    assert "first token 0.500 s" in words(views.cost(alone, PRICES))
+    assert views_cost.question_remark([alone]) == "first token after 0.500 s"
 
 
 def test_the_cost_of_an_answer_stands_under_it_and_unfolds_to_its_steps() -> None:
