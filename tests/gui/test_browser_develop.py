@@ -131,6 +131,8 @@ def test_a_benchmark_runs_survives_a_reload_and_opens_a_question_in_develop(
     cell.wait_for(timeout=PATIENCE)
     question = cell.inner_text().strip()
     cell.click()
+    says(develop, "develop-replaced", "would replace the one that you edited")
+    develop.click("#develop-replace")
     says(develop, "develop-status", "Opened from the run browser-run")
     holds(develop, "develop-question", " ".join(question.split()))
     there_are(develop, "#develop-response-1 .rb-hit", 5)
