@@ -336,6 +336,6 @@ def serve(
     key = key_for(host)
     with listening:
         app = application(workbench, names, key, access)
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(
-            sockets=[listening]
-        )
+        # uvicorn's own logging set-up closes the handlers of other libraries, and with them what they write to.
+        quiet = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False)
+        uvicorn.Server(quiet).run(sockets=[listening])

@@ -266,7 +266,9 @@ def listening(bench: Any) -> Iterator[int]:
     import uvicorn
 
     with socket.create_server(("127.0.0.1", 0)) as address:
-        server = uvicorn.Server(uvicorn.Config(application(bench, CHAINS), log_level="warning"))
+        served = application(bench, CHAINS)
+        config = uvicorn.Config(served, log_config=None, log_level="warning", access_log=False)
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
         thread.start()
         deadline = time.monotonic() + 20
