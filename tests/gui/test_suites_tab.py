@@ -333,7 +333,7 @@ def test_results_are_the_suites_own_tables_and_plots_with_intervals_and_nothing_
     head, row, *_ = base64.b64decode(first).decode().splitlines()
     assert (
         head == "time,right,right low,right high,right n,not measured,word"
-        and row == "time 1,0.125,0.0,0.375,8,,text <b>"
+        and row == "time 1,0.125,-0.17057803144909806,0.42057803144909806,8,,text <b>"
     )
 
 
