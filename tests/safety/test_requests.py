@@ -157,10 +157,28 @@ def numbers(value: Any, place: str = "") -> dict[str, Any]:
     return {place: value} if isinstance(value, (int, float)) or value is None else {}
 
 
+COMPARISON = ("difference", "low", "high", "p", "p_corrected")
+
+
+def without_the_order_of_equals(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """A sweep's variants by name. Of variants that score the same the faster one is the best, and is compared with none."""
+    by_name = sorted(report["variants"], key=lambda variant: variant["variant"])
+    metric = report["metric"]
+    if not metric:
+        return by_name
+    best = max(variant["metrics"][metric]["value"] for variant in by_name)
+    return [
+        variant
+        if variant["metrics"][metric]["value"] != best
+        else {**variant, **dict.fromkeys(COMPARISON)}
+        for variant in by_name
+    ]
+
+
 def digest_of(label: str, bodies: list[Any], queries: list[Any], report: Any) -> dict[str, Any]:
     """Counts and digests; the texts are dumped where DUMP_REQUESTS names a folder."""
-    if "variants" in report:  # among equal scores the faster variant comes first
-        report = {**report, "variants": sorted(report["variants"], key=lambda v: v["variant"])}
+    if "variants" in report:
+        report = {**report, "variants": without_the_order_of_equals(report)}
     figures = {
         place: number
         for place, number in numbers(normal(report)).items()
