@@ -13,9 +13,9 @@ from rallebench.core.events import Finished, Operation, Progress, Warned, under
 from rallebench.core.runs import DEFAULT_OPTIONS, Backends, RunOptions, RunRequest, RunResult
 from rallebench.core.types import Episode
 from rallebench.engine.answer import answer
-from rallebench.engine.judgements import judgements, unread
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.run_file import end, finish, run_json
+from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, unread
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import Mean
 from rallebench.engine.store import RunFolder
@@ -74,14 +74,14 @@ def execute(
     try:
         run.forget_stop()
         on_open(run)
-        late = context.coverage(request, backends)
+        late = (*context.coverage(request, backends), *lost_tools(request.flow, backends))
         for sentence in late:
             yield Warned(task, sentence)
         warnings += late
         reused = options.resume and is_complete(run, request)
         yield Progress(task, 0, len(request.examples), "running")
         if not reused:
-            before = judgements(request.flow.names, backends)
+            before, counts = judgements(request.flow.names, backends), ReplyCounts()
             yield from answer(
                 run,
                 make_flow,
@@ -92,9 +92,10 @@ def execute(
                 memo=cache,
                 batch_size=options.batch_size,
                 max_errors=options.max_errors,
-                observe=_observer(request),
+                observe=_observer(request, counts),
             )
             warnings += unread(before, judgements(request.flow.names, backends))
+            warnings += counts.sentences()
         yield Progress(task, message="scoring")
         report = finish(run, request)
         stopped = not report["complete"]
@@ -201,13 +202,19 @@ class StoredEpisodes(Mapping[str, Episode]):
         return len(self._read())
 
 
-def _observer(request: RunRequest) -> Callable[[Episode], dict[str, float | None]]:
-    """The values of a few metrics of an episode, for the state of a run that goes on."""
+def _observer(
+    request: RunRequest, counts: ReplyCounts
+) -> Callable[[Episode], dict[str, float | None]]:
+    """The values of a few metrics of an episode, for the state of a run that goes on; its replies are counted."""
     names = [name for name in HEADLINE if name in request.metrics]
     examples = {example.question.qid: example for example in request.examples}
-    return lambda episode: {
-        s.metric: s.value for s in score_episode(episode, examples[episode.qid], names)
-    }
+
+    def values(episode: Episode) -> dict[str, float | None]:
+        counts.count(episode)
+        scores = score_episode(episode, examples[episode.qid], names)
+        return {score.metric: score.value for score in scores}
+
+    return values
 
 
 def _end_early(run: RunFolder, request: RunRequest, state: str, message: str) -> None:

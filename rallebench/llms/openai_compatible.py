@@ -39,8 +39,6 @@ class OpenAICompatible:
     room. ``prices``: US dollars per million tokens of ``prompt`` and ``completion``, None if not set.
     """
 
-    calls_tools = True
-
     def __init__(self, name: str, settings: Settings, key: str) -> None:
         self.name = name
         self.settings = settings
@@ -56,7 +54,14 @@ class OpenAICompatible:
     def about(self) -> str:
         """Model and address, and what holds requests back now."""
         where = f"{self.settings.model} at {self.settings.base_url}"
-        return f"{where}; {held}" if (held := str(self.status())) else where
+        drops = "drops tools: functions are called in text" if self._client.drops_tools else ""
+        form = "ignores response_format" if self._client.ignores_format else ""
+        return "; ".join(filter(None, [where, drops, form, str(self.status())]))
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether the model reads the tools that it is sent. The server is asked at the first use, once per process."""
+        return self._client.takes_tools()
 
     def status(self) -> Status:
         """How many requests may be in flight at this address now, and why."""

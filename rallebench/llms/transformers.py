@@ -79,8 +79,9 @@ class TransformersLLM:
         form = loaded.dtype if quantized == "none" else f"{quantized}, {loaded.dtype}"
         window = f"window {self.context_window} tokens" if self.context_window else "no window"
         where = places(self._model, loaded.device)
+        tools = "" if self.calls_tools else ", takes no tools: functions are called in text"
         self.about = (
-            f"{type(self._model).__name__} ({form}) on {where}, {window}, took {self.memory}"
+            f"{type(self._model).__name__} ({form}) on {where}, {window}, took {self.memory}{tools}"
         )
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:

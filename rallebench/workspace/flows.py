@@ -69,6 +69,12 @@ class Agent:
 
         return make_flow
 
+    @property
+    def prefers_tools(self) -> bool:
+        """Whether the functions are offered to a model as tools where it takes them."""
+        traits = WORKFLOWS.entry(self.workflow).traits
+        return bool(traits.get("calls")) and self.settings.get("protocol", "auto") != "text"
+
     def calls_natively(self, llm: Any) -> bool:
         """Whether functions are offered to the model as such: as ``protocol`` says, or as the backend can."""
         protocol = self.settings.get("protocol", "auto")

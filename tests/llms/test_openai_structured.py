@@ -21,6 +21,8 @@ REFUSED = (
     "The server takes no response_format (400: unknown field); the schema was put into the prompt."
 )
 
+IGNORED = "The server ignores response_format; the schema was put into the prompt."
+
 Serve = Callable[..., tuple[Loopback, Any]]
 
 
@@ -115,7 +117,45 @@ def test_an_answer_that_does_not_fit_is_kept_and_its_note_says_why(
     serve: Serve, said: str, fault: str
 ) -> None:
     _, llm = serve(answer(said))
-    assert (one(llm).text, one(llm).note) == (said, fault)
+    assert (one(llm).text, one(llm).note) == (said, f"{IGNORED} {fault}")
+
+
+def ignore_formats(handler: Handler) -> None:
+    in_prompt = "JSON schema" in handler.body["messages"][-1]["content"]
+    answer(GOOD if in_prompt else "In 1815.")(handler)
+
+
+def test_a_form_that_is_ignored_is_asked_for_in_the_prompt_once_more_and_from_then_on(
+    serve: Serve,
+) -> None:
+    server, llm = serve(ignore_formats, max_retries=0)
+    first, second = one(llm), one(llm)
+    assert (first.text, first.note) == (second.text, second.note) == (GOOD, IGNORED)
+    assert ["response_format" in body for body in server.bodies] == [True, False, False]
+    assert (first.prompt_tokens, second.prompt_tokens) == (14, 7), "both tries count"
+    assert "ignores response_format" in llm.about
+
+
+def test_what_is_learnt_of_one_form_that_is_ignored_is_true_of_every_form(serve: Serve) -> None:
+    server, llm = serve(ignore_formats)
+    one(llm)
+    one(llm, Generate("gpt", WHEN.messages, options={"response_format": {"type": "json_object"}}))
+    assert ["response_format" in body for body in server.bodies] == [True, False, False]
+
+
+def test_a_stream_hands_out_only_the_answer_that_has_the_form(serve: Serve) -> None:
+    def behave(handler: Handler) -> None:
+        in_prompt = "JSON schema" in handler.body["messages"][-1]["content"]
+        good_stream(GOOD if in_prompt else "In 1815.")(handler)
+
+    _, llm = serve(behave)
+    *pieces, reply = llm.stream(WHEN)
+    assert "".join(pieces) == reply.text == GOOD and reply.note == IGNORED
+
+
+def test_an_answer_that_was_cut_off_is_no_sign_that_the_form_is_ignored(serve: Serve) -> None:
+    server, llm = serve(answer('{"year": 18', finish_reason="length"))
+    assert "does not fit" in one(llm).note and len(server.bodies) == 1
 
 
 def test_a_stream_hands_out_the_checked_text_and_says_the_same(serve: Serve) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from rallebench.core.types import Reply, ToolSpec
@@ -13,10 +15,21 @@ from rallebench.http.failures import Failure, Refusal, refused
 from rallebench.http.limiter import Turn
 from rallebench.http.reading import parsed
 from rallebench.llms._openai.dialect import Dialect
-from rallebench.llms._openai.forms import NO_COUNTS, form_of, in_form, in_prompt, noted, with_calls
+from rallebench.llms._openai.forms import (
+    IGNORED,
+    NO_COUNTS,
+    form_of,
+    ignores,
+    in_form,
+    in_prompt,
+    noted,
+    refusal,
+    with_calls,
+)
 from rallebench.llms._openai.replies import reply_of
 from rallebench.llms._openai.settings import Settings
 from rallebench.llms._openai.streams import looks_like_events, read_stream
+from rallebench.llms._openai.tools import takes_tools
 
 PATH = "/chat/completions"
 BYTES_A_TOKEN = 4
@@ -27,14 +40,18 @@ REUSE_SECONDS = 0.05
 
 
 class Asking:
-    """One request over all its tries: its ``body``, the form its answer should have, and what was said to that."""
+    """One request over all its tries: its ``body`` and the form its answer should have.
+
+    ``no_form``: why the form is asked for in the prompt; ``lost``: the reply that did not have it, whose tokens count.
+    """
 
     def __init__(
         self, name: str, body: Mapping[str, Any], tools: tuple[ToolSpec, ...], stream: bool
     ) -> None:
         self.body, self.tools, self.stream = body, {tool.name for tool in tools}, stream
         self.form = form_of(name, body)
-        self.refused_form = ""
+        self.no_form = ""
+        self.lost: Reply | None = None
         self.prompt_tokens = _tokens_in(body["messages"])
 
     @property
@@ -53,17 +70,37 @@ class Client:
         self.closed = self._connection.closed
         self._settings, self._key = settings, key
         self._dialect = Dialect(settings.max_tokens_field)
+        self._name = name
+        self._takes_tools: bool | None = None
+        self._probing = threading.Lock()
 
     def close(self) -> None:
         """Break the connections and wake what waits for another try."""
         self._connection.close()
+
+    def takes_tools(self) -> bool:
+        """Whether the server reads tools; it is asked at the first call."""
+        with self._probing:
+            if self._takes_tools is None:
+                self._takes_tools = takes_tools(self._name, self._settings, self._key)
+            return self._takes_tools
+
+    @property
+    def drops_tools(self) -> bool:
+        """Whether the server was found to drop tools."""
+        return self._takes_tools is False
+
+    @property
+    def ignores_format(self) -> bool:
+        """Whether the server was found to ignore ``response_format``."""
+        return self._dialect.ignores_format
 
     def ask(self, asking: Asking, turn: Turn) -> Iterator[str | Reply]:
         """One request: pieces of text if it asks for a stream, then the Reply. Raises Failure, or BackendError
         once closed. A server that answers a streaming request as a whole is understood, too."""
         form, stream = asking.form, asking.stream
         known = form is not None and self._dialect.why_no_format(form)
-        no_form = asking.refused_form or known or ""
+        no_form = asking.no_form or known or ""
         body = in_prompt(asking.body, form) if form and no_form else asking.body
         sent = self._dialect.fit(body, stream)
 
@@ -78,7 +115,10 @@ class Client:
                     if form is None:  # else what is handed out may not be what was written
                         yield piece
                     continue
-                if form and asking.refused_form:
+                if form and not no_form and ignores(piece, form):
+                    asking.no_form, asking.lost = IGNORED, piece
+                    raise Failure("ignores the form of the answer", at_once=True)
+                if form and asking.no_form:
                     self._dialect.learn_no_format(form, no_form)
                 reply = self._finished(piece, asking, no_form)
                 if form and stream and reply.text:
@@ -112,6 +152,12 @@ class Client:
 
     def _finished(self, reply: Reply, asking: Asking, no_form: str) -> Reply:
         reply = in_form(with_calls(reply, asking.tools, asking.stream), asking.form, no_form)
+        if asking.lost is not None:
+            reply = replace(
+                reply,
+                prompt_tokens=reply.prompt_tokens + asking.lost.prompt_tokens,
+                completion_tokens=reply.completion_tokens + asking.lost.completion_tokens,
+            )
         counted = reply.prompt_tokens or reply.completion_tokens
         return reply if counted else noted(reply, NO_COUNTS)
 
@@ -123,9 +169,8 @@ class Client:
             if self._dialect.learn(said, sent):
                 return Failure("asks for other fields", at_once=True)
             if asking.form and "response_format" in sent:
-                asking.refused_form = (
-                    f"({error.status_code}: {said})" if said else f"({error.status_code})"
-                )
+                answer = f"({error.status_code}: {said})" if said else f"({error.status_code})"
+                asking.no_form = refusal(answer)
                 return Failure("asks for another form", at_once=True)
         return refused(error, said, self._settings, self._key)
 

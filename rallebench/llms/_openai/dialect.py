@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.llms._openai.forms import Form
+from rallebench.llms._openai.forms import IGNORED, Form
 
 
 class Dialect:
@@ -19,6 +19,7 @@ class Dialect:
         self._limit_field = "max_tokens" if self._automatic else max_tokens_field
         self._ask_for_usage = True
         self._formats_refused: dict[str, str] = {}
+        self.ignores_format = False
 
     def fit(self, body: Mapping[str, Any], stream: bool) -> dict[str, Any]:
         """``body`` in the fields that this server takes."""
@@ -30,12 +31,15 @@ class Dialect:
         return {**sent, "stream": stream}
 
     def why_no_format(self, form: Form) -> str:
-        """What the server said when it refused this form of an answer, '' if it did not."""
-        return self._formats_refused.get(form.digest, "")
+        """Why this form of an answer is asked for in the prompt, '' if it is sent as ``response_format``."""
+        return IGNORED if self.ignores_format else self._formats_refused.get(form.digest, "")
 
-    def learn_no_format(self, form: Form, said: str) -> None:
-        """Remember that this form is refused, and that the same request without it is not."""
-        self._formats_refused[form.digest] = said
+    def learn_no_format(self, form: Form, reason: str) -> None:
+        """Remember that this form is refused or ignored, and that the same request without it is answered."""
+        if reason == IGNORED:  # of one form that is true of all
+            self.ignores_format = True
+        else:
+            self._formats_refused[form.digest] = reason
 
     def learn(self, said: str, sent: Mapping[str, Any]) -> bool:
         """Remember what the server refused; True if the request can now be asked differently."""

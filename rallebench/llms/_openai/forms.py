@@ -44,18 +44,31 @@ def in_prompt(body: Mapping[str, Any], form: Form) -> dict[str, Any]:
     }
 
 
-def in_form(reply: Reply, form: Form | None, refused: str) -> Reply:
+IGNORED = "The server ignores response_format"
+
+
+def refusal(answer: str) -> str:
+    """That a server refused ``response_format``; ``answer``: its status and words."""
+    return f"The server takes no response_format {answer}"
+
+
+def ignores(reply: Reply, form: Form) -> bool:
+    """Whether a whole reply shows that the server did not enforce the form that it was sent."""
+    if reply.finish_reason == "length" or (reply.tool_calls and not reply.text):
+        return False
+    return bool(fault_of(reply.text, form.schema))
+
+
+def in_form(reply: Reply, form: Form | None, reason: str) -> Reply:
     """The reply with nothing but the JSON, where it holds JSON that fits; its note says what does not.
 
-    ``refused``: what the server said when it refused ``response_format``.
+    ``reason``: why the schema was put into the prompt, '' if ``response_format`` was sent.
     """
     if form is None:
         return reply
     said = []
-    if refused:
-        said.append(
-            f"The server takes no response_format {refused}; the schema was put into the prompt."
-        )
+    if reason:
+        said.append(f"{reason}; the schema was put into the prompt.")
     if not reply.tool_calls or reply.text:
         if fault := fault_of(reply.text, form.schema):
             said.append(fault)

@@ -1,0 +1,85 @@
+"""What the user should know beside a run's numbers: counted while it is answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from rallebench.core.runs import Backends, FlowSpec
+from rallebench.core.types import Episode, Generate
+
+
+def judgements(names: Iterable[str], backends: Backends) -> dict[str, tuple[int, int]]:
+    """Retriever → (judgements asked, those that could not be read) until now, where a language model re-ranks."""
+    judges = {
+        n: r for n, r in backends.retrievers.items() if n in set(names) and hasattr(r, "unread")
+    }
+    return {name: (judge.asked, judge.unread) for name, judge in judges.items()}
+
+
+def unread(
+    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
+) -> tuple[str, ...]:
+    """One sentence per re-ranker whose judgements could not all be read in between; both map to (asked, unread)."""
+    sentences = []
+    for name, counts in after.items():
+        asked, unparsed = (now - then for now, then in zip(counts, before[name]))
+        if unparsed:
+            sentences.append(
+                f"{unparsed} of {asked} judgements of {name!r} could not be read; the order stayed as it was."
+            )
+    return tuple(sentences)
+
+
+def lost_tools(flow: FlowSpec, backends: Backends) -> tuple[str, ...]:
+    """One sentence if an agent would offer its functions as tools and the model drops these."""
+    if not getattr(flow.agent, "prefers_tools", False):
+        return ()
+    return tuple(
+        f"{name!r} drops the tools that it is sent (its chat template has none), so the functions are called in text; a model "
+        "whose template has tools calls them itself."
+        for name in flow.llms
+        if name in backends.llms and getattr(backends.llms[name], "calls_tools", None) is False
+    )
+
+
+class ReplyCounts:
+    """Replies that lack what was asked for, by model."""
+
+    def __init__(self) -> None:
+        self._asked: Counter[tuple[str, str]] = Counter()
+        self._lacking: Counter[tuple[str, str]] = Counter()
+
+    def count(self, episode: Episode) -> None:
+        """Count the replies of an episode."""
+        for step in episode.steps:
+            request, reply = step.request, step.reply
+            if not isinstance(request, Generate):
+                continue
+            if request.options.get("logprobs"):
+                self._count(request.llm, "logprobs", lacking=not reply.logprobs)
+            if request.options.get("response_format"):
+                self._count(request.llm, "response_format", "response_format" in reply.note)
+
+    def _count(self, llm: str, option: str, lacking: bool) -> None:
+        self._asked[llm, option] += 1
+        self._lacking[llm, option] += lacking
+
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence per model and option that replies lack."""
+        return tuple(
+            f"{count} of {self._asked[llm, option]} replies of {llm!r} {LACKING[option]}"
+            for (llm, option), count in self._lacking.items()
+            if count
+        )
+
+
+LACKING: Mapping[str, str] = {
+    "logprobs": (
+        "hold no log-probabilities, so nothing that is computed of them is known there; choose a model or a server that "
+        "gives them."
+    ),
+    "response_format": (
+        "were written without response_format, which the server refuses or ignores; the schema was put into the prompt."
+    ),
+}

@@ -1,0 +1,93 @@
+"""Whether a server drops the tools that it is sent: a chat template without tools leaves them out without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rallebench.core.errors import RalleError
+from rallebench.http.addresses import is_openai
+from rallebench.http.client import Connection
+from rallebench.http.failures import Failure, Refusal, refused
+from rallebench.http.reading import parsed
+from rallebench.llms._openai.settings import Settings
+
+SECONDS = 30.0
+"""So long an answer is waited for; without one the server is trusted."""
+PATH = "/chat/completions"
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "description": "Looks up a word in a dictionary and returns its definition.",
+        "parameters": {
+            "type": "object",
+            "properties": {"word": {"type": "string", "description": "the word to look up"}},
+            "required": ["word"],
+        },
+    },
+}
+
+
+def takes_tools(name: str, settings: Settings, key: str) -> bool:
+    """Whether the model at this address reads the tools that it is sent; True where that cannot be found out.
+
+    llama.cpp says so in ``/props``. Of any other server the prompt tokens of one small request are compared, with a tool and
+    without: they are equal where the tool is dropped.
+    """
+    if is_openai(settings.base_url):
+        return True
+    said = _capability(name, settings, key)
+    if said is not None:
+        return said
+    alone = {
+        "model": settings.model,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "max_tokens": 1,
+        "stream": False,
+    }
+    plain = _prompt_tokens(_asked(name, settings, key, "POST", PATH, alone))
+    offered = _prompt_tokens(
+        _asked(name, settings, key, "POST", PATH, {**alone, "tools": [TOOL]}) if plain else None
+    )
+    return not plain or not offered or offered > plain
+
+
+def _capability(name: str, settings: Settings, key: str) -> bool | None:
+    """What the server itself says; None if it says nothing."""
+    root = replace(settings, base_url=settings.base_url.rstrip("/").removesuffix("/v1"))
+    document = _asked(name, root, key, "GET", "/props", None)
+    capabilities = document.get("chat_template_caps") if isinstance(document, Mapping) else None
+    said = capabilities.get("supports_tools") if isinstance(capabilities, Mapping) else None
+    return said if isinstance(said, bool) else None
+
+
+def _prompt_tokens(document: Any) -> int:
+    usage = document.get("usage") if isinstance(document, Mapping) else None
+    count = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+
+
+def _asked(
+    name: str,
+    settings: Settings,
+    key: str,
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None,
+) -> Any:
+    """What the server answers, None if it does not."""
+    brief = replace(settings, timeout=min(settings.timeout, SECONDS))
+
+    def turned_away(error: Refusal, said: str) -> Failure:
+        return refused(error, said, brief, key)
+
+    connection = Connection(name, brief, key)
+    try:
+        with connection.request(method, path, body, turned_away) as answer:
+            return parsed(answer.read(), key)
+    except (Failure, RalleError):
+        return None
+    finally:
+        connection.close()
