@@ -23,10 +23,9 @@ from rallebench.encoders._engine import unit
 from rallebench.http import MAX_RATE
 from rallebench.http.addresses import OPENAI, check_address
 from rallebench.http.client import Connection
-from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, refused, short
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, parsed, refused, short
 from rallebench.http.keys import check_variable, key_from_environment
-from rallebench.http.limiter import Seat, Turn
-from rallebench.http.reading import parsed
+from rallebench.http.limiter import LimiterClient, Permit
 from rallebench.http.retry import MAX_PAUSE, attempts
 
 if TYPE_CHECKING:
@@ -93,7 +92,9 @@ class OpenAIEmbeddings:
         self.fingerprint = _fingerprint(settings)
         self._key = key
         self._connection = Connection(self.name, settings, key)
-        self._seat = Seat(self.name, settings.base_url, settings, self._connection.closed)
+        self._limiter = LimiterClient(
+            self.name, settings.base_url, settings, self._connection.closed
+        )
         self._dim = settings.dimensions
         self._lock = threading.Lock()
         self._counts: OrderedDict[str, int | None] = OrderedDict()
@@ -108,7 +109,7 @@ class OpenAIEmbeddings:
     def close(self) -> None:
         """Close the connections and wake what waits for another try."""
         self._connection.close()
-        self._seat.close()
+        self._limiter.close()
 
     def encode(
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
@@ -186,14 +187,18 @@ class OpenAIEmbeddings:
         tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
         kind = f"{PATH} {self.settings.model}"
         (answer,) = attempts(
-            lambda turn: self._ask(texts, turn), self.settings, self._seat, kind=kind, tokens=tokens
+            lambda permit: self._ask(texts, permit),
+            self.settings,
+            self._limiter,
+            kind=kind,
+            tokens=tokens,
         )
         return answer
 
-    def _ask(self, texts: Sequence[str], turn: Turn) -> Iterator[tuple[Vectors, int | None]]:
-        turn.work = 10 + turn.expected
+    def _ask(self, texts: Sequence[str], permit: Permit) -> Iterator[tuple[Vectors, int | None]]:
+        permit.work = 10 + permit.expected
         with self._connection.request("POST", PATH, self._body(texts), self._refused) as answer:
-            turn.headers(answer.headers)
+            permit.headers(answer.headers)
             body = answer.read()
         document = parsed(body, self._key)
         vectors = vectors_of(document, len(texts), self._key)
