@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rallebench.http.failures import Failure, unloaded
-from rallebench.http.limits import Rate, Window, remainder
+from rallebench.http.limits import Rate, RequestWindow, remainder
 
 LONGEST_PAUSE = 120.0
 """Seconds: the longest pause that holds back all requests. A longer one is reported as an error."""
@@ -92,7 +92,7 @@ class RateLimiter:
         self._lock = threading.Lock()
         self._clients: weakref.WeakSet[LimiterClient] = weakref.WeakSet()
         self._queue: deque[threading.Event] = deque()
-        self._window = Window(0)
+        self._window = RequestWindow(0)
         self._requests, self._tokens = Rate(), Rate()
         self._in_flight = self._started = 0
         self._mean_tokens = 0.0

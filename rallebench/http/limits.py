@@ -48,7 +48,7 @@ class Pace:
         return now / before if before else 1.0
 
 
-class Window:
+class RequestWindow:
     """The number of requests that may be in flight: from 1 to ``most``, the user's setting and the start."""
 
     def __init__(self, most: int) -> None:

@@ -23,7 +23,7 @@ from loopback import (
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Message
-from rallebench.http.limits import Rate, Window, remainder
+from rallebench.http.limits import Rate, RequestWindow, remainder
 from rallebench.llms import LLMS
 
 Load = Callable[..., Any]
@@ -206,13 +206,15 @@ def test_a_bug_of_the_server_does_not_shrink_the_window(load: Load) -> None:
         assert (llm.status().throttled, llm.status().window) == (0, 8)
 
 
-def play(window: Window, seconds: Callable[[int], float], rounds: int, start: float = 0.0) -> float:
+def play(
+    window: RequestWindow, seconds: Callable[[int], float], rounds: int, start: float = 0.0
+) -> float:
     """Rounds of full windows, whose answers take so many seconds each at that size; the time afterwards."""
     return start + sum(took for _, took in played(window, seconds, rounds, start))
 
 
 def played(
-    window: Window, seconds: Callable[[int], float], rounds: int, start: float = 0.0
+    window: RequestWindow, seconds: Callable[[int], float], rounds: int, start: float = 0.0
 ) -> Iterator[tuple[int, float]]:
     """The same, round by round: size and time."""
     now = start
@@ -226,7 +228,7 @@ def played(
 
 
 def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_round() -> None:
-    window = Window(16)
+    window = RequestWindow(16)
     for _ in range(10):
         window.throttle(1.0, 2.0)
     assert window.size == 11
@@ -237,14 +239,14 @@ def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_rou
 
 
 def test_refusals_without_end_leave_one_request() -> None:
-    window = Window(256)
+    window = RequestWindow(256)
     for second in range(100):
         window.throttle(float(second), second + 0.5)
     assert window.size == 1
 
 
 def test_answers_that_take_much_longer_than_usual_shrink_the_window_until_that_is_usual() -> None:
-    window = Window(16)
+    window = RequestWindow(16)
     now = play(window, lambda _: 1.0, 20)
     assert window.size == 16
     sizes = [
@@ -256,7 +258,7 @@ def test_answers_that_take_much_longer_than_usual_shrink_the_window_until_that_i
 
 
 def test_longer_answers_and_a_bigger_batch_are_no_crowd() -> None:
-    window = Window(16)
+    window = RequestWindow(16)
     now = play(window, lambda size: 1.0 + size / 16, 20)
     for number in range(400):  # ten times the work in ten times the time
         window.answered("m", now + number, now + number + 20.0, 10.0, True)
