@@ -20,7 +20,7 @@ from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.text import answer_tokens
 from rallebench.metrics.token_f1 import token_f1
-from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, Agent, context_of
+from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, context_of
 from rallebench.workflows.barag_uncertain import declines
 
 DATA_IS = "a file of articles with questions, or a folder of such"
@@ -71,7 +71,7 @@ class Study:
 
     asked: Asked
     set: ArticleSet
-    agent: Agent
+    agent: BaragAgent
 
     @property
     def name(self) -> str:
@@ -114,7 +114,7 @@ def study_of(asked: Asked, *, retrieves: bool = True, **more: Any) -> Study:
             s["index"]
         )  # a combination written out, or the sentence that says it is none
     check_own(s["prompts"], names_of(agents=True, judge=bool(s["judge"])))
-    agent = Agent(
+    agent = BaragAgent(
         asked.llm,
         agent_prompts(s["prompts"]),
         s["index"],
