@@ -91,7 +91,7 @@ def _run(
         return reply, calls
     finally:
         if not finished:  # the flow was closed, a limit was reached or the environment failed
-            sandbox.let_go(name)
+            sandbox.stop(name)
 
 
 def _answered(talk: Talk, env: Environment, call: ToolCall) -> Generator[Request, Reply, str]:
