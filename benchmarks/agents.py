@@ -33,7 +33,7 @@ from rallebench.core.types import (
 from rallebench.engine import loop
 from rallebench.environments import Observed
 from rallebench.llms.scripted import Scripted
-from rallebench.workflows import Limits
+from rallebench.workflows import EpisodeLimits
 from rallebench.workflows._prompts import read_shots
 from rallebench.workflows.react import react
 from rallebench.workspace.flows import told
@@ -92,7 +92,12 @@ def reply(request: Generate) -> str:
 def flow(question: Question) -> Flow:
     """A ReAct episode as R-Eval runs it, with two demonstrations."""
     return react(
-        question, llm="m", env=World(), shots=SHOTS, limits=Limits(), prompts={"react.txt": PROMPT}
+        question,
+        llm="m",
+        env=World(),
+        shots=SHOTS,
+        limits=EpisodeLimits(),
+        prompts={"react.txt": PROMPT},
     )
 
 

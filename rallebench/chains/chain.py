@@ -1,8 +1,7 @@
-"""A chain as a flow: bind the history to the template's names, ask, remember, go on.
+"""A chain as a flow: fill the template of each action from the steps before it, then send the request.
 
-The strings that the templates see are RaLLe's, to the last separator (SPEC 1.7 of the project):
-a retriever's ``response`` joins the passages by ``"; "``, ``wiki_id_title`` joins
-``"title, page id"`` by ``"; "``; an identity action answers with its own prompt.
+The variables of the templates are RaLLe's, to the last separator: a retriever's ``response`` joins the passages by
+``"; "``, ``wiki_id_title`` joins ``"title, page id"`` by ``"; "``; the reply of an identity action is its own prompt.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _OWN = ("max_tokens", "temperature", "seed", "stop", "system")
 
 
 def bindings(question: Question, steps: Sequence[Step]) -> dict[str, Any]:
-    """The variables that a template of the next action sees."""
+    """The variables for the template of the next action."""
     return {
         "question": question.text,
         "history": history_text(question.history),
@@ -44,7 +43,7 @@ def bindings(question: Question, steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def history_text(history: Sequence[Message]) -> str:
-    """The earlier turns of a chat, one line each: ``User: …``, ``Assistant: …``."""
+    """The earlier turns of a chat, a line each: ``User: …``, ``Assistant: …``."""
     return "\n".join(f"{message.role.capitalize()}: {message.content}" for message in history)
 
 
@@ -58,12 +57,12 @@ def prompt_of(request: Request) -> str:
 
 
 def wiki_id_title(step: Step) -> str:
-    """RaLLe's ``title, id; title, id; …`` of a retrieval, '' for anything else."""
+    """RaLLe's ``title, id; title, id; …`` of a retrieval, '' for any other step."""
     return "; ".join(f"{hit.passage.title}, {hit.passage.page_id}" for hit in step.reply.hits)
 
 
 def documents(step: Step) -> list[dict[str, Any]]:
-    """The retrieved passages as plain mappings: titles with commas stay whole."""
+    """The retrieved passages as plain mappings, whose titles may hold commas."""
     return [
         {
             "rank": rank,
@@ -78,12 +77,12 @@ def documents(step: Step) -> list[dict[str, Any]]:
 
 
 def interpret(action: Action, question: Question, steps: Sequence[Step]) -> str:
-    """The action's template with everything filled in; TemplateError says what is missing."""
+    """The action's template with its variables filled in. Raises TemplateError."""
     return render(action.template, action.dialect, bindings(question, steps))
 
 
 def plan(action: Action, question: Question, steps: Sequence[Step]) -> Request:
-    """What the action would ask now. Pure: nothing is run. Raises TemplateError, UsageError."""
+    """The request of the action after these steps; nothing is sent. Raises TemplateError, UsageError."""
     prompt = interpret(action, question, steps)
     if action.kind == "retrieve":
         if not action.target:
@@ -115,7 +114,7 @@ def _generate(action: Action, prompt: str, question: Question, steps: Sequence[S
 
 
 def evidence(prompt: str, question: Question, steps: Sequence[Step]) -> Evidence:
-    """What of the question and the passages really stands in the prompt, word for word."""
+    """The question and the passages that the prompt holds word for word."""
     seen: dict[str, Passage] = {}
     for passage in (
         *question.passages,
@@ -130,7 +129,7 @@ def evidence(prompt: str, question: Question, steps: Sequence[Step]) -> Evidence
 def as_flow(chain: Chain, question: Question) -> Flow:
     """The chain as a generator; an action with an empty template ends it, as in RaLLe.
 
-    The answer is that of the last generate or identity action that ran, '' if there is none.
+    The answer is the reply to the last generate or identity action, '' without such an action.
     """
     steps: list[Step] = []
     answer = ""

@@ -1,8 +1,8 @@
-"""RaLLe's experiment files and our own chain files: read either, write either.
+"""Reading and writing of RaLLe's experiment files and of our own chain files.
 
-RaLLe's form (SPEC 1.6 of the project) has no place for a chain's name and for generation settings. The
-name is the file's; generation settings stand under an extra key ``generation`` of the action, and only
-if there are any. RaLLe does not look at keys it does not know, so it loads such a file unchanged.
+RaLLe's form has no place for a chain's name and for generation settings. The name is the file's; generation settings,
+if there are any, stand under an extra key ``generation`` of the action. RaLLe ignores unknown keys, so it loads such a
+file unchanged.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MAX_K = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A chain and what to run it on. ``num_evaluate`` None means all questions.
+    """A chain and its dataset. ``num_evaluate`` None means all questions.
 
-    ``resume`` is what the file says and is never acted upon: a run knows itself where it stopped.
+    ``resume`` comes from the file and has no effect: a run knows itself where it stopped.
     """
 
     chain: Chain
@@ -52,15 +52,15 @@ class Experiment:
 def experiment_from_json(value: Any, what: str = "the file", name: str = "") -> Experiment:
     """RaLLe's experiment JSON → Experiment; ``what`` opens the error messages, ``name`` names the chain.
 
-    As in RaLLe's own files: actions beyond ``len_chain`` are dropped unread, numbers may be text, an
-    Identity names nobody, ``f-strings`` is the default, ``num_evaluate`` ≤ 0 means all. A missing model
-    or retriever name becomes '' and a missing ``npassage`` 5. Anything else is a BadFileError.
+    As in RaLLe's own files: actions beyond ``len_chain`` are ignored, numbers may be text, an Identity has no target,
+    ``f-strings`` is the default, ``num_evaluate`` ≤ 0 means all. A missing model or retriever name becomes '' and a
+    missing ``npassage`` 5. Raises BadFileError for any other deviation.
     """
     config = _object(_object(value, what).get("chain_config"), f"{what}: 'chain_config'")
     listed = config.get("chain")
     if not isinstance(listed, list) or not listed:
         raise BadFileError(
-            f"{what}: 'chain' is {_shown(listed)}; it should be a list of at least one action."
+            f"{what}: 'chain' is {_quoted(listed)}; it should be a list of at least one action."
         )
     length = _whole(config.get("len_chain"), f"{what}: 'len_chain'", len(listed))
     if not 1 <= length <= len(listed):
@@ -83,8 +83,8 @@ def _with_dataset(chain: Chain, value: Any, what: str) -> Experiment:
     if batch_size < 1:
         raise BadFileError(f"{what}: 'batch_size' is {batch_size}; it must be at least 1.")
     resume = dataset.get("resume")
-    kept = None if resume is None else _whole(resume, f"{what}: 'resume'", 0)
-    return Experiment(chain, dataset_name, number if number > 0 else None, batch_size, kept)
+    resume_at = None if resume is None else _whole(resume, f"{what}: 'resume'", 0)
+    return Experiment(chain, dataset_name, number if number > 0 else None, batch_size, resume_at)
 
 
 def _action(value: Any, what: str) -> Action:
@@ -96,7 +96,7 @@ def _action(value: Any, what: str) -> Action:
     )
     template = saved.get("prompt_template")
     if not isinstance(template, str):
-        raise BadFileError(f"{what}: 'prompt_template' is {_shown(template)}; it should be text.")
+        raise BadFileError(f"{what}: 'prompt_template' is {_quoted(template)}; it should be text.")
     target = (
         _text(saved.get(_TARGETS[kind]), f"{what}: {_TARGETS[kind]!r}") if kind in _TARGETS else ""
     )
@@ -114,8 +114,8 @@ def experiment_to_json(
 ) -> dict[str, Any]:
     """The chain in RaLLe's form; ``num_evaluate`` None is written as -1.
 
-    RaLLe's templates know neither ``documents`` nor ``history``: it loads a chain that uses them, but
-    cannot run it. The chain's name and ``about`` have no place here.
+    RaLLe's templates have neither ``documents`` nor ``history``: RaLLe loads a chain with them, but cannot run it. The
+    chain's name and ``about`` are not written.
     """
     dataset = {
         "dataset_name": dataset_name,
@@ -147,42 +147,41 @@ def _saved(action: Action) -> dict[str, Any]:
 def load_chain_file(path: Path) -> Chain:
     """The chain of a file in our own form or in RaLLe's, JSON or (by its suffix) YAML.
 
-    RaLLe's form has no name: the file's name without suffix is taken. Raises BadFileError.
+    A chain in RaLLe's form has the file's name without suffix. Raises BadFileError.
     """
     return _load(Path(path)).chain
 
 
 def load_experiments(folder: Path) -> list[tuple[Path, Experiment]]:
-    """Every ``*.json`` in a folder and the folders in it, ordered by path; hidden ones are left out.
+    """All ``*.json`` files below a folder that are not hidden, ordered by path.
 
-    A chain is named after its path in the folder, without suffix: ``retrieve-read/06_nq``. A file in our
-    own form counts as an experiment without a dataset. Raises BadFileError for the first file that is
-    no experiment, and if there is none.
+    A chain has the name of its path in the folder, without suffix: ``retrieve-read/06_nq``. A file in our own form is
+    an experiment without a dataset. Raises BadFileError for the first invalid file, and for a folder without files.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise BadFileError(
             f"{folder} is not a folder; name a folder that holds experiment files (*.json)."
         )
-    inside = sorted(path.relative_to(folder) for path in folder.rglob("*.json") if path.is_file())
-    shown = [path for path in inside if not any(part.startswith(".") for part in path.parts)]
-    if not shown:
+    files = sorted(path.relative_to(folder) for path in folder.rglob("*.json") if path.is_file())
+    visible = [path for path in files if not any(part.startswith(".") for part in path.parts)]
+    if not visible:
         raise BadFileError(
             f"{folder} holds no *.json file; name a folder that holds experiment files."
         )
     return [
         (folder / path, _named(_load(folder / path), path.with_suffix("").as_posix()))
-        for path in shown
+        for path in visible
     ]
 
 
 def override(
     chain: Chain, llm: str | None = None, retriever: str | None = None, k: int | None = None
 ) -> Chain:
-    """The chain with another model, retriever or number of passages in every action that has one.
+    """The chain with another model, retriever or number of passages in its actions.
 
-    None (or '') leaves a setting alone; a chain without such an action stays as it is, so that one
-    override fits a whole folder of chains. Raises UsageError if ``k`` is not 1 to 10,000.
+    None (or '') keeps a setting; a chain without such an action stays as it is, so that an override fits a whole folder
+    of chains. Raises UsageError if ``k`` is not 1 to 10,000.
     """
     if k is not None and not 1 <= k <= _MAX_K:
         raise UsageError(f"k is {k}; the number of passages must be 1 to {_MAX_K:,}.")
@@ -231,7 +230,7 @@ def _read_yaml(path: Path) -> Any:
         AttributeError,
         RecursionError,
     ) as error:
-        # Beyond YAMLError: what PyYAML's constructors raise for a malformed number, date or tag.
+        # PyYAML's constructors raise more than YAMLError for a malformed number, date or tag.
         mark = getattr(error, "problem_mark", None)
         lines = text.count("\n")  # a bracket that is never closed is marked behind the last line
         place = f"line {min(mark.line + 1, lines)}: " if mark else ""
@@ -244,32 +243,32 @@ def _read_yaml(path: Path) -> Any:
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise BadFileError(f"{what} is {_shown(value)}; it should be an object.")
+        raise BadFileError(f"{what} is {_quoted(value)}; it should be an object.")
     return value
 
 
 def _text(value: Any, what: str) -> str:
     if value is not None and not isinstance(value, str):
-        raise BadFileError(f"{what} is {_shown(value)}; it should be text.")
+        raise BadFileError(f"{what} is {_quoted(value)}; it should be text.")
     return value or ""
 
 
 def _whole(value: Any, what: str, default: int) -> int:
-    """A whole number, which may be written as text: RaLLe's page saves what was typed into a box."""
+    """A whole number, also as text: RaLLe's page saves numbers as text."""
     if value is None:
         return default
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", value, re.ASCII):
         return int(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1:
         return int(value)
-    raise BadFileError(f"{what} is {_shown(value)}; it should be a whole number.")
+    raise BadFileError(f"{what} is {_quoted(value)}; it should be a whole number.")
 
 
 def _one_of(known: Mapping[str, Any], value: Any, what: str) -> Any:
     if not isinstance(value, str) or value not in known:
-        raise BadFileError(f"{what} is {_shown(value)}; it must be one of {', '.join(known)}.")
+        raise BadFileError(f"{what} is {_quoted(value)}; it must be one of {', '.join(known)}.")
     return known[value]
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     return "missing" if value is None else reprlib.repr(value)

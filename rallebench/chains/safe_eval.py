@@ -1,13 +1,12 @@
-"""Evaluates the expression of an eval template: a small interpreter that knows nothing but plain values.
+"""A small interpreter for the expression of an eval template, over plain values only.
 
-What it has no handler for cannot happen; what it can do is paid for before it is done. Names lead only to
-the template's variables, calls only to the tables of ``safe_methods`` and ``safe_functions``.
+Only nodes with a handler can run, and each operation is paid for before it runs. Names lead only to the template's
+variables, calls only to the tables of ``safe_methods`` and ``safe_functions``.
 
-Why not simpleeval 1.0.8: given the same methods it built 810 MB by ``join`` and 100 MB from
-``'%99999999d' % 1`` and ``'x'.zfill(99999999)``, ran out of 2 GB in ``replace``, took 1.5 to 2 s for sums
-of lists, nested lists and ``9**4000000``, ignored ``!r`` in f-strings, handed out bound methods as values,
-and has neither set comprehensions nor ``.format``. Mending these means replacing its handlers one by one,
-until it is this file.
+Why not simpleeval 1.0.8: with the same methods it built 810 MB by ``join`` and 100 MB from ``'%99999999d' % 1`` and
+``'x'.zfill(99999999)``, ran out of 2 GB in ``replace``, took 1.5 to 2 s for sums of lists, nested lists and
+``9**4000000``, ignored ``!r`` in f-strings, returned bound methods as values, and has neither set comprehensions nor
+``.format``. Mending all this would replace its handlers until it is this file.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 
 from rallebench.chains.safe_format import check_spec, format_value
 from rallebench.chains.safe_functions import FUNCTIONS
-from rallebench.chains.safe_limits import STEP, Budget, Refused, clip
+from rallebench.chains.safe_limits import STEP, Budget, TemplateRefused, clip
 from rallebench.chains.safe_methods import METHODS, elements
 from rallebench.chains.safe_operators import arithmetic, holds
 from rallebench.chains.safe_syntax import Parsed
@@ -29,37 +28,37 @@ _TROUBLE = (TypeError, ValueError, ArithmeticError, LookupError)
 
 
 def evaluate(parsed: Parsed, variables: Scope, budget: Budget) -> Value:
-    """The value of a checked expression over plain ``variables``. Raises Refused with the place."""
+    """The value of a checked expression over plain ``variables``. Raises TemplateRefused with the position."""
     return _Evaluation(parsed, budget).value(parsed.body, variables)
 
 
 class _Evaluation:
-    """One evaluation: a checked tree and what is left of the budget."""
+    """One evaluation: a checked tree and its budget."""
 
     def __init__(self, parsed: Parsed, budget: Budget) -> None:
         self.parsed = parsed
         self.budget = budget
 
     def value(self, node: ast.expr, scope: Scope) -> Value:
-        """The value of ``node``; the innermost node that fails names the place."""
+        """The value of ``node``; an error has the position of the innermost failing node."""
         try:
             self.budget.left -= STEP  # spend(STEP), but this is the busiest line
             if self.budget.left < 0:
                 self.budget.spend(0)
             return _HANDLERS[type(node)](self, node, scope)
-        except Refused as refusal:
+        except TemplateRefused as refusal:
             if refusal.at is None:
                 refusal.at = self.parsed.place(node)
             raise
         except _TROUBLE as error:
-            raise Refused(
+            raise TemplateRefused(
                 f"{_source(node)} cannot be computed: {_reason(error)}", self.parsed.place(node)
             ) from None
 
     def values(self, nodes: Iterable[ast.expr], scope: Scope) -> list[Value]:
         return [self.value(node, scope) for node in nodes]
 
-    # ── what is named and indexed ──
+    # ── names and indexes ──
 
     def constant(self, node: ast.Constant, scope: Scope) -> Value:
         return node.value
@@ -74,7 +73,7 @@ class _Evaluation:
         key = self.value(node.slice, scope)
         try:
             return item(container, key, "", self.budget)
-        except Refused:
+        except TemplateRefused:
             return item(container, key, _source(node.value), self.budget)  # again, for the message
 
     def part(self, container: Value, node: ast.Slice, scope: Scope) -> Value:
@@ -83,19 +82,19 @@ class _Evaluation:
             for bound in (node.lower, node.upper, node.step)
         ]
         if type(container) not in (str, list, tuple):
-            raise Refused(f"{kind(container)} cannot be sliced")
-        wanted = slice(*bounds)
-        length = len(range(*wanted.indices(len(container))))
+            raise TemplateRefused(f"{kind(container)} cannot be sliced")
+        span = slice(*bounds)
+        length = len(range(*span.indices(len(container))))
         if type(container) is str:
             self.budget.text(length, container.isascii())
         else:
             self.budget.elements(length)
-        return container[wanted]
+        return container[span]
 
     # ── operators ──
 
     def chain(self, node: ast.BinOp, scope: Scope) -> Value:
-        """``a + b + c …`` without recursion; texts are put together once, at the end."""
+        """``a + b + c …`` without recursion; texts are joined once, at the end."""
         links: list[ast.BinOp] = []
         leftmost: ast.expr = node
         while isinstance(leftmost, ast.BinOp):
@@ -118,7 +117,7 @@ class _Evaluation:
                 total, texts = joined(texts, self.budget), []
             try:
                 total = arithmetic(link.op, total, right, self.budget)
-            except Refused as refusal:
+            except TemplateRefused as refusal:
                 refusal.at = self.parsed.place(link.right)
                 raise
         return joined(texts, self.budget) if texts else total
@@ -128,7 +127,7 @@ class _Evaluation:
         if isinstance(node.op, ast.Not):
             return not operand
         if type(operand) not in NUMBERS:
-            raise Refused(f"a sign before {kind(operand)} is not allowed")
+            raise TemplateRefused(f"a sign before {kind(operand)} is not allowed")
         return -operand if isinstance(node.op, ast.USub) else +operand
 
     def boolean(self, node: ast.BoolOp, scope: Scope) -> Value:
@@ -168,23 +167,23 @@ class _Evaluation:
             receiver = self.value(node.func.value, scope)
             method = METHODS.get(type(receiver), {}).get(node.func.attr)
             if method is None:
-                raise Refused(f"{kind(receiver)} has no method .{node.func.attr}")
-            found: tuple[Value, ...] = (receiver, *self.values(node.args, scope))
+                raise TemplateRefused(f"{kind(receiver)} has no method .{node.func.attr}")
+            arguments: tuple[Value, ...] = (receiver, *self.values(node.args, scope))
         else:
             assert isinstance(node.func, ast.Name)
             method = FUNCTIONS[node.func.id]
-            found = tuple(self.values(node.args, scope))
+            arguments = tuple(self.values(node.args, scope))
         named = {word.arg or "": self.value(word.value, scope) for word in node.keywords}
-        return method(self.budget, *found, **named)
+        return method(self.budget, *arguments, **named)
 
     # ── displays and comprehensions ──
 
     def display(self, node: ast.List | ast.Tuple | ast.Set, scope: Scope) -> Value:
         self.budget.elements(len(node.elts))
-        found = self.values(node.elts, scope)
+        members = self.values(node.elts, scope)
         if isinstance(node, ast.Set):
-            return {check_key(value, self.budget) for value in found}
-        return tuple(found) if isinstance(node, ast.Tuple) else found
+            return {check_key(value, self.budget) for value in members}
+        return tuple(members) if isinstance(node, ast.Tuple) else members
 
     def dictionary(self, node: ast.Dict, scope: Scope) -> dict[Value, Value]:
         self.budget.elements(2 * len(node.keys))
@@ -209,7 +208,7 @@ class _Evaluation:
     def rounds(
         self, generators: list[ast.comprehension], scope: dict[str, Value]
     ) -> Iterator[None]:
-        """Once for every combination that passes the conditions, with its names bound in ``scope``."""
+        """Yield once for each combination that meets the conditions, with its names bound in ``scope``."""
         first, rest = generators[0], generators[1:]
         for element in elements(self.value(first.iter, scope), self.budget):
             self.budget.elements(1)
@@ -227,7 +226,9 @@ class _Evaluation:
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts = elements(value, self.budget)
             if len(parts) != len(target.elts):
-                raise Refused(f"{len(target.elts)} names cannot be given {len(parts)} values")
+                raise TemplateRefused(
+                    f"{len(target.elts)} names cannot be given {len(parts)} values"
+                )
             for name, part in zip(target.elts, parts, strict=True):
                 self.budget.spend(STEP // 2)
                 self.bind(name, part, scope)
@@ -266,7 +267,7 @@ def _source(node: ast.AST) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Python's own words, except where they would name functions of this package."""
+    """Python's own words, unless they would name functions of this package."""
     words = str(error) or type(error).__name__
     if any(
         sign in words

@@ -1,8 +1,8 @@
-"""Format strings: ``str.format`` with nothing in it that reaches further than the given values.
+"""Format strings: the part of ``str.format`` that reads only the variables.
 
-A field is ``{name}``, ``{name[0][title]}``, with ``!r``, ``!s`` or ``!a`` and a format spec. No attributes,
-no fields within fields, and widths and precisions up to ``MAX_WIDTH``: what is left means what it means in
-Python, which the tests check against ``str.format`` itself.
+A field is ``{name}``, ``{name[0][title]}``, with ``!r``, ``!s`` or ``!a`` and a format spec. There are no attributes
+and no fields within fields; widths and precisions go up to ``MAX_WIDTH``. The rest means the same as in Python, which
+the tests check against ``str.format`` itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rallebench.chains.safe_limits import (
     MAX_WIDTH,
     STEP,
     Budget,
-    Refused,
+    TemplateRefused,
     clip,
 )
 from rallebench.chains.safe_values import SCALARS, Value, as_repr, as_text, item, joined, kind
@@ -34,7 +34,7 @@ _SPEC = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One replacement field; ``at`` is where its brace stands, in characters from 0."""
+    """A replacement field; ``at`` is the position of its brace, from 0."""
 
     at: int
     name: str
@@ -44,7 +44,7 @@ class Field:
 
 
 def parse_format(text: str) -> tuple[str | Field, ...]:
-    """Literal texts and fields in order. Raises Refused, with its place, for whatever is not allowed."""
+    """Literal texts and fields in order. Raises TemplateRefused with the position."""
     return _cached_parse(text) if len(text) <= 2_000 else _parse(text)
 
 
@@ -52,12 +52,14 @@ def _parse(text: str) -> tuple[str | Field, ...]:
     pieces: list[str | Field] = []
     done = position = fields = 0
     if text.count("{") + text.count("}") > MAX_BRACES:
-        raise Refused(f"more than {MAX_BRACES:,} braces are not allowed", 0)
+        raise TemplateRefused(f"more than {MAX_BRACES:,} braces are not allowed", 0)
     while brace := _BRACE.search(text, position):
         start, position = brace.span()
         pieces.append(text[done:start])
         if brace[0] == "}":
-            raise Refused("this '}' closes nothing: write '}}' for a brace that is text", start)
+            raise TemplateRefused(
+                "this '}' closes nothing: write '}}' for a brace that is text", start
+            )
         if brace[0] == "{":
             field, position = _parse_field(text, start)
             pieces.append(field)
@@ -65,7 +67,7 @@ def _parse(text: str) -> tuple[str | Field, ...]:
         else:
             pieces.append(brace[0][0])
         if fields > MAX_FIELDS:
-            raise Refused(f"more than {MAX_FIELDS:,} fields are not allowed", start)
+            raise TemplateRefused(f"more than {MAX_FIELDS:,} fields are not allowed", start)
         done = position
     pieces.append(text[done:])
     return tuple(piece for piece in pieces if piece != "")
@@ -77,21 +79,23 @@ _cached_parse = lru_cache(maxsize=64)(_parse)  # a template is filled once for e
 def _parse_field(text: str, start: int) -> tuple[Field, int]:
     match = _FIELD.match(text, start)
     if not match:
-        raise Refused(_why_no_field(text, start), start)
+        raise TemplateRefused(_why_no_field(text, start), start)
     name, keys, conversion, spec = match.groups()
     if "." in name:
-        raise Refused(
+        raise TemplateRefused(
             f"attributes are not allowed: {clip(match[0])} may only use [number] or [key]", start
         )
     if conversion is not None and conversion not in ("r", "s", "a"):
-        raise Refused(
+        raise TemplateRefused(
             f"the conversion !{clip(conversion)} is not allowed: only !r, !s and !a are", start
         )
     if keys.count("[") > MAX_KEYS:
-        raise Refused(f"more than {MAX_KEYS} pairs of [] in one field are not allowed", start)
+        raise TemplateRefused(
+            f"more than {MAX_KEYS} pairs of [] in one field are not allowed", start
+        )
     check_spec(spec or "", start)
-    found = tuple(_key(key, start) for key in re.findall(r"\[(.*?)\]", keys, re.DOTALL))
-    return Field(start, name, found, conversion or "", spec or ""), match.end()
+    path = tuple(_key(key, start) for key in re.findall(r"\[(.*?)\]", keys, re.DOTALL))
+    return Field(start, name, path, conversion or "", spec or ""), match.end()
 
 
 def _why_no_field(text: str, start: int) -> str:
@@ -105,42 +109,42 @@ def _why_no_field(text: str, start: int) -> str:
 
 def _key(key: str, start: int) -> int | str:
     if not key:
-        raise Refused("[] is empty: write a number or a key between the brackets", start)
+        raise TemplateRefused("[] is empty: write a number or a key between the brackets", start)
     if not key.isdecimal():
         return key
     if len(key) > 9:
-        raise Refused(f"the index [{clip(key)}] is too large", start)
+        raise TemplateRefused(f"the index [{clip(key)}] is too large", start)
     return int(key)
 
 
 def check_spec(spec: str, at: int | None = None) -> None:
-    """Raises Refused unless ``spec`` is a plain format spec with width and precision ≤ ``MAX_WIDTH``."""
+    """Raises TemplateRefused unless ``spec`` is a plain format spec with width and precision ≤ ``MAX_WIDTH``."""
     match = _SPEC.fullmatch(spec)
     if not match:
-        raise Refused(f"the format spec {clip(spec)!r} is not allowed", at)
+        raise TemplateRefused(f"the format spec {clip(spec)!r} is not allowed", at)
     for part in ("width", "precision"):
         digits = (match[part] or "").lstrip("0")
         if len(digits) > 4 or int(digits or 0) > MAX_WIDTH:
-            raise Refused(
+            raise TemplateRefused(
                 f"a {part} of {clip(digits, 12)} is not allowed: the limit is {MAX_WIDTH:,}", at
             )
 
 
 def format_value(value: Value, conversion: str, spec: str, budget: Budget) -> str:
-    """``value`` as one field writes it. ``conversion`` is '', 'r', 's' or 'a'; ``spec`` has been checked."""
+    """The text of a field for ``value``. ``conversion`` is '', 'r', 's' or 'a'; ``spec`` is checked before."""
     budget.spend(STEP)
     if conversion == "s":
         value = as_text(value, budget)
     elif conversion:
         value = as_repr(value, budget)
         if conversion == "a" and not value.isascii():
-            # only here does Python's ascii() differ from repr(): what is not ASCII is escaped
+            # Python's ascii() differs from repr() only in escaping all but ASCII
             value = value.encode("ascii", "backslashreplace").decode("ascii")
             budget.text(len(value), True)
     if not spec:
         return as_text(value, budget)
     if type(value) not in SCALARS or value is None:
-        raise Refused(f"{kind(value)} takes no format spec such as {clip(spec)!r}")
+        raise TemplateRefused(f"{kind(value)} takes no format spec such as {clip(spec)!r}")
     if type(value) is str:
         budget.text(len(value) + MAX_WIDTH, value.isascii())
     try:
@@ -148,13 +152,13 @@ def format_value(value: Value, conversion: str, spec: str, budget: Budget) -> st
         budget.spend(20 * len(text))
         return text
     except (ValueError, OverflowError) as error:
-        raise Refused(
+        raise TemplateRefused(
             f"the format spec {clip(spec)!r} does not fit {kind(value)}: {error}"
         ) from None
 
 
 def fill(pieces: Sequence[str | Field], value_of: Callable[[Field], Value], budget: Budget) -> str:
-    """The text of parsed ``pieces``; ``value_of`` finds a field's variable. Errors carry the place."""
+    """The text of parsed ``pieces``; ``value_of`` gives a field's variable. Errors carry the position."""
     return joined((_written(piece, value_of, budget) for piece in pieces), budget)
 
 
@@ -163,7 +167,7 @@ def _written(piece: str | Field, value_of: Callable[[Field], Value], budget: Bud
         return piece
     try:
         return _fill_field(piece, value_of, budget)
-    except Refused as refusal:
+    except TemplateRefused as refusal:
         refusal.at = piece.at
         raise
 
@@ -189,13 +193,13 @@ def format_call(
         if field.name and not field.name.isdecimal():
             if field.name in kwargs:
                 return kwargs[field.name]
-            raise Refused(f"format was given no value named {clip(field.name)!r}")
+            raise TemplateRefused(f"format was given no value named {clip(field.name)!r}")
         styles.add(bool(field.name))
         if len(styles) == 2:
-            raise Refused("{} and {0} cannot be mixed in one text")
+            raise TemplateRefused("{} and {0} cannot be mixed in one text")
         position = _key(field.name, field.at) if field.name else next(following, len(args))
         if isinstance(position, str) or position >= len(args):
-            raise Refused(
+            raise TemplateRefused(
                 f"format was given {len(args)} value{'s' * (len(args) != 1)}, and a field asks for more"
             )
         return args[position]

@@ -1,7 +1,7 @@
-"""The functions that an eval template may call: Python's, over plain values, each paid for before it runs.
+"""The functions of eval templates: Python's own, over plain values, each paid for before it runs.
 
-What Python returns as an iterator, a generator expression included, is a list here, so that its length is
-known and paid for; so an error in a later element shows even where any() or all() would have stopped.
+Iterators, and generator expressions too, are lists here, so that their length is known and paid for. An error in a
+later element therefore shows even if any() or all() would have stopped before it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cmp_to_key
 
-from rallebench.chains.safe_limits import ELEMENT, STEP, Budget, Refused
+from rallebench.chains.safe_limits import ELEMENT, STEP, Budget, TemplateRefused
 from rallebench.chains.safe_methods import Method, elements
 from rallebench.chains.safe_values import NUMBERS, Value, as_text, check_number, kind, less
 
@@ -21,24 +21,24 @@ def _str(budget: Budget, value: Value = "", /) -> str:
 
 def _int(budget: Budget, value: Value = 0, /) -> int:
     if type(value) is str and len(value) > 100:
-        raise Refused("int of a text of more than 100 characters is not allowed")
+        raise TemplateRefused("int of a text of more than 100 characters is not allowed")
     if type(value) not in (str, *NUMBERS):
-        raise Refused(f"int of {kind(value)} is not allowed")
+        raise TemplateRefused(f"int of {kind(value)} is not allowed")
     result: int = check_number(int(value))
     return result
 
 
 def _float(budget: Budget, value: Value = 0.0, /) -> float:
     if type(value) is str and len(value) > 1000:
-        raise Refused("float of a text of more than 1,000 characters is not allowed")
+        raise TemplateRefused("float of a text of more than 1,000 characters is not allowed")
     if type(value) not in (str, *NUMBERS):
-        raise Refused(f"float of {kind(value)} is not allowed")
+        raise TemplateRefused(f"float of {kind(value)} is not allowed")
     return float(value)
 
 
 def _len(budget: Budget, value: Value, /) -> int:
     if type(value) not in (str, list, tuple, dict, set):
-        raise Refused(f"{kind(value)} has no length")
+        raise TemplateRefused(f"{kind(value)} has no length")
     return len(value)
 
 
@@ -50,7 +50,7 @@ def _extreme(name: str, better: Callable[[Value, Value, Budget], bool]) -> Metho
         candidates = elements(values[0], budget, ordered=False) if len(values) == 1 else values
         if not candidates:
             if default is _NOTHING:
-                raise Refused(f"{name} of nothing is not allowed: give it default=...")
+                raise TemplateRefused(f"{name} of nothing is not allowed: give it default=...")
             return default
         best = candidates[0]
         for candidate in candidates[1:]:
@@ -67,7 +67,7 @@ def _sum(budget: Budget, values: Value, /, start: Value = 0) -> Value:
     for number in elements(values, budget, ordered=False):
         budget.spend(STEP // 2)
         if type(number) not in NUMBERS:
-            raise Refused(f"sum is only allowed over numbers, and here is {kind(number)}")
+            raise TemplateRefused(f"sum is only allowed over numbers, and here is {kind(number)}")
         total = check_number(total + number)
     return total
 
@@ -85,36 +85,36 @@ def _sorted(budget: Budget, values: Value, /, *, reverse: bool = False) -> list[
         budget.spend(levels * STEP * len(unsorted))
         return sorted(
             unsorted,
-            key=cmp_to_key(lambda one, other: -less(one, other, budget)),
+            key=cmp_to_key(lambda first, second: -less(first, second, budget)),
             reverse=bool(reverse),
         )
     return sorted(unsorted, reverse=bool(reverse))
 
 
 def _reversed(budget: Budget, values: Value, /) -> list[Value]:
-    found = elements(values, budget)
-    budget.elements(len(found))
-    return list(reversed(found))
+    items = elements(values, budget)
+    budget.elements(len(items))
+    return list(reversed(items))
 
 
 def _enumerate(budget: Budget, values: Value, /, start: int = 0) -> list[Value]:
-    found = elements(values, budget)
-    budget.elements(2 * len(found))
-    return list(enumerate(found, check_number(start)))
+    items = elements(values, budget)
+    budget.elements(2 * len(items))
+    return list(enumerate(items, check_number(start)))
 
 
 def _zip(budget: Budget, *values: Value) -> list[Value]:
-    found = [elements(value, budget) for value in values]
-    rows = min(map(len, found), default=0)
+    columns = [elements(value, budget) for value in values]
+    rows = min(map(len, columns), default=0)
     budget.elements(rows)
-    budget.spend(rows * (ELEMENT + 8 * len(found)))
-    return list(zip(*found, strict=False))
+    budget.spend(rows * (ELEMENT + 8 * len(columns)))
+    return list(zip(*columns, strict=False))
 
 
 def _tested(values: Value, budget: Budget) -> Iterable[Value]:
-    found: Iterable[Value] = elements(values, budget, ordered=False)
+    items: Iterable[Value] = elements(values, budget, ordered=False)
     budget.spend(8 * _len(budget, values))
-    return found
+    return items
 
 
 def _any(budget: Budget, values: Value, /) -> bool:

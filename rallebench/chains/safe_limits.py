@@ -1,10 +1,10 @@
-"""What a template may cost, and the one way in which it is refused.
+"""The limits of a template, its budget, and the error for a refused template.
 
-A template is refused within 100 ms and 50 MB. Loops exist only as comprehensions, so both follow from
-one allowance of *units* that every operation draws on **before** it runs: a unit is about one byte
-copied or compared, a node of the expression costs ``STEP`` of them, an element of a list ``ELEMENT``.
-The numbers come from timing every method at its worst on inputs that spend the whole allowance; the
-slowest unit took about 3 ns, and a real prompt of 500,000 characters spends about a tenth.
+A template is refused within 100 ms and 50 MB. Loops exist only as comprehensions, so both follow from an allowance
+of *units*, which every operation pays **before** it runs: a unit is about one copied or compared byte, a node of the
+expression costs ``STEP`` units, an element of a list ``ELEMENT``. The costs come from timing each method in its worst
+case over the whole allowance; the slowest unit took about 3 ns, and a real prompt of 500,000 characters spends about
+a tenth.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ STEP = 1_000  # units of one node: 20,000 nodes at most
 ELEMENT = 80  # units of one element of a list: its slot and a small object
 
 
-class Refused(Exception):
-    """A template may not, or cannot, do this. ``at`` is the character, from 0, if it is known."""
+class TemplateRefused(Exception):
+    """A template does something forbidden or impossible. ``at``: the position from 0, if known."""
 
     def __init__(self, message: str, at: int | None = None) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class Refused(Exception):
 
 
 class Budget:
-    """What is left of one rendering's allowance."""
+    """The units left for one rendering."""
 
     __slots__ = ("left",)
 
@@ -45,10 +45,10 @@ class Budget:
         self.left = units
 
     def spend(self, units: int) -> None:
-        """Draw ``units``; Refused if they are not there."""
+        """Draw ``units``; TemplateRefused if they are not there."""
         self.left -= units
         if self.left < 0:
-            raise Refused(
+            raise TemplateRefused(
                 "the template does too much work: a loop is too long, or texts are too many or too long"
             )
 
@@ -60,16 +60,18 @@ class Budget:
     def elements(self, count: int) -> None:
         """Pay for a list of ``count`` elements."""
         if count > MAX_ELEMENTS:
-            raise Refused(
+            raise TemplateRefused(
                 f"a list of {count:,} elements is not allowed: the limit is {MAX_ELEMENTS:,}"
             )
         self.spend(ELEMENT * count)
 
 
 def check_length(length: int) -> None:
-    """Raises Refused if a text of ``length`` characters would be too long."""
+    """Raises TemplateRefused if a text of ``length`` characters would be too long."""
     if length > MAX_TEXT:
-        raise Refused(f"a text of {length:,} characters is not allowed: the limit is {MAX_TEXT:,}")
+        raise TemplateRefused(
+            f"a text of {length:,} characters is not allowed: the limit is {MAX_TEXT:,}"
+        )
 
 
 def clip(text: str, length: int = 60) -> str:
@@ -82,7 +84,7 @@ def clip(text: str, length: int = 60) -> str:
 
 
 def listing(names: list[str], last: str = "and") -> str:
-    """Names as a sentence has them.
+    """Names as part of a sentence.
 
     >>> listing(["a", "b", "c"])
     'a, b and c'

@@ -1,7 +1,7 @@
-"""The methods that an eval template may call, each paid for before it runs.
+"""The methods of eval templates, each paid for before it runs.
 
-None has a side effect, none calls back into the template, and every one takes and returns plain values.
-The factors below were measured: Python 3.10, 3.11 and 3.13, each method at its worst on long texts.
+They have no side effects, do not call back into the template, and take and return plain values. The cost factors below
+were measured in Python 3.10, 3.11 and 3.13, in each method's worst case on long texts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rallebench.chains.safe_limits import (
     MAX_WIDTH,
     STEP,
     Budget,
-    Refused,
+    TemplateRefused,
     clip,
 )
 from rallebench.chains.safe_values import UNORDERED, Value, check_key, kind, same
@@ -27,7 +27,7 @@ Method = Callable[..., Value]  # (budget, self, *args, **kwargs)
 
 
 def _of_characters(method: Method, units: int) -> Method:
-    """A method that looks at every character once, at ``units`` each, and may return a new text."""
+    """A method that reads each character once, for ``units`` each, and may return a new text."""
 
     def call(budget: Budget, text: str, /, *args: Value) -> Value:
         budget.spend(units * len(text))
@@ -43,7 +43,7 @@ def _of_characters(method: Method, units: int) -> Method:
 
 
 def _stripping(method: Method) -> Method:
-    """``strip`` and its like: every character may be sought in the whole of the argument."""
+    """``strip``, ``lstrip`` and ``rstrip``: each character may be compared with the whole argument."""
 
     def call(budget: Budget, text: str, characters: str | None = None, /) -> str:
         budget.spend(4 * len(text) * (1 + len(characters or "") // 8))
@@ -55,20 +55,20 @@ def _stripping(method: Method) -> Method:
 
 
 def search_cost(text: str, part: Value, backward: bool = False) -> int:
-    """Units to find ``part`` in ``text``: Python compares it at every place where it searches backwards,
-    and forwards if either is short; else its two-way search is linear."""
+    """Units to find ``part`` in ``text``: backwards, and forwards if either is short, Python compares it at every
+    position; else its two-way search is linear."""
     slow = backward or len(text) < 2_500 or len(_check_text(part)) < 100
     return len(text) * (4 + slow * len(_check_text(part)) // 4) + len(part)
 
 
 def _check_text(value: Value) -> str:
     if type(value) is not str:
-        raise Refused(f"{kind(value)} is not allowed where a text is needed: use str(...)")
+        raise TemplateRefused(f"{kind(value)} is not allowed where a text is needed: use str(...)")
     return value
 
 
 def _searching(method: Method, backward: bool = False) -> Method:
-    """``find``, ``count``, ``partition`` and their like."""
+    """``find``, ``count``, ``partition`` and similar methods."""
 
     def call(budget: Budget, text: str, part: Value, /, *bounds: Value) -> Value:
         budget.spend(search_cost(text, part, backward))
@@ -96,7 +96,7 @@ def _padding(method: Method) -> Method:
 
     def call(budget: Budget, text: str, width: int, /, *fill: Value) -> str:
         if width > MAX_WIDTH:
-            raise Refused(f"a width of more than {MAX_WIDTH:,} is not allowed")
+            raise TemplateRefused(f"a width of more than {MAX_WIDTH:,} is not allowed")
         length = max(len(text), width)
         budget.text(
             length, text.isascii() and all(_check_text(character).isascii() for character in fill)
@@ -108,7 +108,7 @@ def _padding(method: Method) -> Method:
 
 
 def _splitting(method: Method, backward: bool = False) -> Method:
-    """``split`` and ``rsplit``, which stop as soon as there are more parts than can be paid for."""
+    """``split`` and ``rsplit``, which stop at the number of parts that the budget allows."""
 
     def call(budget: Budget, text: str, /, sep: str | None = None, maxsplit: int = -1) -> list[str]:
         budget.spend(4 * len(text) if sep is None else search_cost(text, sep, backward))
@@ -130,8 +130,8 @@ def _splitlines(budget: Budget, text: str, /, keepends: bool = False) -> list[st
 
 def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1, /) -> str:
     budget.spend(2 * search_cost(text, old) + len(_check_text(new)))
-    found = text.count(old)
-    times = found if count < 0 else min(count, found)
+    occurrences = text.count(old)
+    times = occurrences if count < 0 else min(count, occurrences)
     budget.text(len(text) + times * (len(new) - len(old)), text.isascii() and new.isascii())
     return text.replace(old, new, count)
 
@@ -141,7 +141,9 @@ def _join(budget: Budget, text: str, parts: Value, /) -> str:
     budget.spend(ELEMENT * len(values))
     for number, part in enumerate(values):
         if type(part) is not str:
-            raise Refused(f"join needs texts, and element {number} is {kind(part)}: use str(...)")
+            raise TemplateRefused(
+                f"join needs texts, and element {number} is {kind(part)}: use str(...)"
+            )
     length = sum(map(len, values)) + len(text) * max(0, len(values) - 1)
     budget.text(length, text.isascii() and all(map(str.isascii, values)))
     return text.join(values)
@@ -150,22 +152,22 @@ def _join(budget: Budget, text: str, parts: Value, /) -> str:
 def _format(budget: Budget, text: str, /, *args: Value, **kwargs: Value) -> str:
     try:
         return format_call(text, args, kwargs, budget)
-    except Refused as refusal:
-        raise Refused(f"in the text before .format, {refusal.message}") from None
+    except TemplateRefused as refusal:
+        raise TemplateRefused(f"in the text before .format, {refusal.message}") from None
 
 
 # ── lists, tuples and dicts ──────────────────────────────────────────────────
 
 
 def elements(value: Value, budget: Budget, ordered: bool = True) -> Any:
-    """What iterating over ``value`` yields, as a list or tuple; a set only where order has no effect."""
+    """The elements of ``value`` as a list or tuple; those of a set only if order has no effect."""
     if type(value) in (list, tuple):
         budget.spend(len(value))
         return value
     if type(value) not in (str, dict, set):
-        raise Refused(f"{kind(value)} holds no elements to go through")
+        raise TemplateRefused(f"{kind(value)} holds no elements to go through")
     if type(value) is set and ordered:
-        raise Refused(UNORDERED)
+        raise TemplateRefused(UNORDERED)
     budget.elements(len(value))
     return list(value)
 
@@ -177,13 +179,13 @@ def _index(
         budget.spend(STEP // 2)
         if same(values[position], sought, budget):
             return position
-    raise Refused(
+    raise TemplateRefused(
         f"index did not find {clip(repr(sought)) if type(sought) is str else kind(sought)}"
     )
 
 
 def count_equal(budget: Budget, values: Any, sought: Value, /) -> int:
-    """How many ``values`` are the same as ``sought``."""
+    """The number of ``values`` that are the same as ``sought``."""
     budget.spend(STEP // 2 * len(values))
     return sum(same(value, sought, budget) for value in values)
 

@@ -1,11 +1,11 @@
-"""Arithmetic and comparison of plain values, with results bounded or paid for before they are made."""
+"""Arithmetic and comparison of plain values; results are bounded, or paid for in advance."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
 
-from rallebench.chains.safe_limits import Budget, Refused
+from rallebench.chains.safe_limits import Budget, TemplateRefused
 from rallebench.chains.safe_methods import count_equal, search_cost
 from rallebench.chains.safe_values import NUMBERS, Value, check_key, check_number, equal, kind, less
 
@@ -33,15 +33,19 @@ _NUMERIC: Mapping[type[ast.operator], Callable[[Value, Value], Value]] = {
 
 
 def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget) -> Value:
-    """``left + right`` and its like: numbers, lists put together, texts and lists repeated."""
+    """``left + right`` and so on, for numbers; concatenation of lists, repetition of texts and lists."""
     if type(left) in NUMBERS and type(right) in NUMBERS:
         if (
             isinstance(operator, ast.Pow)
             and type(left) is not float
             and abs(right) > _MOST_EXPONENT
         ):
-            raise Refused(f"a power with an exponent beyond {_MOST_EXPONENT} is not allowed")
-        return check_number(_NUMERIC[type(operator)](left, right))  # at most 4,096 bits on its way
+            raise TemplateRefused(
+                f"a power with an exponent beyond {_MOST_EXPONENT} is not allowed"
+            )
+        return check_number(
+            _NUMERIC[type(operator)](left, right)
+        )  # at most 4,096 bits before the check
     if isinstance(operator, ast.Add) and type(left) is type(right) and type(left) in (list, tuple):
         budget.elements(len(left) + len(right))
         return left + right
@@ -50,12 +54,12 @@ def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget
         if type(sequence) in (str, list, tuple) and type(times) in (int, bool):
             return _repeated(sequence, max(0, times), budget)
     if isinstance(operator, ast.Mod) and type(left) is str:
-        raise Refused(PERCENT)
+        raise TemplateRefused(PERCENT)
     sign = SIGNS[type(operator)]
     hint = (
         ": use str(...) or an f-string" if sign == "+" and str in (type(left), type(right)) else ""
     )
-    raise Refused(f"{kind(left)} {sign} {kind(right)} is not allowed{hint}")
+    raise TemplateRefused(f"{kind(left)} {sign} {kind(right)} is not allowed{hint}")
 
 
 def _repeated(sequence: Value, times: int, budget: Budget) -> Value:
@@ -67,7 +71,7 @@ def _repeated(sequence: Value, times: int, budget: Budget) -> Value:
 
 
 def holds(operator: ast.cmpop, left: Value, right: Value, budget: Budget) -> bool:
-    """Whether one comparison of ``left`` with ``right`` is true."""
+    """Whether the comparison of ``left`` with ``right`` is true."""
     negated = isinstance(operator, (ast.NotEq, ast.NotIn, ast.IsNot))
     if isinstance(operator, (ast.Eq, ast.NotEq)):
         return equal(left, right, budget) is not negated
@@ -75,7 +79,7 @@ def holds(operator: ast.cmpop, left: Value, right: Value, budget: Budget) -> boo
         return _contains(right, left, budget) is not negated
     if isinstance(operator, (ast.Is, ast.IsNot)):
         if right is not None:
-            raise Refused("'is' is only allowed with None: use ==")
+            raise TemplateRefused("'is' is only allowed with None: use ==")
         return (left is None) is not negated
     if isinstance(operator, (ast.Gt, ast.GtE)):
         left, right = right, left
@@ -90,4 +94,4 @@ def _contains(container: Value, value: Value, budget: Budget) -> bool:
         return check_key(value, budget) in container
     if type(container) in (list, tuple):
         return count_equal(budget, container, value) > 0
-    raise Refused(f"'in' is not allowed with {kind(container)}")
+    raise TemplateRefused(f"'in' is not allowed with {kind(container)}")

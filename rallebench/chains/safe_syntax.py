@@ -1,7 +1,7 @@
-"""From the text of an eval template to a checked syntax tree; nothing is evaluated here.
+"""The checked syntax tree of an eval template; nothing is evaluated here.
 
-Three gates, each before the next: a scan of the text (length, nesting, brackets and quotes), Python's
-parser, and a walk over the tree that lets through only what ``safe_eval`` can evaluate.
+Three gates in order: a scan of the text (length, nesting, brackets and quotes), Python's parser, and a walk over the
+tree that permits only the nodes of ``safe_eval``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rallebench.chains.safe_limits import (
     MAX_CODE,
     MAX_NESTING,
     MAX_TEMPLATE,
-    Refused,
+    TemplateRefused,
     clip,
 )
 from rallebench.chains.safe_methods import METHOD_NAMES
@@ -85,7 +85,7 @@ Comprehension = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A checked expression; ``names`` maps each variable that it reads to its first place."""
+    """A checked expression; ``names``: its variables and their first positions."""
 
     body: ast.expr
     names: dict[str, int]
@@ -93,14 +93,14 @@ class Parsed:
     text: str
 
     def place(self, node: ast.AST) -> int:
-        """Where ``node`` begins in the template, in characters from 0."""
+        """The position of ``node`` in the template, from 0."""
         return _place(node, self.text, self.line_starts)
 
 
 def parse(text: str) -> Parsed:
-    """The checked tree of an eval template. Raises Refused, with the place, for whatever is not allowed."""
+    """The checked tree of an eval template. Raises TemplateRefused with the position."""
     if len(text) > MAX_TEMPLATE:
-        raise Refused(
+        raise TemplateRefused(
             f"a template of {len(text):,} characters is not allowed: the limit is {MAX_TEMPLATE:,}"
         )
     return _cached_parse(text) if len(text) <= 2_000 else _parse(text)
@@ -108,15 +108,15 @@ def parse(text: str) -> Parsed:
 
 def _parse(text: str) -> Parsed:
     if not text.strip():
-        raise Refused("the template is empty")
+        raise TemplateRefused("the template is empty")
     _scan(text)
     starts = (0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text)))
-    # the brackets let an expression run over several lines, as long prompts do
+    # inside brackets an expression may have several lines
     tree = _python_tree(f"({text}\n)", text, starts)
     try:
         names = _check(tree.body, text, starts)
     except _At as error:
-        raise Refused(error.message, _place(error.node, text, starts)) from None
+        raise TemplateRefused(error.message, _place(error.node, text, starts)) from None
     return Parsed(tree.body, names, starts, text)
 
 
@@ -135,10 +135,10 @@ def _place(node: ast.AST, text: str, starts: tuple[int, ...]) -> int:
 
 
 def _scan(text: str) -> None:
-    """Brackets and quotes pair up, nesting and code stay short. Raises Refused with the place.
+    """Check that brackets and quotes match, and the limits of nesting and code. Raises TemplateRefused.
 
-    Brackets within an f-string are left to Python's parser: its quotes nest differently from
-    version to version, so such a template must be short instead.
+    Brackets within an f-string are left to Python's parser: quotes nest differently in its versions, so a template
+    with an f-string must be short instead.
     """
     open_brackets: list[tuple[str, int]] = []
     position = in_strings = 0
@@ -150,7 +150,7 @@ def _scan(text: str) -> None:
                 return _check_code_length(len(text), " with an f-string")
             end = _ENDS[sign].match(text, position)
             if not end:
-                raise Refused(f"the quote {sign} is not closed", start)
+                raise TemplateRefused(f"the quote {sign} is not closed", start)
             in_strings += end.end() - position - len(sign)
             position = end.end()
         elif sign == "#":
@@ -159,17 +159,17 @@ def _scan(text: str) -> None:
         elif sign in "([{":
             open_brackets.append((sign, start))
             if len(open_brackets) > MAX_NESTING:
-                raise Refused(
+                raise TemplateRefused(
                     f"brackets nested more than {MAX_NESTING} deep are not allowed", start
                 )
         elif sign in ")]}":
             if not open_brackets or open_brackets.pop()[0] != _PAIRS[sign]:
-                raise Refused(f"this '{sign}' closes nothing", start)
+                raise TemplateRefused(f"this '{sign}' closes nothing", start)
         else:
-            raise Refused("a number of more than 40 digits is not allowed", start)
+            raise TemplateRefused("a number of more than 40 digits is not allowed", start)
         _check_code_length(position - in_strings)
     if open_brackets:
-        raise Refused(f"this '{open_brackets[-1][0]}' is not closed", open_brackets[-1][1])
+        raise TemplateRefused(f"this '{open_brackets[-1][0]}' is not closed", open_brackets[-1][1])
     return _check_code_length(len(text) - in_strings)
 
 
@@ -180,7 +180,7 @@ def _is_fstring(text: str, quote: int) -> bool:
 
 def _check_code_length(length: int, what: str = "") -> None:
     if length > MAX_CODE:
-        raise Refused(
+        raise TemplateRefused(
             f"a template{what} may have at most {MAX_CODE:,} characters outside of plain texts in quotes",
             None,
         )
@@ -192,21 +192,23 @@ def _check_code_length(length: int, what: str = "") -> None:
 def _python_tree(source: str, text: str, starts: tuple[int, ...]) -> ast.Expression:
     try:
         with warnings.catch_warnings():
-            # '\T' in a text of RaLLe's own configs is a warning from Python 3.12 on; the text is meant
+            # from Python 3.12 on, '\T' in RaLLe's own configs is a warning
             warnings.filterwarnings("ignore", module=re.escape(_FILE))
             return ast.parse(source, _FILE, mode="eval")
     except SyntaxError as error:
         line = min(error.lineno or 1, len(starts)) - 1
         at = starts[line] + max(0, (error.offset or 1) - 1 - (line == 0))
-        raise Refused(_why_no_expression(text, error.msg), min(at, len(text))) from None
+        raise TemplateRefused(_why_no_expression(text, error.msg), min(at, len(text))) from None
     except (RecursionError, MemoryError):
-        raise Refused("the expression is nested too deeply or is too long") from None
+        raise TemplateRefused("the expression is nested too deeply or is too long") from None
     except UnicodeEncodeError as error:
-        raise Refused(
+        raise TemplateRefused(
             "half of a surrogate pair is not allowed: it is no character", error.start - 1
         ) from None
     except (ValueError, OverflowError) as error:  # a null byte, before Python 3.11.4
-        raise Refused(f"this is not a Python expression ({clip(str(error), 100)})") from None
+        raise TemplateRefused(
+            f"this is not a Python expression ({clip(str(error), 100)})"
+        ) from None
 
 
 def _why_no_expression(text: str, reason: str) -> str:
@@ -226,7 +228,7 @@ class _At(Exception):
 
 
 def _check(body: ast.expr, text: str, starts: tuple[int, ...]) -> dict[str, int]:
-    """The free names of a tree in which every node is allowed, none deeper than ``MAX_NESTING``."""
+    """The free names of a tree. Raises _At for a forbidden node, or one deeper than ``MAX_NESTING``."""
     names: dict[str, int] = {}
     stack: list[tuple[ast.AST, int, frozenset[str]]] = [(body, 1, frozenset())]
     while stack:
@@ -239,7 +241,7 @@ def _check(body: ast.expr, text: str, starts: tuple[int, ...]) -> dict[str, int]
                 raise _At(f"the function {node.id} can only be called, as in {node.id}(...)", node)
             names.setdefault(node.id, _place(node, text, starts))
         children = _scoped_children(node, local)
-        # a chain a + b + c leans to the left without end, and is evaluated without recursion
+        # a chain a + b + c nests to the left, but is evaluated without recursion
         stack.extend(
             (child, depth + (not (isinstance(node, ast.BinOp) and child is node.left)), scope)
             for child, scope in reversed(children)
@@ -248,7 +250,7 @@ def _check(body: ast.expr, text: str, starts: tuple[int, ...]) -> dict[str, int]
 
 
 def _scoped_children(node: ast.AST, local: frozenset[str]) -> list[tuple[ast.AST, frozenset[str]]]:
-    """The parts of ``node`` still to be checked, each with the names that comprehensions bind around it."""
+    """The parts of ``node`` to check, each with the names bound by comprehensions around it."""
     if isinstance(node, ast.Call):
         # the function's name and the method's name were checked with the call itself
         receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
@@ -258,13 +260,13 @@ def _scoped_children(node: ast.AST, local: frozenset[str]) -> list[tuple[ast.AST
         ]
     if not isinstance(node, Comprehension):
         return [(child, local) for child in ast.iter_child_nodes(node)]
-    found: list[tuple[ast.AST, frozenset[str]]] = []
+    children: list[tuple[ast.AST, frozenset[str]]] = []
     for generator in node.generators:
-        found.append((generator.iter, local))
+        children.append((generator.iter, local))
         local = local | _targets(generator)
-        found.extend((condition, local) for condition in generator.ifs)
+        children.extend((condition, local) for condition in generator.ifs)
     results = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
-    return [*found, *((result, local) for result in results)]
+    return [*children, *((result, local) for result in results)]
 
 
 def _targets(generator: ast.comprehension) -> frozenset[str]:
@@ -340,7 +342,7 @@ def _check_call(node: ast.Call) -> None:
 def _check_format(node: ast.Constant) -> None:
     try:
         parse_format(node.value if isinstance(node.value, str) else "")
-    except Refused as refusal:
+    except TemplateRefused as refusal:
         raise _At(f"in the text before .format, {refusal.message}", node) from None
 
 

@@ -1,7 +1,7 @@
-"""The values a template handles: plain data only, compared, looked up and written out at a known cost.
+"""The values of a template: plain data only, compared, indexed and written at a known cost.
 
-Python's own ``==``, ``<``, ``hash`` and ``repr`` of nested data take exponential time on lists that
-share their elements, so containers are walked here and every element is paid for.
+Python's own ``==``, ``<``, ``hash`` and ``repr`` of nested data take exponential time on lists with shared elements,
+so containers are walked here and every element is paid for.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rallebench.chains.safe_limits import INTEGER_BOUND, STEP, Budget, Refused, check_length, clip
+from rallebench.chains.safe_limits import (
+    INTEGER_BOUND,
+    STEP,
+    Budget,
+    TemplateRefused,
+    check_length,
+    clip,
+)
 
 Value = Any  # str, int, float, bool, None, or list, tuple, dict, set of them
 
@@ -31,14 +38,14 @@ UNORDERED = "a set has no order, so the prompt would change from run to run: use
 
 
 def kind(value: Value) -> str:
-    """What a message calls ``value``: 'a text', 'a list' and so on."""
+    """The kind of ``value`` for a message: 'a text', 'a list' and so on."""
     return KINDS.get(type(value), "an object")
 
 
 def plain(value: object, name: str) -> Value:
     """``value`` of the variable ``name`` as plain data: exactly Python's own types, all the way down.
 
-    Raises Refused for anything else, so that no object with behaviour ever meets a template.
+    Raises TemplateRefused for anything else, so that no object with behaviour ever meets a template.
     """
     if type(value) in SCALARS:
         return value
@@ -52,17 +59,17 @@ def plain(value: object, name: str) -> Value:
         return tuple(plain(element, name) for element in value)
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
         return [plain(element, name) for element in value]
-    raise Refused(
+    raise TemplateRefused(
         f"the variable {name!r} holds a {type(value).__name__}, which a template cannot use"
     )
 
 
 def check_number(value: Value) -> Value:
-    """``value`` if it is a number within bounds, else Refused."""
+    """``value`` if it is a number within bounds, else TemplateRefused."""
     if type(value) is int and not -INTEGER_BOUND < value < INTEGER_BOUND:
-        raise Refused("a whole number beyond 2**64 is not allowed")
+        raise TemplateRefused("a whole number beyond 2**64 is not allowed")
     if type(value) not in NUMBERS:
-        raise Refused(f"a {type(value).__name__} is not allowed as a number")
+        raise TemplateRefused(f"a {type(value).__name__} is not allowed as a number")
     return value
 
 
@@ -70,7 +77,7 @@ def check_key(key: Value, budget: Budget) -> Value:
     """``key`` if a dict or set may hold it: a scalar, or a tuple of scalars. Pays for finding it."""
     for part in key if type(key) is tuple else (key,):
         if type(part) not in SCALARS:
-            raise Refused(
+            raise TemplateRefused(
                 f"{kind(key)} cannot be a key here: only texts, numbers and tuples of them can"
             )
         budget.spend(8 * len(part) if type(part) is str else 8)
@@ -78,15 +85,15 @@ def check_key(key: Value, budget: Budget) -> Value:
 
 
 def joined(pieces: Iterable[str], budget: Budget) -> str:
-    """``"".join(pieces)``, given up as soon as it grows too long."""
-    kept: list[str] = []
+    """``"".join(pieces)``, refused as soon as it is too long."""
+    parts: list[str] = []
     length = 0
     for piece in pieces:
         length += len(piece)
         check_length(length)
-        kept.append(piece)
-    budget.text(length, all(piece.isascii() for piece in kept))
-    return "".join(kept)
+        parts.append(piece)
+    budget.text(length, all(piece.isascii() for piece in parts))
+    return "".join(parts)
 
 
 def as_text(value: Value, budget: Budget) -> str:
@@ -106,13 +113,13 @@ def as_repr(value: Value, budget: Budget) -> str:
 
 
 def _write(value: Value, pieces: list[str], budget: Budget) -> None:
-    """Append the parts of ``repr(value)``; every element is paid for, however often it is shared."""
+    """Append the parts of ``repr(value)``; a shared element is paid for each time."""
     budget.spend(STEP)
     if type(value) in SCALARS:
         pieces.append(as_repr(value, budget))
         return
     if type(value) is set:
-        raise Refused(UNORDERED)
+        raise TemplateRefused(UNORDERED)
     brackets = _BRACKETS[type(value)]
     pieces.append(brackets[0])
     for number, element in enumerate(value):
@@ -129,7 +136,7 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
     if type(left) in SCALARS or type(right) in SCALARS or type(left) is not type(right):
         if type(left) is str and type(right) is str and len(left) == len(right):
             budget.spend(4 * len(left))
-        return bool(left == right)  # between different kinds Python looks no further
+        return bool(left == right)  # Python does not walk values of different types
     budget.spend(STEP)
     if len(left) != len(right):
         return False
@@ -141,12 +148,13 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
             for key in _paid(left, budget)
         )
     return all(
-        same(one, other, budget) for one, other in zip(_paid(left, budget), right, strict=True)
+        same(first, second, budget)
+        for first, second in zip(_paid(left, budget), right, strict=True)
     )
 
 
 def same(left: Value, right: Value, budget: Budget) -> bool:
-    """Whether Python takes two elements for the same: one object, such as the nan of a variable, or equal."""
+    """Whether Python treats two elements as equal: they are one object (such as a nan), or equal."""
     return left is right or equal(left, right, budget)
 
 
@@ -161,11 +169,11 @@ def less(left: Value, right: Value, budget: Budget, *, or_equal: bool = False) -
         budget.spend(4 * min(len(left), len(right)))
         return left <= right if or_equal else left < right
     if type(left) is type(right) and type(left) in (list, tuple):
-        for one, other in zip(_paid(left, budget), right, strict=False):
-            if not same(one, other, budget):
-                return less(one, other, budget, or_equal=or_equal)
+        for first, second in zip(_paid(left, budget), right, strict=False):
+            if not same(first, second, budget):
+                return less(first, second, budget, or_equal=or_equal)
         return len(left) <= len(right) if or_equal else len(left) < len(right)
-    raise Refused(f"{kind(left)} and {kind(right)} have no order")
+    raise TemplateRefused(f"{kind(left)} and {kind(right)} have no order")
 
 
 def _paid(values: Iterable[Value], budget: Budget) -> Iterable[Value]:
@@ -175,30 +183,30 @@ def _paid(values: Iterable[Value], budget: Budget) -> Iterable[Value]:
 
 
 def item(container: Value, key: Value, label: str, budget: Budget) -> Value:
-    """``container[key]``; ``label`` is what the template calls the container, such as ``response``.
+    """``container[key]``; ``label`` is the container's name in the template, such as ``response``.
 
-    Raises Refused with a sentence that says what the container does hold.
+    Raises TemplateRefused with a sentence that describes the container.
     """
     if type(container) is dict:
         if check_key(key, budget) in container:
             return container[key]
         keys = ", ".join(str(name) for name in container)
-        raise Refused(
+        raise TemplateRefused(
             f"{label} has no key {clip(repr(key))}: its keys are {clip(keys, 200) or 'none'}"
         )
     if type(container) not in (str, list, tuple):
-        raise Refused(f"{label} is {kind(container)} and cannot be indexed")
+        raise TemplateRefused(f"{label} is {kind(container)} and cannot be indexed")
     if type(key) not in (int, bool):
-        raise Refused(
+        raise TemplateRefused(
             f"{label} is {kind(container)} and is indexed by whole numbers, not by {clip(repr(key))}"
         )
     if -len(container) <= key < len(container):
         return container[key]
-    raise Refused(f"{label}[{int(key)}] does not exist: {_extent(container, label)}")
+    raise TemplateRefused(f"{label}[{int(key)}] does not exist: {_extent(container, label)}")
 
 
 def _extent(container: Value, label: str) -> str:
-    """What ``container`` holds, in the words of a chain where it is one of a chain's lists."""
+    """The extent of ``container`` in words; for the lists of a chain, in the words of a chain."""
     count = len(container)
     span = f"{label}[0]" if count == 1 else f"{label}[0] … {label}[{count - 1}]"
     if label in ("prompt", "response", "wiki_id_title", "documents"):

@@ -1,7 +1,7 @@
-"""The template language of chains: what stands in a prompt, filled with what the chain knows so far.
+"""The template language of chains: prompts with the variables of the steps so far.
 
 Two dialects, both RaLLe's: ``fstring`` is ``str.format`` (``{question}``, ``{response[0]}``), ``eval`` is one
-Python expression. Neither is ever given to Python's own ``eval``, ``exec`` or ``str.format``.
+Python expression. Neither reaches Python's own ``eval``, ``exec`` or ``str.format``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from rallebench.chains.safe_eval import evaluate
 from rallebench.chains.safe_format import Field, fill, parse_format
-from rallebench.chains.safe_limits import MAX_TEMPLATE, Budget, Refused, clip, listing
+from rallebench.chains.safe_limits import MAX_TEMPLATE, Budget, TemplateRefused, clip, listing
 from rallebench.chains.safe_syntax import parse
 from rallebench.chains.safe_values import Value, kind, plain
 from rallebench.core.errors import TemplateError
@@ -21,18 +21,18 @@ VARIABLES = ("question", "history", "prompt", "response", "wiki_id_title", "docu
 
 
 def render(template: str, dialect: str, variables: Mapping[str, object]) -> str:
-    """The text that ``template`` becomes.
+    """The text of ``template`` with its variables filled in.
 
     ``variables``: ``question`` and ``history`` are texts; ``prompt``, ``response`` and ``wiki_id_title`` are
-    lists of texts and ``documents`` a list of lists of dicts (``rank title text page_id doc_id score``), one
-    element for each action that has run. Raises TemplateError, and nothing else, within 100 ms.
+    lists of texts and ``documents`` a list of lists of dicts (``rank title text page_id doc_id score``), each with an
+    element per finished action. Raises only TemplateError, within 100 ms.
 
     >>> render("{question}?", "fstring", {"question": "who"})
     'who?'
     >>> render("question.split(' ')[1].upper()", "eval", {"question": "who wrote"})
     'WROTE'
     """
-    with _told(template, variables):
+    with _template_errors(template, variables):
         names = _names(template, dialect)
         _check_names(names, variables)
         known = {name: plain(variables[name], name) for name in names}
@@ -40,40 +40,44 @@ def render(template: str, dialect: str, variables: Mapping[str, object]) -> str:
 
 
 def check(template: str, dialect: str) -> None:
-    """Raises TemplateError for whatever is wrong with ``template`` before any value is known."""
-    with _told(template, VARIABLES):
+    """Raise TemplateError for any error in ``template`` that shows without values."""
+    with _template_errors(template, VARIABLES):
         _check_names(_names(template, dialect), VARIABLES)
 
 
 def names_used(template: str, dialect: str) -> frozenset[str]:
-    """The variables that ``template`` reads. Raises TemplateError if it is malformed.
+    """The variables in ``template``. Raises TemplateError if it is malformed.
 
     >>> sorted(names_used("' / '.join(d['title'] for d in documents[0])", "eval"))
     ['documents']
     """
-    with _told(template, VARIABLES):
+    with _template_errors(template, VARIABLES):
         return frozenset(_names(template, dialect))
 
 
 @contextmanager
-def _told(template: str, variables: Iterable[str]) -> Iterator[None]:
-    """Whatever is refused inside becomes a TemplateError that names the place and the ``variables``."""
+def _template_errors(template: str, variables: Iterable[str]) -> Iterator[None]:
+    """Turn a refusal into a TemplateError that names the place and the ``variables``."""
     try:
         yield
-    except Refused as refusal:
+    except TemplateRefused as refusal:
         raise _error(refusal, template, variables) from None
     except (RecursionError, MemoryError):
-        raise _error(Refused("the template is nested too deeply"), template, variables) from None
+        raise _error(
+            TemplateRefused("the template is nested too deeply"), template, variables
+        ) from None
 
 
 def _names(template: str, dialect: str) -> dict[str, int]:
-    """Every name the template reads, with its first place."""
+    """Every name in the template, with its first position."""
     if dialect == "eval":
         return parse(template).names
     if dialect != "fstring":
-        raise Refused(f"there is no dialect {clip(str(dialect))!r}: choose 'fstring' or 'eval'")
+        raise TemplateRefused(
+            f"there is no dialect {clip(str(dialect))!r}: choose 'fstring' or 'eval'"
+        )
     if len(template) > MAX_TEMPLATE:
-        raise Refused(
+        raise TemplateRefused(
             f"a template of {len(template):,} characters is not allowed: the limit is {MAX_TEMPLATE:,}"
         )
     fields = [piece for piece in parse_format(template) if isinstance(piece, Field)]
@@ -84,7 +88,7 @@ def _check_names(names: Mapping[str, int], known: Iterable[str]) -> None:
     known = list(known)
     for name, at in names.items():
         if name not in known:
-            raise Refused(_why_no_variable(name, known), at)
+            raise TemplateRefused(_why_no_variable(name, known), at)
 
 
 def _why_no_variable(name: str, known: list[str]) -> str:
@@ -111,17 +115,17 @@ def _evaluate(template: str, variables: Mapping[str, Value]) -> str:
         set: "use ', '.join(sorted(...))",
     }
     hint = hints.get(type(value), "use str(...)")
-    raise Refused(f"the template gives {kind(value)}, and a prompt must be a text: {hint}")
+    raise TemplateRefused(f"the template gives {kind(value)}, and a prompt must be a text: {hint}")
 
 
-def _error(refusal: Refused, template: str, variables: Iterable[str]) -> TemplateError:
+def _error(refusal: TemplateRefused, template: str, variables: Iterable[str]) -> TemplateError:
     place = ""
     if refusal.at is not None:
         before = template[: refusal.at].replace("\r\n", "\n").replace("\r", "\n").split("\n")
         place = f" at line {len(before)}, character {len(before[-1]) + 1}"
     known = listing([clip(str(name)) for name in variables])
     sentence = f"Template{place}: {refusal.message}; the variables are {known or 'none here'}."
-    # one line, and printable wherever it is printed: a template may hold half of a surrogate pair
+    # one line, and printable: a template may hold a lone surrogate
     return TemplateError(
         " ".join(sentence.split()).encode("utf-8", "backslashreplace").decode("utf-8")
     )

@@ -1,26 +1,26 @@
-"""Every error that a user can cause: one sentence that says what is wrong and how to mend it.
+"""The errors that a user can cause: one sentence with the cause and the mend.
 
 ::
 
     RalleError
     ├── UsageError            the request was wrong; nothing was done        (exit code 2)
-    │   ├── TemplateError     a template asks for what it may not or cannot have
+    │   ├── TemplateError     a template is malformed or forbidden
     │   ├── NotFoundError     a name that is not registered, saved or loaded
-    │   ├── BadFileError      a file that cannot be read as what it should be
-    │   ├── MismatchError     two things that were not made for each other
+    │   ├── BadFileError      a file of the wrong form
+    │   ├── MismatchError     two things that do not belong together
     │   └── MissingPackageError   an optional package is absent
     ├── BackendError          a retriever, model or endpoint failed           (exit code 1)
     │   └── BackendMemoryError the batch was too large; the loop halves it
     └── StoppedError          the user stopped it                             (exit code 130)
 
-Anything else is a bug and keeps its traceback.
+Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
 
 
 class RalleError(Exception):
-    """Prints as it is: ``str(error)`` is the sentence for the user."""
+    """The base class; ``str(error)`` is the sentence for the user."""
 
     exit_code = 1
 
@@ -32,15 +32,15 @@ class UsageError(RalleError):
 
 
 class TemplateError(UsageError):
-    """A template is malformed, names a variable that is not there, or asks for what is refused."""
+    """A template is malformed, names an unknown variable, or does something forbidden."""
 
 
 class NotFoundError(UsageError):
-    """A name that nobody knows, or that is not loaded."""
+    """A name that is unknown or not loaded."""
 
 
 class BadFileError(UsageError):
-    """A file that cannot be read as what it should be; names the file and, where known, the line."""
+    """A file of the wrong form; names the file and, if known, the line."""
 
 
 class MismatchError(UsageError):
@@ -56,7 +56,7 @@ class MissingPackageError(UsageError):
 
 
 class BackendError(RalleError):
-    """A retriever, model, tool or endpoint failed while working."""
+    """A retriever, model, tool or endpoint failed during the work."""
 
 
 class BackendMemoryError(BackendError):
@@ -64,6 +64,6 @@ class BackendMemoryError(BackendError):
 
 
 class StoppedError(RalleError):
-    """The user stopped the work; what was finished is kept."""
+    """The user stopped the work; its finished part is kept."""
 
     exit_code = 130

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and JSONL that is read with line numbers."""
+"""Files that appear whole or not at all, and JSON files with line numbers in their errors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any, BinaryIO
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 
 MAX_LINE_BYTES = 64 * 2**20
-"""A longer line is refused: no record of any dataset here comes near it."""
+"""A longer line is refused; no record of any known dataset comes near it."""
 
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file beside ``path`` and move it there only if the block ends well; a link stays one.
+    """Write a file beside ``path`` and move it there if the block ends well; a link stays a link.
 
-    Raises UsageError where something other than a plain file is there: a device would be replaced by a file.
+    Raises UsageError if ``path`` is a folder or a device, which the file would replace.
     """
     path = Path(os.path.realpath(path))
     handle = None
@@ -43,9 +43,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         os.replace(name, path)
     except BaseException as error:
         if handle is not None:
-            with contextlib.suppress(
-                OSError
-            ):  # a full disk refuses what is still to be flushed once more
+            with contextlib.suppress(OSError):  # closing flushes again, which a full disk refuses
                 handle.close()
             with contextlib.suppress(OSError):
                 os.unlink(name)
@@ -55,14 +53,14 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _share(name: str) -> None:
-    """Give a temporary file (mode 600) the mode that any new file would have."""
+    """Give a temporary file (mode 600) the mode of any other new file."""
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(name, 0o666 & ~mask)
 
 
 def disk_error(path: Path, error: OSError) -> BackendError:
-    """The sentence for a disk that is full, read-only or gone."""
+    """The error for a disk that is full, read-only or missing."""
     return BackendError(
         f"Could not write {path}: {error.strerror or error}. Nothing was left half-written; "
         "free space or choose another folder (--out or --workspace)."
@@ -70,7 +68,7 @@ def disk_error(path: Path, error: OSError) -> BackendError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text, whole or not at all; half a surrogate pair, which some models write, becomes its escape."""
+    """Write UTF-8 text, whole or not at all; a lone surrogate, which some models write, becomes its escape."""
     with writing(path) as handle:
         handle.write(text.encode("utf-8", "backslashreplace"))
 
@@ -104,7 +102,7 @@ def read_json(path: Path) -> Any:
 
 
 def json_problem(error: Exception) -> str:
-    """Why ``json`` refused a text, in a few words."""
+    """The reason of a JSON error in a few words."""
     if isinstance(error, json.JSONDecodeError):
         return error.msg
     return (
@@ -113,7 +111,7 @@ def json_problem(error: Exception) -> str:
 
 
 def read_own_jsonl(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file that we append to ourselves; a torn last line is forgiven."""
+    """Yield the objects of our own append-only file; a torn last line is ignored."""
     path = Path(path)
     if not path.exists():
         return
@@ -130,7 +128,7 @@ def read_own_jsonl(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class Appender:
-    """Append JSON lines to a file of our own; each line is flushed, a torn last line is cut first."""
+    """Append JSON lines to our own file; each line is flushed, a torn last line is removed first."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -150,9 +148,9 @@ class Appender:
             while position > 0:
                 step = min(65536, position)
                 handle.seek(position - step)
-                found = handle.read(step).rfind(b"\n")
-                if found >= 0:
-                    position = position - step + found + 1
+                line_end = handle.read(step).rfind(b"\n")
+                if line_end >= 0:
+                    position = position - step + line_end + 1
                     break
                 position -= step
             if position != end:

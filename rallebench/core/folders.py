@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: built beside under a hidden name, then moved into place."""
+"""Folders that appear whole or not at all: built under a hidden name beside, then moved into place."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from rallebench.core.errors import UsageError
 
 MAX_NAME_BYTES = 200
-"""File systems take 255 for a folder's name; one that is being built adds its own marks."""
+"""File systems allow 255 for a name; a folder during its build adds its own marks."""
 
 
 def check_name(what: str, name: str) -> str:
-    """``name`` if a folder can have it on every system; UsageError otherwise, naming ``what`` it should name."""
+    """``name`` if it is a valid folder name on every system; else raises UsageError about the ``what`` name."""
     forbidden = (
         name.startswith(".") or any(c in name for c in '/\\:*?"<>|') or not name.isprintable()
     )
@@ -30,15 +30,15 @@ def check_name(what: str, name: str) -> str:
 
 
 _HALF = re.compile(r"\.(.+)\.(\d+)\.[^.]+\.part")
-"""Name, process and mark of what is being made: ``.mine.71.8302.part``."""
+"""Name, process and mark of a folder during its build: ``.mine.71.8302.part``."""
 
 _HIDDEN = re.compile(r"([/\\])\.([^/\\]+?)\.\d+\.\d+\.part\b")
 
 
-def shown(text: str) -> str:
-    """A sentence that names places for people: a folder that is being made has the name that it will have.
+def final_names(text: str) -> str:
+    """A sentence with the final names of folders in place of their hidden names during the build.
 
-    >>> shown("Could not write /w/indexes/.mine.71.8302.part/flat.faiss.")
+    >>> final_names("Could not write /w/indexes/.mine.71.8302.part/flat.faiss.")
     'Could not write /w/indexes/mine/flat.faiss.'
     """
     return _HIDDEN.sub(r"\1\2", text)
@@ -46,9 +46,9 @@ def shown(text: str) -> str:
 
 @contextlib.contextmanager
 def beside(folder: Path, name: str) -> Iterator[Path]:
-    """A new hidden folder inside ``folder``, to be moved to ``folder/name``; gone at the end if it was not.
+    """A new hidden folder inside ``folder``, to be moved to ``folder/name``; removed at the end if it was not.
 
-    What a killed process left of ``name`` is removed first. Raises OSError.
+    The remains of a killed process under ``name`` are removed first. Raises OSError.
     """
     forget_dead(folder, name)
     half = folder / f".{name}.{os.getpid()}.{time.monotonic_ns()}.part"
@@ -61,9 +61,9 @@ def beside(folder: Path, name: str) -> Iterator[Path]:
 
 
 def forget_dead(folder: Path, name: str = "") -> None:
-    """Remove what a killed process left of ``name`` in ``folder`` while it made it: files and folders; '' of every name.
+    """Remove the half-written files and folders ``name`` that killed processes left in ``folder``; '': of every name.
 
-    What a process that lives has begun stays.
+    Those of a living process stay.
     """
     for path in folder.glob(f".{glob.escape(name)}.*.part" if name else ".*.part"):
         marks = _HALF.fullmatch(path.name)
@@ -77,7 +77,7 @@ def forget_dead(folder: Path, name: str = "") -> None:
 
 
 def forget_all_dead(workspace: Path) -> None:
-    """``forget_dead`` in a workspace, in its folders, and in theirs: a run's files lie that deep."""
+    """``forget_dead`` in a workspace and two levels of its folders, down to a run's files."""
     for folder in (
         workspace,
         *_inside(workspace),
@@ -100,7 +100,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _makes(pid: int, path: Path) -> bool:
-    """Whether the process that began ``path`` may still live: its number is in use, and not by one that is younger."""
+    """Whether the process that began ``path`` may still live: its id is in use, by no younger process."""
     import psutil
 
     try:

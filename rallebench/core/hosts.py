@@ -1,9 +1,9 @@
-"""Which host names a server of this program answers to, and whose pages may send it requests.
+"""The host names of our servers, and the pages that may send them requests.
 
 A page of another site can make a browser send requests to this machine (cross-site requests), or read from it by
-pointing its own name at this machine (DNS rebinding). Both show in two headers, which no script in a browser can
-set: ``Host`` is the name in the address bar, ``Origin`` the page that asks. ``Access`` decides by them, for the page,
-``serve`` and MLflow's page alike; ``X-Forwarded-Host``, which a script can set, decides nothing.
+pointing its own name at this machine (DNS rebinding). Two headers, which no script in a browser can set, reveal both:
+``Host`` is the name in the address bar, ``Origin`` the page of the request. ``Access`` decides by them, for the page,
+``serve`` and MLflow's page; ``X-Forwarded-Host``, which a script can set, has no effect.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Authority(NamedTuple):
     port: int | None
 
 
-class Refusal(NamedTuple):
-    """The HTTP status and the sentence with which a request is refused."""
+class HostRefusal(NamedTuple):
+    """The HTTP status and the sentence of a refused request."""
 
     status: int
     message: str
@@ -41,9 +41,9 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a server answers to. ``names``: hosts in their normal form; ``loopback``: all loopback addresses as well.
+    """The hosts of a server. ``names``: hosts in their normal form; ``loopback``: all loopback addresses as well.
 
-    ``allowed``: hosts that the user allows besides, with the port of their pages where it is not the scheme's own.
+    ``allowed``: further hosts that the user allows, with the port of their pages unless it is the scheme's own.
     """
 
     names: frozenset[str]
@@ -55,10 +55,10 @@ class Access:
         listed = name in self.names or any(name == host.name for host in self.allowed)
         return listed or (self.loopback and is_loopback(name))
 
-    def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
-        """Why a request with these headers (names in lower case) is refused; None for one to answer.
+    def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> HostRefusal | None:
+        """The refusal of a request with these headers (names in lower case), or None.
 
-        400: there is no single well-formed Host; 421: the Host is not ours; 403: another site's page asks.
+        400: not exactly one well-formed Host; 421: the Host is not ours; 403: the page is another site's.
         """
         fields = [
             (name, value.decode("latin-1"))
@@ -70,23 +70,23 @@ class Access:
         )
         host = authority(hosts[0]) if len(hosts) == 1 else None
         if host is None:
-            return Refusal(
+            return HostRefusal(
                 400, "The request needs one Host header that names a host, such as localhost:7860."
             )
         if not self.answers_to(host.name):
-            return Refusal(
+            return HostRefusal(
                 421,
                 f"This server does not answer to the name {host.name}; start it with --allowed-host {_bracketed(host.name)}.",
             )
         if origins and not (len(origins) == 1 and self._is_own(origins[0], host)):
-            return Refusal(
+            return HostRefusal(
                 403,
                 "A page of another site sent this request; if it is yours, start the server with --allowed-host and its host.",
             )
         return None
 
     def _is_own(self, origin: str, host: Authority) -> bool:
-        """Whether ``origin`` is the server that was asked, or a page of a host that the user allows."""
+        """Whether ``origin`` is this server, or a page of an allowed host."""
         parts = _ORIGIN.fullmatch(origin)
         page = authority(parts[2]) if parts else None
         if parts is None or page is None:
@@ -98,11 +98,11 @@ class Access:
 
 
 LOOPBACK = Access(frozenset({"localhost"}))
-"""Of a server that only this machine can reach."""
+"""The access to a server that only this machine can reach."""
 
 
 def authority(text: str) -> Authority | None:
-    """``host`` or ``host:port`` in its normal form, None if it is neither.
+    """``host`` or ``host:port`` in its normal form; None for any other text.
 
     >>> authority("LOCALHOST.:7860"), authority("[0:0::1]"), authority("localhost@evil.example")
     (Authority(name='localhost', port=7860), Authority(name='::1', port=None), None)
@@ -137,9 +137,9 @@ def is_loopback(host: str) -> bool:
 def access_of(
     host: str, allowed: Sequence[str] = (), names_of_machine: Callable[[], set[str]] | None = None
 ) -> Access:
-    """What a server answers to that is bound to ``host``, with every ``--allowed-host``. Raises UsageError.
+    """The access to a server bound to ``host``, with every ``--allowed-host``. Raises UsageError.
 
-    On loopback its names; on a wildcard address those of the machine; else the bound host and its addresses.
+    Loopback: its names; a wildcard address: the names of the machine; else the bound host and its addresses.
     """
     extra = frozenset(_allowed(text) for text in allowed)
     bound = host.removeprefix("[").removesuffix("]").partition("%")[0].lower().removesuffix(".")
@@ -153,7 +153,7 @@ def access_of(
 
 
 def machine_names() -> set[str]:
-    """The names and addresses by which others reach this machine, in their normal form."""
+    """The names and addresses of this machine in the network, in their normal form."""
     import psutil
 
     name = socket.gethostname().lower()
@@ -167,10 +167,10 @@ def machine_names() -> set[str]:
 
 
 def mlflow_options(port: int, allowed: Sequence[str] = ()) -> list[str]:
-    """The options with which MLflow's own server, on loopback at ``port``, keeps the same rules.
+    """The options of MLflow's own server, on loopback at ``port``, for the same rules.
 
-    MLflow compares texts with wildcards, so loopback names stand there with any port: one that is forwarded by ssh
-    has another port. Its default would let in names such as 10.evil.example.
+    MLflow compares texts with wildcards, so loopback names are listed with any port: a port forwarded by ssh differs.
+    Its default would admit names such as 10.evil.example.
     """
     access = access_of("127.0.0.1", allowed)
     hosts = [*LOOPBACK_HOSTS, *(_bracketed(host.name) for host in sorted(access.allowed, key=str))]
@@ -199,7 +199,7 @@ def _bracketed(name: str) -> str:
 
 
 def _address(text: str) -> str:
-    """An IP address in its normal form, '' for anything else."""
+    """An IP address in its normal form, '' for any other text."""
     try:
         return str(ipaddress.ip_address(text.partition("%")[0]))
     except ValueError:
@@ -221,9 +221,9 @@ def _addresses(host: str) -> set[str]:
 
 
 class HostGuard:
-    """An ASGI application behind ``access``: what is refused never reaches it; ``headers`` go with every answer.
+    """An ASGI application behind ``access``: refused requests never reach it; ``headers`` go with every answer.
 
-    ``refused`` writes a refusal as (media type, body).
+    ``refused`` turns a refusal into (media type, body).
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class HostGuard:
         app: Callable[..., Awaitable[None]],
         access: Access,
         headers: Mapping[str, str] | None = None,
-        refused: Callable[[Refusal], tuple[str, bytes]] = lambda refusal: (
+        refused: Callable[[HostRefusal], tuple[str, bytes]] = lambda refusal: (
             "text/plain; charset=utf-8",
             refusal.message.encode(),
         ),

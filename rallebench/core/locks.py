@@ -1,4 +1,4 @@
-"""One at a time: whoever works under a name holds a file that the operating system frees when its process dies."""
+"""Locks: a worker holds a locked file, which the operating system frees when the process ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rallebench.core.files import disk_error
 
 
 def held(path: Path) -> bool:
-    """Whether some process holds the lock ``path`` now: the proof that it lives, which a process id used twice is not."""
+    """Whether a process holds the lock ``path`` now. A process id would prove less: the system reuses ids."""
     from filelock import FileLock, Timeout
 
     if not path.exists():
@@ -21,7 +21,7 @@ def held(path: Path) -> bool:
         lock.acquire(timeout=0)
     except Timeout:
         return True
-    except OSError:  # a folder where nobody may write: nobody works there
+    except OSError:  # a folder without write access: no process works there
         return False
     lock.release()
     return False
@@ -29,14 +29,14 @@ def held(path: Path) -> bool:
 
 @contextlib.contextmanager
 def alone(path: Path, refused: str) -> Iterator[None]:
-    """Hold the lock ``path`` meanwhile; it goes away at the end, and its folder with it if nothing else is in there.
+    """Hold the lock ``path`` during the block; at the end remove it, and its folder if that is empty.
 
-    Raises UsageError(``refused``) at once if somebody holds it, in this process or another, and BackendError where no file
-    can be written.
+    Raises UsageError(``refused``) at once if this or another process holds it, and BackendError if no file can be
+    written.
     """
     from filelock import FileLock, Timeout
 
-    # A page's work may be continued in another thread than it was begun in.
+    # The page may continue its work in another thread.
     lock = FileLock(str(path), thread_local=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

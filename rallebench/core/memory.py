@@ -1,7 +1,7 @@
-"""How much memory this process holds, how much is free, and giving back what was dropped.
+"""The memory that this process holds, the free memory, and the release of dropped memory.
 
-Bytes everywhere; people read megabytes and gigabytes of 10^6 and 10^9 bytes. Nothing here imports
-torch: where nobody else has, there is no VRAM to count.
+All numbers are bytes; texts show megabytes and gigabytes of 10^6 and 10^9 bytes. Nothing here imports torch: if no
+other module has, there is no VRAM to count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OWN_CGROUP = Path("/proc/self/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of RAM and of VRAM: held, or (as a difference) taken or given back.
+    """Bytes of RAM and of VRAM, as a state or as a difference.
 
     >>> str(Memory(412_000_000))
     '412 MB RAM'
@@ -38,7 +38,7 @@ class Memory:
 
     @classmethod
     def now(cls) -> Memory:
-        """What this process holds at this moment."""
+        """The memory of this process now."""
         return cls(rss_bytes(), vram_bytes())
 
     def __sub__(self, other: Memory) -> Memory:
@@ -49,7 +49,7 @@ class Memory:
 
 
 def size(count: int) -> str:
-    """Bytes as people read them; less than nothing (noise of a measurement) is nothing.
+    """Bytes as text; a negative number (noise of a measurement) is 0.
 
     >>> [size(count) for count in (-3, 240_000, 84_400_000, 5_080_000_000)]
     ['0 MB', '0.2 MB', '84 MB', '5.1 GB']
@@ -61,7 +61,7 @@ def size(count: int) -> str:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the cycle collector: it would look at every one of a million new objects several times."""
+    """Switch the cycle collector off during the block: it would visit a million new objects several times."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -72,23 +72,23 @@ def uncollected() -> Iterator[None]:
 
 
 def rss_bytes() -> int:
-    """Resident memory of this process, mapped files that are in memory included."""
+    """Resident memory of this process, including mapped files in memory."""
     import psutil
 
     return int(psutil.Process().memory_info().rss)
 
 
 def free_ram_bytes() -> int:
-    """RAM that this process can take without swapping, and without passing the limit of its container."""
+    """RAM that this process can take without swapping and within the limit of its container."""
     import psutil
 
     return min([int(psutil.virtual_memory().available), *container_room()])
 
 
 def container_room(root: Path = CGROUPS, own: Path = OWN_CGROUP) -> Iterator[int]:
-    """Bytes left below each memory limit of the container that this process is in; nothing without one.
+    """Free bytes below each memory limit of this process's container; nothing without a container.
 
-    Both versions of Linux's control groups; cached file pages count as free, they are dropped when needed.
+    Both versions of Linux's control groups; cached file pages count as free, because the kernel drops them.
     """
     for folder, limit, used, cached in _groups(root, own):
         try:
@@ -100,7 +100,7 @@ def container_room(root: Path = CGROUPS, own: Path = OWN_CGROUP) -> Iterator[int
 
 
 def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
-    """The folders of this process's groups and of those around them, each with the names of its files."""
+    """The folders of this process's groups and of their parents, each with the names of its files."""
     try:
         lines = own.read_text().splitlines()
     except OSError:
@@ -114,7 +114,7 @@ def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
             top = root / "memory"
         else:
             continue
-        # Inside a container the path may be the host's, of which only the top can be seen.
+        # Inside a container the path may be the host's, and only its top is visible.
         inner = top.joinpath(*path.strip("/").split("/"))
         for folder in dict.fromkeys([inner, *inner.parents]):
             if folder == top or top in folder.parents:
@@ -122,7 +122,7 @@ def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
 
 
 def vram_bytes() -> int:
-    """Bytes that torch's tensors hold on all CUDA devices; 0 without torch, CUDA or any use of it."""
+    """Bytes of torch's tensors on all CUDA devices; 0 if torch or CUDA is absent or unused."""
     torch = _torch_on_cuda()
     if torch is None:
         return 0
@@ -132,59 +132,59 @@ def vram_bytes() -> int:
 
 
 def free_vram_bytes() -> dict[int, int]:
-    """Free bytes of each CUDA device, by its number; {} without any.
+    """Free bytes by number of the CUDA device; {} without CUDA.
 
-    Where torch has not begun to use CUDA, NVIDIA's own tool is asked: beginning takes memory of the device.
+    If torch does not use CUDA yet, nvidia-smi gives the numbers: starting CUDA would take memory of the device.
     """
     torch = _torch_on_cuda()
     if torch is None:
-        return _asked_of_nvidia()
+        return _free_by_nvidia_smi()
     free = {}
     for device in range(torch.cuda.device_count()):
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        free[device] = int(torch.cuda.mem_get_info(device)[0]) + int(kept)
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        free[device] = int(torch.cuda.mem_get_info(device)[0]) + int(cached)
     return free
 
 
-def _asked_of_nvidia() -> dict[int, int]:
+def _free_by_nvidia_smi() -> dict[int, int]:
     tool = shutil.which("nvidia-smi")
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if tool is None or visible == "":
         return {}
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [tool, "--query-gpu=index,uuid,memory.free", "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
             timeout=10,
             check=True,
         ).stdout
-        rows = [[part.strip() for part in line.split(",")] for line in said.strip().splitlines()]
+        rows = [[part.strip() for part in line.split(",")] for line in output.strip().splitlines()]
         free = {key: int(row[2]) * 2**20 for row in rows for key in row[:2]}
     except (OSError, ValueError, IndexError, subprocess.SubprocessError):
         return {}
-    wanted = visible.split(",") if visible else [row[0] for row in rows]
-    return {number: free[key.strip()] for number, key in enumerate(wanted) if key.strip() in free}
+    devices = visible.split(",") if visible else [row[0] for row in rows]
+    return {number: free[key.strip()] for number, key in enumerate(devices) if key.strip() in free}
 
 
 def release() -> None:
-    """Give dropped memory back to the system: collect cycles, empty torch's cache, trim the C heap."""
+    """Return dropped memory to the system: collect cycles, empty torch's cache, trim the C heap."""
     gc.collect()
     torch = _torch_on_cuda()
     if torch is not None:
         torch.cuda.empty_cache()
-    # glibc keeps freed blocks for later; elsewhere there is no malloc_trim and nothing to do.
+    # glibc keeps freed blocks for later; other C libraries have no malloc_trim.
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextlib.contextmanager
 def pages_of_their_own() -> Iterator[None]:
-    """Give every block of 128 KiB and more its own pages meanwhile, which go back the moment it is dropped.
+    """During the block, map every memory block of 128 KiB and more, so that it returns to the system when dropped.
 
-    glibc puts blocks of up to 32 MiB on the heap of the thread once some were freed, and keeps up to 64 MiB
-    at the end of that heap, which no ``malloc_trim`` reaches. Afterwards come glibc's own upper bounds,
-    since work that takes and drops the same blocks again and again is faster on the heap.
+    Once some blocks were freed, glibc puts blocks of up to 32 MiB on the heap of the thread and keeps up to 64 MiB at
+    its end, beyond the reach of ``malloc_trim``. Afterwards glibc's own upper bounds apply again, because work that
+    takes and drops the same blocks is faster on the heap.
     """
     _place_blocks(1 << 17, 1 << 17)
     try:
@@ -193,16 +193,16 @@ def pages_of_their_own() -> Iterator[None]:
         _place_blocks(32 << 20, 64 << 20)
 
 
-def _place_blocks(mapped_from: int, kept: int) -> None:
-    """Blocks from so many bytes on are mapped; so many free bytes stay at the end of a heap."""
+def _place_blocks(mapped_from: int, most_free: int) -> None:
+    """Set the size from which blocks are mapped, and the most free bytes at the end of a heap."""
     with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(-3, mapped_from)  # M_MMAP_THRESHOLD
-        mallopt(-1, kept)  # M_TRIM_THRESHOLD
+        mallopt(-1, most_free)  # M_TRIM_THRESHOLD
 
 
 def forget_frames(error: BaseException) -> None:
-    """Empty the frames that an error remembers: they hold what was loaded when it was raised."""
+    """Empty the frames of an error's traceback, which hold the loaded objects."""
     link: BaseException | None = error
     seen: set[int] = set()
     while link is not None and id(link) not in seen:
@@ -212,9 +212,9 @@ def forget_frames(error: BaseException) -> None:
 
 
 def _torch_on_cuda() -> Any:
-    """torch, if it was imported and has begun to use CUDA: asking would otherwise start it.
+    """torch, if it is imported and already uses CUDA; a query would otherwise start CUDA.
 
-    Another thread may be in the middle of importing it, when it has no ``cuda`` yet.
+    Another thread may be importing torch, which then has no ``cuda`` yet.
     """
     torch = sys.modules.get("torch")
     begun = getattr(getattr(torch, "cuda", None), "is_initialized", None)

@@ -1,4 +1,4 @@
-"""Prompts as text files: shipped below ``prompts/``, or in a folder of one's own that may hold some of them."""
+"""Prompts as text files: those shipped below ``prompts/``, and the user's own folder, which may replace some."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rallebench.core.errors import BadFileError
 
 
 def prompts_folder() -> Path:
-    """The shipped prompts: beside the package in a checkout, under the prefix when installed."""
+    """The folder of shipped prompts: beside the package in a checkout, under the prefix when installed."""
     beside = Path(__file__).resolve().parents[2] / "prompts"
     return beside if beside.is_dir() else Path(sys.prefix) / "share" / "rallebench" / "prompts"
 
 
 def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()) -> str:
-    """The file ``name`` of the folder ``own``, or of ``prompts/below`` where it has none, without its last line's end.
+    """The file ``name`` of the folder ``own``, or else of ``prompts/below``, without the last line's end.
 
-    ``fields``: what must stand in it in braces. Raises BadFileError.
+    ``fields``: the names that it must hold in braces. Raises BadFileError.
     """
     folder = Path(own).expanduser()
     if own and not folder.is_dir():
-        raise BadFileError(f"{own} is no folder of prompts; it may hold {name} and its kin.")
+        raise BadFileError(f"{own} is no folder of prompts; it may hold {name} and other prompts.")
     path = folder / name if own and (folder / name).is_file() else prompts_folder() / below / name
     text = read_prompt(path).removesuffix("\n")
     for field in fields:
@@ -33,21 +33,21 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
 
 
 def check_own(own: str, names: Iterable[str]) -> None:
-    """Raise BadFileError for a folder ``own`` that holds none of the prompts ``names``, those that are read: it would change nothing."""
-    wanted, folder = list(dict.fromkeys(names)), Path(own).expanduser()
-    if not own or not folder.is_dir() or any((folder / name).is_file() for name in wanted):
+    """Raise BadFileError for a folder ``own`` without any of the prompts ``names``: it would change nothing."""
+    needed, folder = list(dict.fromkeys(names)), Path(own).expanduser()
+    if not own or not folder.is_dir() or any((folder / name).is_file() for name in needed):
         return
-    if not wanted:
+    if not needed:
         raise BadFileError(
-            f"No prompt is read for what is asked, so {own} would change nothing; leave prompts out."
+            f"This request reads no prompt, so {own} would change nothing; leave prompts out."
         )
     raise BadFileError(
-        f"{own} holds none of the prompts that are read ({', '.join(wanted)}); name its files so, or leave prompts out."
+        f"{own} holds none of the prompts of this request ({', '.join(needed)}); name its files so, or leave prompts out."
     )
 
 
 def read_prompt(path: Path, mend: str = "") -> str:
-    """A prompt's file as it is. Raises BadFileError, whose sentence ends with ``mend``: what to do about it."""
+    """The text of a prompt's file. Raises BadFileError, whose sentence ends with ``mend``."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -57,9 +57,9 @@ def read_prompt(path: Path, mend: str = "") -> str:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """``{name}`` replaced by its value; what a value holds in braces is not looked at, other braces stay.
+    """The template with values for ``{name}``; braces inside a value and all other braces stay.
 
     >>> filled('{text} {"a": 1} {other}', {"text": "{other}"})
     '{other} {"a": 1} {other}'
     """
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
+    return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)

@@ -1,8 +1,7 @@
-"""Named things, found by name: one file per thing in its package's folder.
+"""Registries of named things: one file per thing in its package's folder.
 
-A registry imports the modules of its package when it is first asked, so a new file needs no
-list to edit. A module that fails to import says so with its file name; two files that claim
-one name are refused.
+A registry imports the modules of its package on first use, so a new file needs no list to edit. A module that fails to
+import says so with its file name; two files with one name are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """A registered thing: its name, the thing, one line about it, and what callers must know."""
+    """A registered thing: its name, the thing, a line about it, and its traits for the callers."""
 
     name: str
     value: T
@@ -31,7 +30,7 @@ class Entry(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """``kind`` is the singular noun used in messages; ``package`` the folder to import."""
+    """``kind`` is the singular noun for messages; ``package`` the folder to import."""
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
@@ -68,7 +67,7 @@ class Registry(Generic[T]):
         return tuple(sorted(self._entries))
 
     def entry(self, name: str) -> Entry[T]:
-        """The entry of ``name``; NotFoundError with the nearest names otherwise."""
+        """The entry of ``name``. Raises NotFoundError with the nearest names."""
         self._load()
         if name not in self._entries:
             raise NotFoundError(unknown(self.kind, name, self.names()))
@@ -83,14 +82,14 @@ class Registry(Generic[T]):
 
 
 def unknown(kind: str, name: str, known: tuple[str, ...] | list[str]) -> str:
-    """One sentence for a name that is not known, with the nearest known ones.
+    """One sentence for an unknown name, with the nearest known names.
 
     >>> unknown("metric", "rougel2", ["em", "rougel"])
     "There is no metric 'rougel2'. Did you mean 'rougel'? Known: em, rougel."
     """
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
     hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
-    shown = ", ".join(list(known)[:30]) + (", …" if len(known) > 30 else "")
+    listed = ", ".join(list(known)[:30]) + (", …" if len(known) > 30 else "")
     return f"There is no {kind} {name!r}.{hint} " + (
-        f"Known: {shown}." if known else "None is known yet."
+        f"Known: {listed}." if known else "None is known yet."
     )

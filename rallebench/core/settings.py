@@ -1,4 +1,4 @@
-"""The settings that a thing takes, and whether what was asked for is one of them."""
+"""Declared settings, and the check of given values against them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rallebench.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: ``kind`` is int, float, str or bool; ``low`` and ``high`` are allowed themselves.
+    """One setting: ``kind`` is int, float, str or bool; ``low`` and ``high`` are inclusive.
 
-    ``sweep``: the values worth comparing, for a knob that trades quality against time.
+    ``sweep``: the values worth comparing, for a setting that trades quality against time.
     """
 
     kind: type
@@ -26,7 +26,7 @@ class Setting:
     sweep: tuple[Any, ...] = ()
 
     def reads(self, value: Any) -> Any:
-        """``value`` as this setting's kind; ValueError, saying what it must be, if it is none."""
+        """``value`` in this setting's kind. Raises ValueError with ``must_be``."""
         if self.kind is bool:
             if isinstance(value, str) and value.strip().lower() in ("true", "false"):
                 return value.strip().lower() == "true"
@@ -49,7 +49,7 @@ class Setting:
 
     @property
     def must_be(self) -> str:
-        """What a value has to be, in words."""
+        """The permitted values in words."""
         if self.kind is bool:
             return "true or false"
         if self.kind is str:
@@ -77,21 +77,21 @@ def _number(value: Any) -> float | None:
 def checked(
     what: str,
     known: Mapping[str, Setting],
-    given: Mapping[str, Any],
+    requested: Mapping[str, Any],
     *,
     flag: str = "",
     noun: str = "setting",
 ) -> dict[str, Any]:
-    """Every known setting: the given value, as its kind, or the default.
+    """Every known setting with its requested value, in its kind, or its default.
 
-    Raises UsageError, one sentence, for the first that ``what`` does not have or cannot take;
-    ``flag`` is what stands before ``name=value`` where it was written.
+    Raises UsageError, one sentence, for the first unknown setting or invalid value of ``what``; ``flag`` comes before
+    ``name=value`` in the sentence.
 
     >>> checked("index kind 'bm25'", {"b": Setting(float, 0.4, 0, 1)}, {"b": "1"})
     {'b': 1.0}
     """
     values = {name: setting.default for name, setting in known.items()}
-    for name, value in given.items():
+    for name, value in requested.items():
         if name not in known:
             raise UsageError(f"The {what} has no {noun} {name!r}; it has {_listed(list(known))}.")
         try:

@@ -1,7 +1,7 @@
-"""A file or folder that somebody brings: read line by line, its bad rows counted or refused.
+"""A file or folder of the user, read line by line; bad rows are counted or refused.
 
-A reader of a format asks its ``Source`` for lines, objects or table rows, and hands every row that it
-cannot use to ``Source.bad``. Nothing here holds more than one row in memory.
+The reader of a format takes lines, objects or table rows from its ``Source``, and passes each bad row to
+``Source.bad``. Nothing here holds more than one row in memory.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Any, BinaryIO, NamedTuple
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import MAX_LINE_BYTES, json_problem
 
-KEPT = 20
-"""Bad rows whose sentences are kept; the others are only counted."""
+MAX_KEPT_PROBLEMS = 20
+"""The most bad rows with a sentence; further bad rows are only counted."""
 
 GZIP = b"\x1f\x8b"
 MAX_RATIO, MAX_UNPACKED = 200, 2**30
-"""A gzip file that unpacks to so many times its size, and to more than so many bytes, is refused: text packs to a third,
-very repetitive text to a fiftieth."""
+"""A gzip file is refused if it unpacks to more than this multiple of its size and to more bytes than this. Text packs to
+a third, very repetitive text to a fiftieth."""
 
 DELIMITERS = (",", ";", "\t")
 
 
 class Problem(NamedTuple):
-    """A bad row: its line (from 1; 0 where there are no lines) and one sentence."""
+    """A bad row: its line (from 1; 0 without lines) and one sentence."""
 
     line: int
     message: str
@@ -39,11 +39,10 @@ class Problem(NamedTuple):
 
 @dataclass
 class Problems:
-    """What to do with bad rows, and which there were.
+    """The treatment of bad rows, their count and the first of them.
 
-    With ``skip`` false the first one raises BadFileError, which says how to leave it out where that is
-    ``offered``. With ``skip`` true they are left out and counted, and the first 20 are kept.
-    ``refuse_empty``: whether a passage without text is a bad row.
+    Without ``skip`` the first bad row raises BadFileError, whose sentence names --skip-bad if that is ``offered``. With
+    ``skip`` bad rows are left out and counted. ``refuse_empty``: a passage without text is a bad row.
     """
 
     skip: bool = False
@@ -61,14 +60,14 @@ class Problems:
                 else message
             )
         self.count += 1
-        self.first = sorted([*self.first, Problem(line, message)])[:KEPT]
+        self.first = sorted([*self.first, Problem(line, message)])[:MAX_KEPT_PROBLEMS]
 
 
 @dataclass
 class Source:
-    """Where rows come from. ``done`` of ``total`` bytes are read; a reader keeps ``done`` up to date.
+    """A file of rows. ``done`` of ``total`` bytes are read; the reader updates ``done``.
 
-    ``unit`` is what its rows are called in sentences.
+    ``unit`` is the name of a row in sentences.
     """
 
     path: Path
@@ -83,11 +82,11 @@ class Source:
             self.total = sum(os.path.getsize(file) for file in files_in(self.path))
 
     def where(self, line: int) -> str:
-        """How a sentence about a row begins."""
+        """The beginning of a sentence about a row."""
         return f"{self.path}, {self.unit} {line}"
 
     def bad(self, line: int, what: str) -> None:
-        """A row that cannot be used: ``what`` goes on after "FILE, line N" and ends with a full stop."""
+        """Report a bad row: ``what`` continues "FILE, line N" and ends with a full stop."""
         self.problems.add(line, self.where(line) + what)
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -143,7 +142,7 @@ class Source:
             yield number, text.rstrip("\r\n")
 
     def _check_unpacked(self, handle: BinaryIO, raw: BinaryIO) -> None:
-        """Raise BadFileError for a gzip file that unpacks to far more than any text does."""
+        """Raise BadFileError for a gzip file that unpacks to far more than any text."""
         if handle is not raw and handle.tell() > max(MAX_UNPACKED, MAX_RATIO * raw.tell()):
             raise BadFileError(
                 f"{self.path} is a gzip file that unpacks to more than {MAX_RATIO} times its size and to more than "
@@ -151,7 +150,7 @@ class Source:
             )
 
     def objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(line number, object) of JSON lines; blank lines are passed over."""
+        """(line number, object) of JSON lines, without blank lines."""
         for number, line in self.lines():
             if not line.strip():
                 continue
@@ -166,14 +165,12 @@ class Source:
                 self.bad(number, f" is not a JSON object but {type(value).__name__}.")
 
     def table(self) -> Iterator[tuple[int, list[str]]]:
-        """(line of its beginning, fields) of a CSV file, the header row first; fields may hold line ends.
+        """(first line, fields) of each CSV row, the header first; fields may hold line ends.
 
-        The delimiter is the one of ``, ; tab`` that the first line holds most often.
+        The delimiter is the most frequent of ``, ; tab`` in the first line.
         """
-        csv.field_size_limit(
-            MAX_LINE_BYTES
-        )  # the module has one limit for all, and it is too small for texts
-        lines = _Fed(self.lines())
+        csv.field_size_limit(MAX_LINE_BYTES)  # the default is too small for texts
+        lines = _CsvLines(self.lines())
         delimiter = max(DELIMITERS, key=lines.first().count)
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
@@ -191,18 +188,18 @@ class Source:
                 yield lines.begun, fields
 
 
-class _Fed:
-    """Lines for ``csv.reader``, with their ends; ``begun`` is the number of the first one since it was set to 0."""
+class _CsvLines:
+    """Lines for ``csv.reader``, with their ends; ``begun`` is the number of the first line since it was set to 0."""
 
     def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
         self._lines, self._held = lines, next(lines, None)
         self.begun = 0
 
     def first(self) -> str:
-        """The file's first line; it is still to come."""
+        """The file's first line, which the iteration yields later."""
         return self._held[1] if self._held else ""
 
-    def __iter__(self) -> _Fed:
+    def __iter__(self) -> _CsvLines:
         return self
 
     def __next__(self) -> str:
@@ -213,10 +210,10 @@ class _Fed:
 
 
 def files_in(path: Path) -> list[Path]:
-    """``path`` itself if it is a file; of a folder all files, recursively and sorted, but for hidden ones."""
+    """``path`` itself if it is a file; all files below a folder, sorted, without hidden files."""
     if not os.path.isdir(path):
         return [path] if os.path.isfile(path) else []
-    found = [p for p in path.rglob("*") if p.is_file()]
+    files = [p for p in path.rglob("*") if p.is_file()]
     return sorted(
-        p for p in found if not any(part.startswith(".") for part in p.relative_to(path).parts)
+        p for p in files if not any(part.startswith(".") for part in p.relative_to(path).parts)
     )

@@ -1,4 +1,4 @@
-"""The tokens that sparse retrieval and length counts are made of: words, and bigrams for CJK text."""
+"""The tokens of sparse retrieval and of length counts: words, and bigrams for CJK text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STOPWORDS = frozenset(
 )
 
 FINGERPRINT = "words-lower+cjk-bigrams/stopwords-lucene33/no-stemming/1"
-"""Part of every sparse index: an index built with other tokens is refused."""
+"""Stored in every sparse index: an index with other tokens is refused."""
 
 
 def tokenize(text: str) -> list[str]:

@@ -1,11 +1,11 @@
-"""The core values. All are frozen: equal content is equal, and nobody edits another's value.
+"""The core values. All are frozen: values of equal content are equal, and safe to share.
 
-Everything that answers a question is a *flow*: a generator that yields a ``Request``,
-is sent the ``Reply``, and returns an ``Outcome``. Flows do no input or output themselves::
+Chains and agents are *flows*: a flow is a generator that yields a ``Request``, is sent the ``Reply``, and returns an
+``Outcome``. Flows do no input or output themselves::
 
     def closed_book(question):
-        said = yield Generate("my-llm", (Message("user", question.text),))
-        return Outcome(said.text)
+        reply = yield Generate("my-llm", (Message("user", question.text),))
+        return Outcome(reply.text)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Union
 
-# ── 1  what is retrieved ─────────────────────────────────────────────────────
+# ── 1  passages ──────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Hit:
     score: float
 
 
-# ── 2  what is asked, and what only the scorer sees ──────────────────────────
+# ── 2  questions, and the gold for the scorer ────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """One chat message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
-    ``tool_calls``: what an assistant's message asked for. ``tool_call_id``: which of them a tool's answers.
+    ``tool_calls``: the calls in an assistant's message. ``tool_call_id``: the call that a tool's message answers.
     """
 
     role: str
@@ -55,7 +55,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a flow may see: never the gold. ``history`` holds the earlier turns of a chat."""
+    """The question as a flow sees it, without the gold. ``history`` holds the earlier turns of a chat."""
 
     qid: str
     text: str
@@ -65,9 +65,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What only the scorer sees.
+    """The gold of a question, for the scorer only.
 
-    ``answers``: any one is right (KILT aliases). ``required``: every group needs one (RGB).
+    ``answers``: any of them is right (KILT aliases). ``required``: a right answer holds a member of each group (RGB).
     ``provenance``: one set of page ids per gold output element that names any, in order.
     ``titles``: page id → title. ``reference``: a long text (CRUD-RAG, judges). ``passages``: as
     ``provenance``, of passage ids, where the gold names passages.
@@ -88,14 +88,14 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its gold and the record it came from, unchanged."""
+    """A question with its gold and its unchanged record."""
 
     question: Question
     gold: Gold
     record: Mapping[str, Any] = field(default_factory=dict)
 
 
-# ── 3  a chain, as the user edits it ─────────────────────────────────────────
+# ── 3  chains ────────────────────────────────────────────────────────────────
 
 ActionKind = Literal["retrieve", "generate", "identity"]
 Dialect = Literal["fstring", "eval"]
@@ -103,11 +103,11 @@ Dialect = Literal["fstring", "eval"]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step of a chain: a template, and who is asked with it.
+    """One step of a chain: a template and its target.
 
     ``target`` names a retriever or a language model; ``k`` counts passages (retrieve only).
     ``generation`` overrides the model's own defaults: ``max_tokens``, ``temperature``, ``seed``,
-    ``stop`` (list of str), ``system`` (str), and what else the backend knows (``top_p`` …).
+    ``stop`` (list of str), ``system`` (str), and further options of the backend (``top_p`` …).
     """
 
     kind: ActionKind
@@ -147,14 +147,14 @@ class Chain:
         return replace(self, actions=tuple(actions))
 
 
-# ── 4  what a flow may ask ───────────────────────────────────────────────────
+# ── 4  requests ──────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Question and passages that stand word for word in a prompt, as data for readers.
+    """The question and the passages that a prompt holds word for word, as data for readers.
 
-    It never adds anything to the prompt: a passage is listed only if the prompt holds it.
+    It adds nothing to the prompt: a passage is listed only if the prompt holds it.
     """
 
     question: str = ""
@@ -172,7 +172,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call that a language model asked for; ``arguments`` is JSON text."""
+    """A tool call of a language model; ``arguments`` is JSON text."""
 
     id: str
     name: str
@@ -213,32 +213,32 @@ class UseTool:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text for the trace; asks nobody and is answered with itself.
+    """A text for the trace; no backend is asked, and the reply is the text itself.
 
-    ``shown``: the passages that it tells of, as a page that an agent opened by its title; they come back as hits,
-    and there they are recorded.
+    ``shown``: the passages of the note, such as a page that an agent opened by its title; the reply records them as
+    hits.
     """
 
     text: str
     shown: tuple[Passage, ...] = field(default=(), compare=False)
 
     def reply(self) -> Reply:
-        """What it is answered with."""
+        """The reply to the note."""
         return Reply(self.text, tuple(Hit(passage, 1.0) for passage in self.shown))
 
 
 Request = Union[Retrieve, Generate, UseTool, Note]
 
-# ── 5  what comes back ───────────────────────────────────────────────────────
+# ── 5  replies ───────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer to any request: one type, so the loop needs no cases.
 
-    ``finish_reason``: ``stop``, ``length``, or the backend's own word. ``confidence`` in 0..1
-    where the backend has one. Token counts are 0 where the backend counts none. ``embedding_tokens``: what
-    encoders read of a query to search with it; 0 if none did, None where one counts no tokens.
+    ``finish_reason``: ``stop``, ``length``, or the backend's own word. ``confidence``: 0..1, or None if the backend has
+    none. Token counts are 0 if the backend counts none. ``embedding_tokens``: those of the query that encoders read; 0
+    without an encoder, None if an encoder counts no tokens.
     """
 
     text: str
@@ -254,15 +254,15 @@ class Reply:
     embedding_tokens: int | None = 0
 
 
-# ── 6  what happened ─────────────────────────────────────────────────────────
+# ── 6  episodes ──────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A request with its reply.
 
-    ``seconds`` is what asking cost when it was really asked (its share of the ``batch`` of so many
-    requests), also when ``cached`` says that this time the reply came from memory.
+    ``seconds``: the duration of the original call (its share of a ``batch`` of so many requests), also if the reply is
+    ``cached`` now.
     """
 
     request: Request
@@ -274,7 +274,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a flow ended: its answer and why it stopped."""
+    """The end of a flow: its answer and the reason it stopped."""
 
     answer: str
     stop_reason: str = "answered"
@@ -282,8 +282,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One question's whole story. ``error`` is '' or one sentence; then ``outcome`` is None, and
-    ``failed_seconds`` is what the request that failed took: it left no step."""
+    """The steps of one question. ``error`` is '' or one sentence; with an error ``outcome`` is None, and
+    ``failed_seconds`` is the duration of the failed request, which has no step."""
 
     qid: str
     workflow: str
@@ -299,11 +299,11 @@ class Episode:
 
     @property
     def hits(self) -> tuple[Hit, ...]:
-        """All hits of all retrievals and the pages that were opened, in order."""
+        """All hits of all retrievals, and the opened pages, in order."""
         return tuple(hit for step in self.steps for hit in step.reply.hits)
 
 
-# ── 7  what it was worth ─────────────────────────────────────────────────────
+# ── 7  scores ────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,13 +316,13 @@ class Score:
     note: str = ""
 
 
-# ── 8  what to run ───────────────────────────────────────────────────────────
+# ── 8  runs ──────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What a benchmark is made of. ``settings`` holds everything that changes an answer:
-    the chain, the fingerprints of what it names, the dataset's fingerprint."""
+    """The identity of a run. ``settings`` holds everything that changes an answer: the chain, the fingerprints of its
+    models and indexes, the dataset's fingerprint."""
 
     dataset: str
     workflow: str
@@ -332,7 +332,7 @@ class RunSpec:
     seed: int = 0
 
     def fingerprint(self) -> str:
-        """12 hex digits over what changes an episode; metrics are a second pass and left out."""
+        """12 hex digits over everything that changes an episode; metrics do not, so they are left out."""
         body = {
             "dataset": self.dataset,
             "workflow": self.workflow,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import KEPT, Problems, Source
+from rallebench.core.sources import MAX_KEPT_PROBLEMS, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA, Reader, Row
 from rallebench.corpora._seen import SeenIds
@@ -142,7 +142,7 @@ def _repeated(batch: list[Row], maybe: list[int], source: Source, reader: Reader
     """
     if not maybe:
         return set()
-    if source.problems.count >= KEPT:
+    if source.problems.count >= MAX_KEPT_PROBLEMS:
         for position in maybe:
             source.bad(
                 batch[position].line,

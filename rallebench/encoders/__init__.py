@@ -1,7 +1,7 @@
-"""Text → vectors. An encoder is a factory ``(**settings) -> Encoder``, one file each.
+"""Encoders: text → vectors. Each file registers a factory ``(**settings) -> Encoder``.
 
-Which one a text such as ``minilm`` or ``sentence_transformers:/models/e5?query_prompt=query: `` names
-is decided in ``encoders/references.py``.
+``encoders/references.py`` resolves texts such as ``minilm`` or
+``sentence_transformers:/models/e5?query_prompt=query: ``.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 Role = Literal["query", "passage"]
 
 DTYPES = ("auto", "float32", "bfloat16")
-"""What ``dtype`` may be: in which numeric type passages are encoded. Queries are always float32."""
+"""The values of ``dtype``, the numeric type for passages. Queries are always float32."""
 
 
 class Encoder(Protocol):
-    """``name`` is the reference that opens it again. ``fingerprint`` names model, revision, prompts and
-    cuts: all that changes a vector, but not the numeric type, which an index's manifest names.
+    """``name`` is the reference that opens it again. ``fingerprint`` covers everything that changes a vector: model,
+    revision, prompts, length limits; not the numeric type, which is in the manifest of an index.
 
-    One that has tokens to count has ``count_tokens(queries)`` too: per query, as it encodes it with its prompt
-    and cut to its length, or None where that is not known.
+    An encoder that counts tokens also has ``count_tokens(queries)``: per query with its prompt and after truncation, or
+    None if unknown.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Encoder(Protocol):
 class BulkEncoder(Protocol):
     """An encoder that can encode many passages in another numeric type than float32.
 
-    ``dtype``: what the user chose, one of DTYPES. ``fast_dtypes``: the types besides float32 that this
-    machine computes natively.
+    ``dtype``: the user's choice, one of DTYPES. ``fast_dtypes``: the types besides float32 that this machine computes
+    natively.
     """
 
     dtype: str
@@ -57,11 +57,11 @@ class BulkEncoder(Protocol):
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """A function from passages to (rows, float32 unit vectors), batch by batch, every row once.
 
-        It may hold a copy of the model in ``dtype``, which goes when the function goes. The same texts
-        give the same batches and, in one thread count on one machine, the same bits.
+        It may hold a copy of the model in ``dtype``, as long as the function lives. The same texts give the same batches
+        and, with the same number of threads on one machine, the same bits.
         """
         ...
 
 
 ENCODERS: Registry[Callable[..., Any]] = Registry("encoder", "rallebench.encoders")
-"""Traits: ``settings``, name → Setting, of what a factory takes; ``needs_model``: not without ``model``."""
+"""Traits: ``settings``, name → Setting, of the factory; ``needs_model``: the setting ``model`` is required."""

@@ -1,8 +1,8 @@
-"""Texts through a transformer: batches of like lengths under a token budget, in float32 or bfloat16.
+"""Encoding with a transformer: batches of similar lengths under a token budget, in float32 or bfloat16.
 
-Where the time of a plain ``encode`` goes that this does not spend: padding (texts are sorted by their
-number of tokens, not of characters), batches whose activations fall out of the processor's cache (the
-budget counts tokens, not texts), and float32 products where bfloat16 ones leave the ranking as it is.
+A plain ``encode`` loses time that this engine saves: padding (texts are sorted by tokens, not by characters), batches
+whose activations exceed the processor's cache (the budget counts tokens, not texts), and float32 products where
+bfloat16 leaves the ranking unchanged.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
 
 CPU_TOKENS, GPU_TOKENS = 1024, 32768
-"""Tokens in a batch. On a CPU more of them leave the cache; a GPU is idle with fewer."""
+"""Tokens in a batch. On a CPU, more exceed the cache; on a GPU, fewer leave it idle."""
 MAX_BATCH = 512
 
 
 @dataclass
 class Engine:
-    """A tokenizer and a model on one device. ``pooled(model, features)`` gives (n, dim), any length.
+    """A tokenizer and a model on one device. ``pooled(model, features)`` returns (n, dim) of any length.
 
-    ``features`` are ``input_ids`` and ``attention_mask``, int64 (n, tokens). Threads may share an engine.
+    ``features`` are ``input_ids`` and ``attention_mask``, int64 (n, tokens). Thread-safe.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Engine:
         return out
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text that the model reads, its own marks among them."""
+        """The tokens of each text, including the model's special tokens, after truncation."""
         return [len(ids) for ids in self._tokens(texts)] if texts else []
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
@@ -58,7 +58,7 @@ class Engine:
         return lambda texts: self.batches(texts, model)
 
     def batches(self, texts: Sequence[str], model: Any = None) -> Batches:
-        """(rows, float32 unit vectors), longest texts first: what does not fit in memory shows at once."""
+        """(rows, float32 unit vectors), longest texts first, so that a lack of memory shows at once."""
         import numpy as np
 
         if not texts:
@@ -71,7 +71,7 @@ class Engine:
             yield rows, self._vectors([tokens[row] for row in rows], model or self.model)
 
     def fast_dtypes(self) -> tuple[str, ...]:
-        """What this device computes natively besides float32."""
+        """The types besides float32 that this device computes natively."""
         return ("bfloat16",) if has_bfloat16(self._device()) else ()
 
     def _device(self) -> Any:
@@ -81,10 +81,10 @@ class Engine:
         return CPU_TOKENS if self._device().type == "cpu" else GPU_TOKENS
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        # Surrogate halves, which JSON may hold, are no Unicode that a tokenizer takes.
+        # JSON may hold lone surrogates, which tokenizers refuse.
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        with self._lock:  # a fast tokenizer keeps how it cuts in itself
-            found: list[list[int]] = self.tokenizer(
+        with self._lock:  # a fast tokenizer stores its truncation in itself
+            tokens: list[list[int]] = self.tokenizer(
                 clean,
                 add_special_tokens=True,
                 padding=False,
@@ -94,7 +94,7 @@ class Engine:
                 return_token_type_ids=False,
                 verbose=False,
             )["input_ids"]
-        return found
+        return tokens
 
     def _vectors(self, tokens: Sequence[Sequence[int]], model: Any) -> Vectors:
         import numpy as np
@@ -104,9 +104,9 @@ class Engine:
         ids = np.full((len(tokens), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
         mask = np.zeros_like(ids)
         left = self.tokenizer.padding_side == "left"
-        for row, found in enumerate(tokens):
-            place = slice(width - len(found), width) if left else slice(len(found))
-            ids[row, place], mask[row, place] = found, 1
+        for row, text_ids in enumerate(tokens):
+            place = slice(width - len(text_ids), width) if left else slice(len(text_ids))
+            ids[row, place], mask[row, place] = text_ids, 1
         device = self._device()
         features = {
             "input_ids": torch.from_numpy(ids).to(device),
@@ -130,7 +130,7 @@ class Engine:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Rows of unit length; a row of zeros becomes the first axis, one that is not finite stays so.
+    """Rows of unit length; a row of zeros becomes the first axis, a row that is not finite stays so.
 
     >>> import numpy as np
     >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32)).tolist()
@@ -142,12 +142,12 @@ def unit(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors[norms[:, 0] == 0, 0] = norms[norms == 0] = 1.0
     with np.errstate(invalid="ignore"):
-        found: Vectors = vectors / norms
-    return found
+        rows: Vectors = vectors / norms
+    return rows
 
 
 def cuts(lengths: Any, tokens: int, most: int) -> Iterator[tuple[int, int]]:
-    """(start, stop) of batches of texts sorted by falling length, at most ``tokens`` with their padding.
+    """(start, stop) of batches of texts by falling length, at most ``tokens`` including padding.
 
     >>> list(cuts([100, 50, 50, 10, 10, 10], 100, 2))
     [(0, 1), (1, 3), (3, 5), (5, 6)]

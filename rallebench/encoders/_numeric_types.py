@@ -1,4 +1,4 @@
-"""In which numeric type passages are encoded: the fastest that leaves the ranking unchanged, measured."""
+"""The numeric type for passages: the fastest that leaves the ranking unchanged, by measurement."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 SAMPLE, QUERIES, DEPTH = 256, 32, 10
 LEAST_OVERLAP = 0.995
 TIE = 1e-6
-"""Inner products of unit vectors that differ by less differ by rounding in float32 alone."""
+"""A smaller difference of inner products of unit vectors is rounding in float32."""
 LEAST_GAIN = 1.1
-"""A type that is hardly faster is not worth its rounding."""
+"""The least gain in speed for which a type is worth its rounding."""
 WORTH_MEASURING = 2048
-"""Passages. Fewer are encoded in float32 before a measurement pays for itself."""
+"""The number of passages from which a measurement pays for itself."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A numeric type, and the figures that it was chosen by (empty: nothing was measured)."""
+    """A numeric type, and the figures behind the choice (empty without a measurement)."""
 
     dtype: str
     measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 def choose_type(encoder: Encoder, count: int, text_of: Callable[[int], str]) -> Choice:
-    """The type for ``count`` passages, measured on a sample of them where the user left it open.
+    """The type for ``count`` passages: the user's choice, or measured on a sample of them.
 
     >>> from rallebench.encoders.hashing import hashing
     >>> choose_type(hashing(), 10, str)
@@ -48,7 +48,7 @@ def choose_type(encoder: Encoder, count: int, text_of: Callable[[int], str]) -> 
 
 
 def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
-    """float32, or the fastest type that keeps the top 10 of every eighth text among ``texts``.
+    """float32, or the fastest type that keeps the top 10 of every eighth text in ``texts``.
 
     Each type encodes all texts once, after a warm-up.
     """
@@ -71,21 +71,21 @@ def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
 
 
 def top_overlap(queries: Vectors, exact: Vectors, others: Vectors, depth: int) -> float:
-    """The mean share of the ``depth`` nearest of ``others`` that are among those of ``exact``.
+    """The mean share of the ``depth`` nearest in ``others`` that are also the nearest in ``exact``.
 
-    Copies of one text share a place: whichever of them comes first is right.
+    Copies of a text share a rank, in any order.
     """
     import numpy as np
 
     depth = min(depth, len(exact))
     scores = queries @ exact.T
     last = -np.partition(-scores, depth - 1, axis=1)[:, depth - 1 : depth]
-    found = np.argsort(-(queries @ others.T), axis=1, kind="stable")[:, :depth]
-    return float((np.take_along_axis(scores, found, axis=1) >= last - TIE).mean())
+    nearest = np.argsort(-(queries @ others.T), axis=1, kind="stable")[:, :depth]
+    return float((np.take_along_axis(scores, nearest, axis=1) >= last - TIE).mean())
 
 
 def _encoded(encoder: BulkEncoder, dtype: str, texts: Sequence[str]) -> tuple[Vectors, float]:
-    """The vectors of ``texts``, and how many a second."""
+    """The vectors of ``texts``, and their number per second."""
     import numpy as np
 
     encode = encoder.bulk(dtype)
@@ -95,6 +95,6 @@ def _encoded(encoder: BulkEncoder, dtype: str, texts: Sequence[str]) -> tuple[Ve
     batches = list(encode(texts))
     speed = len(texts) / (time.perf_counter() - started)
     vectors = np.empty((len(texts), batches[0][1].shape[1]), dtype=np.float32)
-    for rows, found in batches:
-        vectors[rows] = found
+    for rows, batch in batches:
+        vectors[rows] = batch
     return vectors, speed

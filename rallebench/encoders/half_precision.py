@@ -1,4 +1,4 @@
-"""Half precision where the machine computes it itself: a model whose matrix products are of bfloat16."""
+"""Half precision: a model with matrix products in bfloat16, on machines that compute it natively."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Any
 
 
 def has_bfloat16(device: Any) -> bool:
-    """Whether products of bfloat16 are the machine's own and not emulated."""
+    """Whether the machine computes products of bfloat16 natively."""
     import torch
 
     if device.type == "cuda":
         return bool(torch.cuda.get_device_capability(device) >= (8, 0))
     if device.type != "cpu":
         return False
-    known = (
+    checks = (
         getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile")
     )
-    if any(asked is not None and asked() for asked in known):
+    if any(check is not None and check() for check in checks):
         return True
     return bool(getattr(torch.cpu, "_is_arm_bf16_supported", lambda: False)())
 
 
 def halved(model: Any) -> Any:
-    """``model`` with its matrix products in bfloat16 and all else, sums between layers above all, in float32.
+    """A copy of ``model`` with matrix products in bfloat16 and everything else in float32.
 
-    Rounding the sums, too, is little faster and changes twice as many places of a ranking. Only the
-    matrices are copied; everything else is shared with ``model``.
+    Sums between layers in bfloat16 would be little faster and change twice as many places of a ranking. Only the
+    matrices are copied; the rest is shared with ``model``.
     """
     import torch
 
     class Linear(torch.nn.Module):  # type: ignore[misc]
-        """A linear layer whose product is one of bfloat16."""
+        """A linear layer with its product in bfloat16."""
 
         def __init__(self, layer: Any) -> None:
             super().__init__()

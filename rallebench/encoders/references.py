@@ -1,4 +1,4 @@
-"""Which encoder a text names: a registered one, a preset, or one written out with its settings.
+"""References to encoders: the name of an encoder or a preset, with settings.
 
 ::
 
@@ -31,29 +31,27 @@ PRESETS_FILE = Path(__file__).with_name("presets.json")
 
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Mapping[str, Any]]:
-    """Name → settings of ``sentence_transformers``, and ``about``, ``dim``, of models that are known to work."""
-    found: dict[str, dict[str, Any]] = json.loads(PRESETS_FILE.read_text(encoding="utf-8"))
-    return found
+    """Name → settings of ``sentence_transformers``, with ``about`` and ``dim``, for tested models."""
+    settings: dict[str, dict[str, Any]] = json.loads(PRESETS_FILE.read_text(encoding="utf-8"))
+    return settings
 
 
 def encoders() -> dict[str, str]:
-    """Name → one line about it, of every encoder that can be opened by its name alone."""
-    own = {name: ENCODERS.entry(name) for name in ENCODERS.names()}
-    found = {
-        name: entry.about for name, entry in own.items() if not entry.traits.get("needs_model")
-    }
-    return found | {name: str(preset["about"]) for name, preset in presets().items()}
+    """Name → one line, for each encoder that opens by its name alone."""
+    entries = map(ENCODERS.entry, ENCODERS.names())
+    registered = {e.name: e.about for e in entries if not e.traits.get("needs_model")}
+    return registered | {name: str(preset["about"]) for name, preset in presets().items()}
 
 
 def check_encoder(reference: str) -> None:
-    """Raise UsageError unless ``reference`` names an encoder and settings that it takes; loads nothing."""
+    """Raise UsageError unless ``reference`` names an encoder with valid settings; loads nothing."""
     _resolved(reference)
 
 
 def open_encoder(reference: str) -> Encoder:
-    """The encoder that ``reference`` names, loaded; its ``name`` is the reference.
+    """The loaded encoder of ``reference``, which is its ``name``.
 
-    Raises NotFoundError for an unknown name, other UsageErrors for unfit settings and models.
+    Raises NotFoundError for an unknown name, other UsageErrors for invalid settings and models.
     """
     entry, settings = _resolved(reference)
     encoder: Encoder = entry.value(**settings)
@@ -79,12 +77,12 @@ def _written(value: Any) -> str:
 
 
 def _resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
-    entry, settings = _found(reference)
+    entry, settings = _entry_and_settings(reference)
     checked(f"encoder {entry.name!r}", entry.traits.get("settings", {}), settings)
     return entry, settings
 
 
-def _found(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
+def _entry_and_settings(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
     head, _, query = reference.partition("?")
     settings = _settings(reference, query)
     name, colon, model = head.partition(":")
@@ -106,7 +104,7 @@ def _preset(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     preset = dict(presets()[name])
     if preset.get("remote_code") and settings.get("trust_remote_code") is not True:
         raise UsageError(
-            f"The encoder {name!r} ({preset['model']}) brings Python code of its own, which is not run unasked; read "
+            f"The encoder {name!r} ({preset['model']}) contains Python code, which runs only with your consent; read "
             f"it, and if you trust it write {name}?trust_remote_code=true."
         )
     return {
@@ -123,7 +121,7 @@ def _written_out() -> list[str]:
 
 
 def _settings(reference: str, query: str) -> dict[str, Any]:
-    """``key=value&…`` → values: numbers, true, false and null as such, the rest as text."""
+    """``key=value&…`` → settings: numbers, true, false and null as such, other values as text."""
     settings: dict[str, Any] = {}
     for pair in filter(None, query.split("&")):
         key, equals, value = pair.partition("=")

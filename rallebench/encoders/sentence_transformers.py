@@ -1,7 +1,7 @@
 """Any sentence-transformers model: a folder, or an id of the Hugging Face hub, with its prompts.
 
-Reimers and Gurevych 2019, arXiv:1908.10084. Nothing is downloaded unless a hub id was named, and no code
-that a model brings is run unless ``trust_remote_code`` allows it.
+Reimers and Gurevych 2019, arXiv:1908.10084. Only a hub id causes a download, and a model's own code runs only with
+``trust_remote_code``.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_to
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "merges.txt")
 
 OWN = "own"
-"""What the model's folder says."""
+"""The setting from the model's folder."""
 
 SETTINGS = {
     "model": Setting(str, "", about="a folder, or a hub id such as intfloat/e5-base-v2"),
     "revision": Setting(str, "", about="a branch, tag or commit of the hub"),
-    "query_prompt": Setting(str, None, about="stands before each query; default: the model's own"),
+    "query_prompt": Setting(str, None, about="text before each query; default: the model's own"),
     "passage_prompt": Setting(
-        str, None, about="stands before each passage; default: the model's own"
+        str, None, about="text before each passage; default: the model's own"
     ),
     "max_tokens": Setting(
-        int, 0, 0, 1_000_000, about="longer texts are cut; 0 = as the model says"
+        int, 0, 0, 1_000_000, about="longer texts are cut; 0 = the model's own limit"
     ),
     "pooling": Setting(str, OWN, choices=(OWN, *POOLINGS), about="how token vectors become one"),
     "dtype": Setting(
@@ -50,13 +50,13 @@ SETTINGS = {
     "quantization": Setting(
         str, "none", choices=("none", "8bit"), about="8bit: for queries, needs less memory"
     ),
-    "batch": Setting(int, MAX_BATCH, 1, 65_536, about="texts at once, at most"),
-    "trust_remote_code": Setting(bool, False, about="run the Python code that a model brings"),
+    "batch": Setting(int, MAX_BATCH, 1, 65_536, about="at most so many texts at once"),
+    "trust_remote_code": Setting(bool, False, about="run the model's own Python code"),
 }
 
 
 class SentenceTransformers:
-    """A loaded model. ``prompts``: what stands before queries and passages."""
+    """A loaded model. ``prompts``: the texts before queries and passages."""
 
     def __init__(self, model: Any, source: str, settings: dict[str, Any]) -> None:
         self.name = f"sentence_transformers:{settings['model']}"
@@ -75,25 +75,25 @@ class SentenceTransformers:
 
     @property
     def fast_dtypes(self) -> tuple[str, ...]:
-        """What this machine computes natively besides float32."""
+        """The types besides float32 that this machine computes natively."""
         return self._engine.fast_dtypes()
 
     def encode(
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
     ) -> Vectors:
-        """Float32 (n, dim), unit length; the prompt of the role stands before each text."""
+        """Float32 (n, dim), unit length; each text follows the prompt of the role."""
         return self._engine.encode([self.prompts[role] + text for text in texts])
 
     def count_tokens(self, queries: Sequence[str]) -> list[int]:
-        """The tokens that are read of each query with its prompt."""
+        """The tokens of each query with its prompt."""
         return self._engine.count_tokens([self.prompts["query"] + text for text in queries])
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        """See ``BulkEncoder``. Raises UsageError for a model that was loaded in 8-bit."""
+        """See ``BulkEncoder``. Raises UsageError for a model in 8-bit."""
         if self.quantization != "none":
             raise UsageError(
-                f"The encoder {self.name!r} is loaded in {self.quantization}, which is meant for queries and changes "
-                "vectors; build the index without quantization and search it with it."
+                f"The encoder {self.name!r} is loaded in {self.quantization}, which is for queries and changes "
+                "vectors; build the index without quantization, then search it with quantization."
             )
         encode, prompt = self._engine.bulk(dtype), self.prompts["passage"]
         return lambda texts: encode([prompt + text for text in texts])
@@ -106,13 +106,13 @@ def _pooled(model: Any, features: dict[str, Any]) -> Any:
 def _prompts(model: Any, settings: dict[str, Any]) -> dict[str, str]:
     own = model.prompts or {}
     named = {"query": ("query",), "passage": ("passage", "document", "corpus")}
-    found = {}
+    prompts = {}
     for role, names in named.items():
-        given = settings[f"{role}_prompt"]
-        found[role] = (
-            given if given is not None else next((own[n] for n in names if own.get(n)), "")
+        prompt = settings[f"{role}_prompt"]
+        prompts[role] = (
+            prompt if prompt is not None else next((own[n] for n in names if own.get(n)), "")
         )
-    return found
+    return prompts
 
 
 def _set_pooling(model: Any, pooling: str) -> None:
@@ -124,12 +124,12 @@ def _set_pooling(model: Any, pooling: str) -> None:
 
 
 def _poolings(model: Any) -> list[str]:
-    """How each pooling layer makes one vector of many."""
+    """The mode of each pooling layer."""
     return [str(module.pooling_mode) for module in model if hasattr(module, "pooling_mode")]
 
 
 def _load(settings: dict[str, Any]) -> tuple[Any, str]:
-    """(model, what names its content). Raises RalleError."""
+    """(model, a name for its content). Raises RalleError."""
     _need_packages(settings["quantization"])
     name = f"sentence_transformers:{settings['model']}"
     folder = _folder(name, settings["model"])
@@ -138,7 +138,7 @@ def _load(settings: dict[str, Any]) -> tuple[Any, str]:
         return _loaded(settings, folder, where)
     except Exception as error:
         sentence = loading_failed(error, name, where, settings["revision"] or None)
-        error.with_traceback(None)  # its frames hold what was loaded so far
+        error.with_traceback(None)  # its frames hold the partly loaded model
         raise sentence from None
 
 
@@ -168,7 +168,7 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
     ).eval()
     if not isinstance(model[0], Transformer):
         raise UsageError(
-            f"{where} is no transformer model ({type(model[0]).__name__}); choose another one."
+            f"{where} is no transformer model ({type(model[0]).__name__}); choose another model."
         )
     if folder is not None:
         _check_complete(model[0], _weights_folder(folder))
@@ -178,13 +178,13 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
 
 
 def _is_no_cast_warning(record: logging.LogRecord) -> bool:
-    """int8 layers compute in float16 by design; bitsandbytes says so at every single call."""
+    """int8 layers compute in float16 by design; bitsandbytes warns at every call."""
     return "will be cast from" not in record.getMessage()
 
 
 def _need_packages(quantization: str) -> None:
     if "torch" not in sys.modules:
-        # Threads that spin while they wait stall a shared machine; torch reads this once.
+        # Spinning threads stall a shared machine; torch reads this variable once.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if importlib.util.find_spec("sentence_transformers") is None:
         raise MissingPackageError("sentence-transformers", "and this encoder needs it")
@@ -196,19 +196,19 @@ def _folder(name: str, model: str) -> Path | None:
     """The model's folder, checked; None for a hub id. Raises BadFileError."""
     folder = Path(model).expanduser()
     inner = _weights_folder(folder) if folder.is_dir() else folder
-    found = model_folder(name, str(inner) if inner != folder else model)
-    if found is None:
+    checked_folder = model_folder(name, str(inner) if inner != folder else model)
+    if checked_folder is None:
         return None
-    if not any(path for pattern in _TOKENIZERS for path in found.glob(pattern)):
-        # transformers would make one up, without any words in it.
+    if not any(path for pattern in _TOKENIZERS for path in checked_folder.glob(pattern)):
+        # transformers would invent a tokenizer without any words.
         raise BadFileError(
-            f"{found} holds no tokenizer; copy the model's tokenizer.json and tokenizer_config.json into it."
+            f"{checked_folder} holds no tokenizer; copy the model's tokenizer.json and tokenizer_config.json into it."
         )
     return folder.resolve()
 
 
 def _weights_folder(folder: Path) -> Path:
-    """Where the transformer lies: the folder itself, or one inside that modules.json names."""
+    """The folder of the transformer: the folder itself, or its subfolder from modules.json."""
     if (folder / "modules.json").is_file() and not (folder / "config.json").exists():
         modules = read_json(folder / "modules.json")
         if isinstance(modules, list) and modules and isinstance(modules[0], dict):
@@ -217,31 +217,31 @@ def _weights_folder(folder: Path) -> Path:
 
 
 def _check_complete(transformer: Any, folder: Path) -> None:
-    """BadFileError if the weights lack tensors: transformers fills them with random numbers."""
+    """Raise BadFileError if the weights lack tensors, which transformers fills with random numbers."""
     files = [file for file in weight_files(folder) if file.suffix == ".safetensors"]
     if not files:
         return
-    there = {tensor for file in files for tensor, *_ in tensors(file)}
-    inner = {part for tensor in there for part in _suffixes(tensor)}
+    stored = {tensor for file in files for tensor, *_ in tensors(file)}
+    inner = {part for tensor in stored for part in _suffixes(tensor)}
     named = [name for name, _ in transformer.auto_model.named_parameters()]
-    wanted = [name for name in named if not name.startswith("pooler.")]
-    missing = sorted(name for name in wanted if name not in inner)
-    # Names alone prove nothing: old checkpoints have other ones, which transformers translates.
-    if missing and len(there) < len(wanted):
+    needed = [name for name in named if not name.startswith("pooler.")]
+    missing = sorted(name for name in needed if name not in inner)
+    # Names alone prove nothing: old checkpoints have other names, which transformers translates.
+    if missing and len(stored) < len(needed):
         raise BadFileError(
-            f"The weights in {folder} lack {len(missing)} tensors that the model has (the first is {missing[0]}), so its "
+            f"The weights in {folder} lack {len(missing)} tensors of the model (the first is {missing[0]}), so its "
             "vectors would be random; download the model again."
         )
 
 
 def _suffixes(tensor: str) -> list[str]:
-    """``bert.a.b`` is stored for what the bare model calls ``a.b``."""
+    """The names that a stored tensor may have in the model: ``bert.a.b`` may be ``a.b``."""
     parts = tensor.split(".")
     return [".".join(parts[start:]) for start in range(min(3, len(parts)))]
 
 
 def _content(folder: Path) -> str:
-    """A hash over configuration, tokenizer, weights, and the modules after the transformer."""
+    """A hash of configuration, tokenizer, weights, and the modules after the transformer."""
     inside = sorted(
         p for p in folder.glob("*/*") if p.is_file() and p.parent != _weights_folder(folder)
     )
@@ -259,9 +259,9 @@ def _content(folder: Path) -> str:
 @ENCODERS.register("sentence_transformers", needs_model=True, settings=SETTINGS)
 def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
-    given = checked("encoder 'sentence_transformers'", SETTINGS, settings)
-    if not given["model"].strip():
+    values = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    if not values["model"].strip():
         raise UsageError(
             "The encoder 'sentence_transformers' needs a model: a folder, or a hub id."
         )
-    return SentenceTransformers(*_load(given), given)
+    return SentenceTransformers(*_load(values), values)

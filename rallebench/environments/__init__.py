@@ -1,8 +1,8 @@
-"""What an agent can act on: named verbs with observations, over local data only.
+"""Environments of an agent: named verbs that return observations, over local data only.
 
-An environment is made anew for every episode and keeps what that episode opened (a page, a search). Its answers are
-flows of their own: they yield what they need to ask (a ``Retrieve``, a ``UseTool``, a ``Note`` for the trace) and
-return the observation, so that agents are batched, remembered and traced like anything else.
+Each episode has its own environment, which holds the open page or the last search. Its verbs are flows: they yield
+requests (``Retrieve``, ``UseTool``, or a ``Note`` for the trace) and return the observation, so that agents are
+batched, cached and traced like chains.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ Observed = Generator[Request, Reply, str]
 
 
 class Environment(Protocol):
-    """What a workflow acts on. No method raises for what a model wrote: a wrong verb or argument is an observation.
+    """The verbs of one episode. A model's wrong verb or argument is an observation, not an error.
 
-    ``brackets``: how a text protocol writes an argument, ``"[]"`` or ``"()"``. ``tools``: the verbs, for tool calls and for
-    programs, without the one that ends an episode.
+    ``brackets``: those around an argument in a text protocol, ``"[]"`` or ``"()"``. ``tools``: the verbs for tool
+    calls and programs, without the verb that ends the episode.
     """
 
     brackets: str
     tools: tuple[ToolSpec, ...]
 
     def act(self, verb: str, argument: str) -> Observed:
-        """The observation of one action as a text protocol writes it: ``Search[Ada Lovelace]``."""
+        """The observation of an action of a text protocol, such as ``Search[Ada Lovelace]``."""
         ...
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
-        """The observation of a tool call; ``arguments`` by the names of the tool's JSON schema."""
+        """The observation of a tool call; ``arguments`` have the names of the tool's JSON schema."""
         ...
 
 
@@ -41,5 +41,5 @@ MakeEnvironment = Callable[[], Environment]
 ENVIRONMENTS: Registry[Callable[..., MakeEnvironment]] = Registry(
     "environment", "rallebench.environments"
 )
-"""Factories: ``factory(**settings) → MakeEnvironment``. Traits: ``settings``, name → Setting; ``retriever``: whether
-one of them names a retriever (setting ``retriever``); ``table``: whether one names a scholar table (setting ``table``)."""
+"""Factories: ``factory(**settings) → MakeEnvironment``. Traits: ``settings``, name → Setting; ``retriever``: there is
+a setting ``retriever``; ``table``: there is a setting ``table``, which names a scholar table."""

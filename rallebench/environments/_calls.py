@@ -1,4 +1,4 @@
-"""The arguments of a call as a language model writes them, read without ever running them.
+"""The arguments of a call in the words of a language model; they are parsed, never run.
 
 ``name="Doe, Jane", organization='Uni of X'``, ``{"name": "Doe, Jane"}``, ``"Doe, Jane", "Uni of X"`` and ``Jane Doe``
 are all understood; a quote inside a quoted text ends it only where a comma or the end follows.
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from rallebench.environments._tools import text_of
 
 MAX_TEXT = 2_000
-"""Characters of arguments that are read: no scholar's name needs more."""
+"""The most characters of arguments; no scholar's name needs more."""
 
 _KEY = re.compile(r"\s*[\"'“‘]?([A-Za-z_]\w{0,40})[\"'”’]?\s*[=:](?!=)\s*")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
@@ -22,15 +22,15 @@ _NOTHING = ("none", "null", "")
 
 
 class Unreadable(ValueError):
-    """The arguments cannot be told apart; the message is an observation."""
+    """Arguments that cannot be parsed; the message is an observation."""
 
 
 def read_arguments(
     text: str, names: Sequence[str], aliases: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Argument name → text, without those that are empty or None. Raises Unreadable, one sentence.
+    """Argument name → text, without empty arguments and None. Raises Unreadable, one sentence.
 
-    ``names``: the parameters in order, for what is given by position; ``aliases``: other name → parameter.
+    ``names``: the parameters in order, for positional arguments; ``aliases``: other name → parameter.
 
     >>> read_arguments('name="Doe, Jane", organization=\\'King\\'s College\\'', ["name", "organization"])
     {'name': 'Doe, Jane', 'organization': "King's College"}
@@ -42,10 +42,10 @@ def read_arguments(
             f"The arguments have {len(text):,} characters; at most {MAX_TEXT:,} are read."
         )
     known = {name.lower(): name for name in names} | dict(aliases or {})
-    given: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     for key, value in _pairs(text.strip(), known):
         if not key:
-            free = [name for name in names if name not in given]
+            free = [name for name in names if name not in arguments]
             if not free:
                 raise Unreadable(f"There are more arguments than {', '.join(names)}.")
             name = free[0]
@@ -53,10 +53,10 @@ def read_arguments(
             name = known[key.lower()]
         else:
             raise Unreadable(f"{key!r} is no argument; they are {', '.join(names)}.")
-        if name in given:
+        if name in arguments:
             raise Unreadable(f"{name} is given twice.")
-        given[name] = value.strip()
-    return {name: value for name, value in given.items() if value.lower() not in _NOTHING}
+        arguments[name] = value.strip()
+    return {name: value for name, value in arguments.items() if value.lower() not in _NOTHING}
 
 
 def _pairs(text: str, known: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -68,23 +68,23 @@ def _pairs(text: str, known: Mapping[str, str]) -> list[tuple[str, str]]:
             text = text.strip("{} \t")
         else:
             return (
-                [(str(key), text_of(one) or "") for key, one in value.items()]
+                [(str(key), text_of(item) or "") for key, item in value.items()]
                 if isinstance(value, dict)
                 else []
             )
-    found, at = [], 0
+    pairs, at = [], 0
     while at < len(text):
         if text[at] in ", \t\r\n":
             at += 1
             continue
         key = _key(text, at, known)
         value_text, at = _value(text, key.end() if key else at, known)
-        found.append((key[1] if key else "", value_text))
-    return found
+        pairs.append((key[1] if key else "", value_text))
+    return pairs
 
 
 def _key(text: str, at: int, known: Mapping[str, str]) -> re.Match[str] | None:
-    """A name before a colon or equals sign; it is one only if the call has it, or a quote follows."""
+    """A name before a colon or equals sign, if the call has that parameter or a quote follows."""
     key = _KEY.match(text, at)
     return (
         key
@@ -94,7 +94,7 @@ def _key(text: str, at: int, known: Mapping[str, str]) -> re.Match[str] | None:
 
 
 def _value(text: str, start: int, known: Mapping[str, str]) -> tuple[str, int]:
-    """(the value that begins at ``start``, where it ends)."""
+    """(the value at ``start``, the position of its end)."""
     close = _QUOTES.get(text[start : start + 1])
     if close:
         at = start + 1
@@ -102,7 +102,7 @@ def _value(text: str, start: int, known: Mapping[str, str]) -> tuple[str, int]:
             if text[at - 1] != "\\" and _ENDS.match(text, at + 1):
                 return _unescaped(text[start + 1 : at]), at + 1
             at += 1
-        return _unescaped(text[start + 1 :]), len(text)  # never closed: all that is left
+        return _unescaped(text[start + 1 :]), len(text)  # not closed: the rest is the value
     end = start
     while (end := text.find(",", end)) >= 0:
         if _key(text, end + 1, known):

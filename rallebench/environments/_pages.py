@@ -1,6 +1,6 @@
-"""The pages of a corpus: all passages of one page id as one text, found by id or by title, nothing held in memory.
+"""The pages of a corpus, by id or by title; a page is all passages of a page id as one text.
 
-Beside a store of passages lie two look-ups, made once per corpus by reading it through::
+Nothing is held in memory. Beside the store of passages lie two look-ups, written once per corpus::
 
     pages.npy    uint64 (2, n): sorted hashes of page ids, and rows of the store
     titles.npy   uint64 (2, m): sorted hashes of titles, and entries of rows.npy
@@ -24,7 +24,7 @@ from rallebench.corpora.store import PassageStore
 
 PAGES, TITLES, ROWS = "pages.npy", "titles.npy", "rows.npy"
 MAX_PASSAGES = 5_000
-"""Passages that one page may have; of a longer one the beginning is read."""
+"""The most passages of a page; the rest of a longer page is not read."""
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
@@ -33,7 +33,7 @@ _BASE = "\0base\0"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as one text; its paragraphs are parted by blank lines."""
+    """A page as one text; blank lines separate its paragraphs."""
 
     page_id: str
     title: str
@@ -45,15 +45,15 @@ class Page:
         return tuple(part.strip() for part in _BLANK_LINE.split(self.text) if part.strip())
 
     def passage(self, text: str) -> Passage:
-        """A part of the page that is shown."""
+        """A part of the page as a passage."""
         return Passage("", text, self.title, self.page_id)
 
 
-class Pages:
-    """See the module. Safe for several reading threads."""
+class PageStore:
+    """See the module. Thread-safe."""
 
     def __init__(self, store: PassageStore, folder: Path, fingerprint: str = "") -> None:
-        """``folder`` holds the look-ups of ``store``. BadFileError if they are not whole."""
+        """``folder`` holds the look-ups of ``store``. Raises BadFileError if they are damaged."""
         self.store, self.fingerprint = store, fingerprint
         try:
             self._pages, self._titles, self._rows = (
@@ -61,41 +61,43 @@ class Pages:
             )
         except (OSError, ValueError, EOFError) as error:
             raise BadFileError(
-                f"{folder} is damaged ({error}); remove it, it is made again when next needed."
+                f"{folder} is damaged ({error}); remove it, it is built again when it is needed."
             ) from None
 
     def page(self, page_id: str) -> Page | None:
         """All passages of a page in the corpus's order as one text; None if there is no such page."""
         rows = rows_with(self._pages, page_id)[:MAX_PASSAGES] if page_id else ()
-        found = [(row, passage) for row in rows if (passage := self.store[row]).page_id == page_id]
-        if not found:
+        passages = [
+            (row, passage) for row in rows if (passage := self.store[row]).page_id == page_id
+        ]
+        if not passages:
             return None
-        title = next((passage.title for _, passage in found if passage.title), "")
-        return Page(page_id, title, self._joined([row for row, _ in found]))
+        title = next((passage.title for _, passage in passages if passage.title), "")
+        return Page(page_id, title, self._joined([row for row, _ in passages]))
 
     def titled(self, title: str) -> tuple[Page, ...]:
-        """The pages of that title in the corpus's order, however it is cased and spaced.
+        """The pages of that title in the order of the corpus; case and spaces do not matter.
 
-        Where there is none: those whose title is it, followed by something in brackets.
+        Without such a page: the pages of that title with an addition in brackets.
         """
-        wanted = plain_title(title)
-        if not wanted:
+        plain = plain_title(title)
+        if not plain:
             return ()
-        exact = self._entries(wanted, plain_title)
-        return exact or self._entries(wanted, _base, _BASE)
+        exact = self._entries(plain, plain_title)
+        return exact or self._entries(plain, _base, _BASE)
 
-    def _entries(self, wanted: str, form: object, mark: str = "") -> tuple[Page, ...]:
-        found: dict[str, Page] = {}
-        for entry in rows_with(self._titles, mark + wanted):
+    def _entries(self, plain: str, form: object, mark: str = "") -> tuple[Page, ...]:
+        pages: dict[str, Page] = {}
+        for entry in rows_with(self._titles, mark + plain):
             passage = self.store[int(self._rows[entry])]
             assert callable(form)
-            if form(passage.title) == wanted and passage.page_id not in found:
+            if form(passage.title) == plain and passage.page_id not in pages:
                 page = self.page(passage.page_id) or Page("", passage.title, passage.text)
-                found[passage.page_id] = page
-        return tuple(found.values())
+                pages[passage.page_id] = page
+        return tuple(pages.values())
 
     def _joined(self, rows: list[int]) -> str:
-        """Chunks of one document without what they share; anything else parted by blank lines."""
+        """Overlapping chunks of a document merged; other passages separated by blank lines."""
         text, document, end = "", "", 0
         for row in rows:
             passage, origin = self.store[row], self.store.origin(row)
@@ -114,7 +116,7 @@ class Pages:
 
 
 def plain_title(title: str) -> str:
-    """A title as it is compared: one case, one kind of space, no quotes around it.
+    """A title for comparison: one case, one kind of space, no quotes around it.
 
     >>> plain_title('  "Ada_Lovelace" ')
     'ada lovelace'
@@ -124,7 +126,7 @@ def plain_title(title: str) -> str:
 
 
 def _base(title: str) -> str:
-    """A title without what stands in brackets at its end.
+    """A title without the addition in brackets at its end.
 
     >>> _base("Georgia (country)")
     'georgia'

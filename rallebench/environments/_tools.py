@@ -1,4 +1,4 @@
-"""What environments share: their verbs as tools with a JSON schema, and the argument of a call."""
+"""The verbs of an environment as tools with a JSON schema, and the check of a call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rallebench.core.types import ToolSpec
 def tool(
     name: str, description: str, /, *, optional: Sequence[str] = (), **parameters: str
 ) -> ToolSpec:
-    """A tool whose parameters are texts, name → what it is; all needed but the ``optional`` ones."""
+    """A tool with text parameters, name → description; all but the ``optional`` are required."""
     properties = {
         key: {"type": "string", "description": about} for key, about in parameters.items()
     }
@@ -35,7 +35,7 @@ def names_of(spec: ToolSpec) -> tuple[str, ...]:
 
 
 def unknown_tool(tools: Sequence[ToolSpec], name: str) -> str:
-    """The observation for a call of a tool that is not there."""
+    """The observation for a call of an unknown tool."""
     return (
         f"There is no tool {name[:100]!r}. The tools are {', '.join(spec.name for spec in tools)}."
     )
@@ -44,9 +44,9 @@ def unknown_tool(tools: Sequence[ToolSpec], name: str) -> str:
 def checked_call(
     tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
 ) -> tuple[dict[str, str], str]:
-    """(the arguments as texts without the empty ones, '') of a call, or ({}, one sentence) for a wrong one.
+    """(the non-empty arguments as texts, '') of a valid call, or ({}, one sentence).
 
-    A number is taken as text, a list of plain values as its texts joined with commas.
+    A number becomes its text, a list of plain values their texts joined with commas.
     """
     spec = next((spec for spec in tools if spec.name == name), None)
     if spec is None:
@@ -70,7 +70,7 @@ def text_of(value: Any) -> str | None:
         return ""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return str(value)
-    if isinstance(value, list) and all(isinstance(one, (str, int, float)) for one in value):
+    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
         return ", ".join(map(str, value))
     return None
 

@@ -1,6 +1,6 @@
-"""Search, read and finish over a corpus of one's own: what a search lists is opened by its id or title.
+"""Search, Read and Finish over the user's own corpus; a page opens by its id or title.
 
-A page that is longer than a reply is read in parts: reading it again goes on where the last part ended.
+A long page is read in parts: reading it again gives the next part.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
-from rallebench.environments._pages import Page, Pages
+from rallebench.environments._pages import Page, PageStore
 from rallebench.environments._tools import argument_of, tool
 
 SETTINGS = {
@@ -44,24 +44,21 @@ TOOLS: tuple[ToolSpec, ...] = (
 
 
 class CorpusTools:
-    """One episode's view: what its searches listed, and how far each page was read."""
+    """The state of one episode: the listed passages and, per page, the number of parts read."""
 
     brackets = "[]"
     tools = TOOLS
 
-    def __init__(self, retriever: str, pages: Pages, k: int, shown: int, part: int) -> None:
-        self._retriever, self._pages, self._k, self._shown, self._part = (
-            retriever,
-            pages,
-            k,
-            shown,
-            part,
-        )
+    def __init__(
+        self, retriever: str, pages: PageStore, k: int, characters: int, part_size: int
+    ) -> None:
+        self._retriever, self._pages, self._k = retriever, pages, k
+        self._characters, self._part_size = characters, part_size
         self._listed: dict[str, Passage] = {}
         self._read: dict[str, int] = {}
 
     def act(self, verb: str, argument: str) -> Observed:
-        """See Environment. A verb is understood in any case."""
+        """See Environment. Upper and lower case of the verb do not matter."""
         name = verb.lower()
         if name == "search":
             return (yield from self._search(argument.strip()))
@@ -83,34 +80,38 @@ class CorpusTools:
 
     def _line(self, hit: Hit) -> str:
         text = " ".join(hit.passage.text.split())
-        cut = text if len(text) <= self._shown else text[: self._shown].rsplit(" ", 1)[0] + " …"
+        cut = (
+            text
+            if len(text) <= self._characters
+            else text[: self._characters].rsplit(" ", 1)[0] + " …"
+        )
         title = f"{hit.passage.title}: " if hit.passage.title else ""
         return f"[{hit.passage.doc_id}] {title}{cut}"
 
     def _open(self, name: str) -> Observed:
         try:
-            page = self._found(name.strip("[] "))
-        except Exception:  # a corpus that is damaged or gone while an episode reads it
+            page = self._page_of(name.strip("[] "))
+        except Exception:  # the corpus is damaged, or was removed during the episode
             page = None
         if page is None or not page.text.strip():
             return UNREAD
-        parts = _parts(page.text.strip(), self._part)
-        known = page.page_id or page.title
-        number = self._read.get(known, 0)
+        parts = _parts(page.text.strip(), self._part_size)
+        key = page.page_id or page.title
+        number = self._read.get(key, 0)
         if number >= len(parts):
             yield Note(
                 f"Read all {len(parts)} parts of the page {page.title or page.page_id!r} before."
             )
-            self._read[known] = 0
+            self._read[key] = 0
             return "No more parts; the next reading begins anew."
         yield Note(
             f"Read the page {page.title or page.page_id!r}, part {number + 1} of {len(parts)}.",
             (page.passage(parts[number]),),
         )
-        self._read[known] = number + 1
+        self._read[key] = number + 1
         return parts[0] if len(parts) == 1 else f"(Part {number + 1}/{len(parts)}) {parts[number]}"
 
-    def _found(self, name: str) -> Page | None:
+    def _page_of(self, name: str) -> Page | None:
         if not name:
             return None
         passage = self._listed.get(name)
@@ -121,7 +122,7 @@ class CorpusTools:
 
 
 def _parts(text: str, most: int) -> list[str]:
-    """A text in pieces of at most ``most`` characters, cut at a blank where there is one in the last third.
+    """A text in parts of at most ``most`` characters, cut at a blank of the last third if it has one.
 
     >>> _parts("one two three", 8)
     ['one two', 'three']
@@ -138,8 +139,7 @@ def _parts(text: str, most: int) -> list[str]:
 
 
 @ENVIRONMENTS.register("corpus-tools", settings=SETTINGS, retriever=True, pages=True)
-def corpus_tools(
-    *, retriever: str, pages: Pages, k: int, shown: int, part: int, **_: Any
-) -> MakeEnvironment:
+def corpus_tools(*, retriever: str, pages: PageStore, **settings: Any) -> MakeEnvironment:
     """Search, read and finish over one's own corpus."""
-    return lambda: CorpusTools(retriever, pages, k, shown, part)
+    k, characters, part_size = (settings[name] for name in ("k", "shown", "part"))
+    return lambda: CorpusTools(retriever, pages, k, characters, part_size)

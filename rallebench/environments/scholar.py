@@ -1,6 +1,6 @@
 """Seven calls over a table of scholars and their publications, with R-Eval's arguments and answers (Tu et al. 2024).
 
-The table is a local SQLite file; nothing is asked of the network. ``apis=four`` offers those that R-Eval's code does.
+The table is a local SQLite file. ``apis=four`` offers the four calls of R-Eval's code.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ ALIASES = {
     "pub_id": "publication_id",
     "person": "person_id",
 }
-"""Other names that models give to arguments; '' is a call's only one."""
+"""Other names that models use for an argument; '' stands for a call's only argument."""
 
 
 class Scholar:
-    """The calls; nothing is kept from one to the next."""
+    """The calls of one episode; they share no state."""
 
     brackets = "()"
 
@@ -62,24 +62,24 @@ class Scholar:
             if name in (*names, "") and (name or len(names) == 1)
         }
         try:
-            given = read_arguments(argument, names, aliases)
-        except Unreadable as wrong:
-            return f"{verb}: {wrong}"
-        return (yield from self.call(verb, given))
+            arguments = read_arguments(argument, names, aliases)
+        except Unreadable as error:
+            return f"{verb}: {error}"
+        return (yield from self.call(verb, arguments))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
         """See Environment."""
-        given, wrong = checked_call(self.tools, name, arguments)
+        texts, wrong = checked_call(self.tools, name, arguments)
         if wrong:
             return wrong
-        if not given:
+        if not texts:
             return f"{name} needs at least one of {', '.join(names_of(self.tools[0]))}."
-        reply = yield UseTool(self._tool, {"api": name, **given})
+        reply = yield UseTool(self._tool, {"api": name, **texts})
         return reply.text
 
 
 def invalid(tools: tuple[ToolSpec, ...]) -> str:
-    """The observation for an action that there is not."""
+    """The observation for an unknown action."""
     actions = (
         f"{spec.name}({', '.join(f'<{name}>' for name in names_of(spec))})" for spec in tools
     )

@@ -1,7 +1,7 @@
 """Search, Lookup and Finish over the pages of a corpus, with the observations of R-Eval's Wikipedia.
 
-A name that is the title of a page opens that page; any other opens the page of the first hit. What a name opens is
-one text: all passages of the page, in the corpus's order. R-Eval: Tu et al. 2024.
+The title of a page opens that page, any other name the page of the first hit. A page is one text: all its passages
+in the order of the corpus. R-Eval: Tu et al. 2024.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from rallebench.core.settings import Setting
 from rallebench.core.types import Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
-from rallebench.environments._pages import Page, Pages, plain_title
+from rallebench.environments._pages import Page, PageStore, plain_title
 from rallebench.environments._tools import argument_of, tool
 
 SETTINGS = {
-    "retriever": Setting(str, "starter-bm25", about="index that finds what is no title"),
+    "retriever": Setting(str, "starter-bm25", about="index for names that are no title"),
     "corpus": Setting(
         str, "", about="imported corpus whose pages are opened; default: the index's own"
     ),
@@ -25,13 +25,13 @@ SETTINGS = {
         str,
         "first-hit",
         choices=("first-hit", "similar"),
-        about="what a name opens that is no title: the first hit, or nothing",
+        about="for a name that is no title: open the first hit, or list similar titles",
     ),
     "compat": Setting(
         str,
         "corrected",
         choices=("corrected", "original"),
-        about="original: a keyword that was looked up before goes on counting after a new search",
+        about="original: the count of a looked-up keyword continues after a new search",
     ),
 }
 
@@ -43,7 +43,7 @@ NO_PAGE = (
 )
 FINISHED = "Episode finished."
 MAX_QUERY = 1_000
-"""Characters of a search; a name is shorter, and an index should not be asked for a whole chapter."""
+"""The most characters of a search; a model may write a whole chapter."""
 
 TOOLS: tuple[ToolSpec, ...] = (
     tool(
@@ -58,13 +58,13 @@ TOOLS: tuple[ToolSpec, ...] = (
 
 
 class Wikipedia:
-    """One episode's view: the open page, and how far a keyword was looked up."""
+    """The state of one episode: the open page, the keyword and the number of its results so far."""
 
     brackets = "[]"
     tools = TOOLS
 
     def __init__(
-        self, retriever: str, pages: Pages, similar: int, otherwise: str, compat: str
+        self, retriever: str, pages: PageStore, similar: int, otherwise: str, compat: str
     ) -> None:
         self._retriever, self._pages, self._similar = retriever, pages, similar
         self._first_hit, self._original = otherwise == "first-hit", compat == "original"
@@ -91,14 +91,14 @@ class Wikipedia:
         if not plain_title(entity):
             return NOT_FOUND
         try:
-            found = self._pages.titled(entity)
-        except Exception:  # a corpus that is damaged or gone while an episode reads it
+            pages = self._pages.titled(entity)
+        except Exception:  # the corpus is damaged, or was removed during the episode
             return NOT_FOUND
-        if len(found) == 1 and not _lists_others(found[0]):
-            return (yield from self._open(found[0]))
+        if len(pages) == 1 and not _lists_others(pages[0]):
+            return (yield from self._open(pages[0]))
         reply = yield Retrieve(self._retriever, entity.strip()[:MAX_QUERY], self._similar)
-        titles = [page.title for page in found if not _lists_others(page)]
-        if not found and self._first_hit:
+        titles = [page.title for page in pages if not _lists_others(page)]
+        if not pages and self._first_hit:
             for hit in reply.hits:
                 with_page = self._pages.page(hit.passage.page_id) if hit.passage.page_id else None
                 page = with_page or Page(hit.passage.page_id, hit.passage.title, hit.passage.text)
@@ -111,13 +111,13 @@ class Wikipedia:
         paragraphs = page.paragraphs
         if not paragraphs:
             return NOT_FOUND
-        shown = (
+        extent = (
             "its one paragraph"
             if len(paragraphs) == 1
             else f"the first of its {len(paragraphs)} paragraphs"
         )
         yield Note(
-            f"Opened the page {page.title or page.page_id!r}; {shown} is shown.",
+            f"Opened the page {page.title or page.page_id!r}; {extent} is shown.",
             (page.passage(paragraphs[0]),),
         )
         self._page = page
@@ -126,29 +126,31 @@ class Wikipedia:
     def _lookup(self, keyword: str) -> Observed:
         if self._page is None:
             return NO_PAGE
-        wanted = keyword.strip().lower()
-        if wanted and wanted == self._keyword:
+        word = keyword.strip().lower()
+        if word and word == self._keyword:
             self._count += 1
         else:
-            self._keyword, self._count = wanted, 0
-        found = [text for text in self._page.paragraphs if wanted in text.lower()] if wanted else []
+            self._keyword, self._count = word, 0
+        paragraphs = (
+            [text for text in self._page.paragraphs if word in text.lower()] if word else []
+        )
         seen: tuple[Passage, ...] = ()
-        if not found:
+        if not paragraphs:
             observation = "No Results"
-        elif self._count >= len(found):
+        elif self._count >= len(paragraphs):
             observation = "No More Results"
         else:
-            observation = f"(Result {self._count + 1}/{len(found)}) {found[self._count]}"
-            seen = (self._page.passage(found[self._count]),)
+            observation = f"(Result {self._count + 1}/{len(paragraphs)}) {paragraphs[self._count]}"
+            seen = (self._page.passage(paragraphs[self._count]),)
         yield Note(
-            f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(found)} paragraph{'s' * (len(found) != 1)}.",
+            f"Looked up {keyword[:100]!r} in {self._page.title!r}: {len(paragraphs)} paragraph{'s' * (len(paragraphs) != 1)}.",
             seen,
         )
         return observation
 
 
 def _lists_others(page: Page) -> bool:
-    """Whether a page only says which others its title may mean."""
+    """Whether this is a disambiguation page."""
     first = page.paragraphs[0] if page.paragraphs else ""
     title = page.title.lower()
     return title.endswith("(disambiguation)") or first[:300].rstrip().endswith(
@@ -158,7 +160,7 @@ def _lists_others(page: Page) -> bool:
 
 @ENVIRONMENTS.register("wikipedia", settings=SETTINGS, retriever=True, pages=True)
 def wikipedia(
-    *, retriever: str, pages: Pages, similar: int, otherwise: str, compat: str, **_: Any
+    *, retriever: str, pages: PageStore, similar: int, otherwise: str, compat: str, **_: Any
 ) -> MakeEnvironment:
     """Search, Lookup and Finish over the pages of a corpus, with R-Eval's observations."""
     return lambda: Wikipedia(retriever, pages, similar, otherwise, compat)

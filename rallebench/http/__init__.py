@@ -1,6 +1,6 @@
-"""OpenAI-compatible servers, whatever is asked of them: addresses, keys, connections, trying again.
+"""Requests to OpenAI-compatible servers: addresses, keys, connections, limits and retries.
 
-``httpcore2`` is imported when a connection is made.
+``httpcore2`` is imported when the first connection is made.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ MAX_RATE = 1e9
 
 
 class Endpoint(Protocol):
-    """What everybody who asks a server has to say.
+    """The settings of one model at one server.
 
-    ``api_key_env``: the variable that holds the key. By default OPENAI_API_KEY, which only OpenAI and this
-    machine are shown. ``timeout`` and ``backoff`` are seconds.
+    ``api_key_env``: the variable that holds the key. By default OPENAI_API_KEY, which goes only to OpenAI and
+    to this machine. ``timeout`` and ``backoff`` are seconds.
     """
 
     @property

@@ -1,7 +1,8 @@
-"""What ``base_url`` may be, and whose server it names."""
+"""Which addresses ``base_url`` may hold, whose server it names, and OpenAI's own headers."""
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from rallebench.core.errors import UsageError
 
 OPENAI = "https://api.openai.com/v1"
 MUST_LOOK = "it must look like http://127.0.0.1:8000/v1"
+_ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 
 def check_address(name: str, base_url: str) -> None:
@@ -30,18 +32,18 @@ def check_address(name: str, base_url: str) -> None:
 
 
 def no_address(name: str) -> UsageError:
-    """What to raise for a ``base_url`` that names no server."""
+    """The error for a ``base_url`` that names no server."""
     return UsageError(f"{name!r}: base_url is not an address of a server; {MUST_LOOK}.")
 
 
 def is_openai(base_url: str) -> bool:
-    """Whether this is OpenAI's own server, reached so that nobody in between can read along.
+    """Whether this is OpenAI's own server, over an encrypted connection.
 
     >>> [is_openai(url) for url in (OPENAI, "http://api.openai.com/v1", "https://api.openai.com.example/v1")]
     [True, False, False]
     """
-    own, given = urlsplit(OPENAI), urlsplit(base_url)
-    return (given.scheme, given.hostname) == (own.scheme, own.hostname)
+    openai, address = urlsplit(OPENAI), urlsplit(base_url)
+    return (address.scheme, address.hostname) == (openai.scheme, openai.hostname)
 
 
 def is_loopback(base_url: str) -> bool:
@@ -52,3 +54,15 @@ def is_loopback(base_url: str) -> bool:
     """
     host = urlsplit(base_url).hostname or ""
     return hosts.is_loopback(host) or host.endswith(".localhost")
+
+
+def account_headers(base_url: str) -> dict[str, str]:
+    """The account that a request is charged to; for OpenAI's own server only."""
+    if not is_openai(base_url):
+        return {}
+    values = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}
+    return {
+        header: value
+        for header, value in values.items()
+        if value.isascii() and value.isprintable() and value
+    }

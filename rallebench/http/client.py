@@ -1,7 +1,7 @@
-"""The connections to one server: bounds its answers, and names what breaks.
+"""The connections to one server: bounded answers, and a Failure for each error.
 
-``httpcore2`` keeps the connections and speaks HTTP. What a general client adds to that (cookies, redirects,
-models of every field) is not wanted here, and costs more of the processor than all the rest of a request.
+``httpcore2`` keeps the connections and speaks HTTP. The additions of a general client (cookies, redirects, models
+of every field) are not needed here, and would cost more processor time than the rest of a request.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from rallebench.core.errors import MissingPackageError, UsageError
 from rallebench.http import Endpoint
-from rallebench.http.account import account_headers
-from rallebench.http.addresses import is_loopback, no_address
-from rallebench.http.deadline import Lines, Until
+from rallebench.http.addresses import account_headers, is_loopback, no_address
+from rallebench.http.deadline import Deadline, Sockets
 from rallebench.http.failures import (
     DROPPED,
     NOT_OPENAI,
@@ -36,25 +35,25 @@ MAX_BODY_BYTES = 32 * 2**20
 MAX_ERROR_BYTES = 2**16
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 IDLE_SECONDS = 30.0
-"""A connection that nobody used for so long is closed."""
+"""An unused connection is closed after this time."""
 
 
 class Answer:
-    """A response on its way: its ``headers`` (names in lower case) are there, its body comes.
+    """A response whose ``headers`` (names in lower case) have come; the body follows.
 
-    ``until`` says when it is due as a whole; whoever reads a stream moves that on.
+    ``deadline`` is for the whole answer; the reader of a stream extends it.
     """
 
-    def __init__(self, response: Any, until: Until) -> None:
+    def __init__(self, response: Any, deadline: Deadline) -> None:
         self.status = int(response.status)
         self.headers: Mapping[str, str] = {
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in response.headers
         }
-        self.until = until
+        self.deadline = deadline
         self._response = response
         self.pieces = self._bounded()
-        """The body as it comes; raises Failure for more than ``MAX_BODY_BYTES``."""
+        """The body, piece by piece; raises Failure after ``MAX_BODY_BYTES``."""
 
     def _bounded(self) -> Iterator[bytes]:
         size = 0
@@ -69,7 +68,7 @@ class Answer:
         return b"".join(self.pieces)
 
     def beginning(self) -> bytes:
-        """The first bytes of a body that only says what is wrong."""
+        """The first bytes of an error message."""
         start = b""
         for piece in self._response.iter_stream():
             start += piece
@@ -81,7 +80,7 @@ class Answer:
 class Connection:
     """Keep-alive connections to one server. Thread-safe. ``closed`` is set by ``close``.
 
-    ``lost`` are the exceptions of a connection that breaks while an answer is read.
+    ``lost`` holds the exceptions of a connection that breaks while an answer is read.
     """
 
     def __init__(self, name: str, settings: Endpoint, key: str) -> None:
@@ -101,19 +100,21 @@ class Connection:
             httpcore2.ProxyError,
             OSError,
         )
-        self._lines = Lines(httpcore2.SyncBackend(), httpcore2.ReadTimeout, httpcore2.NetworkError)
+        self._sockets = Sockets(
+            httpcore2.SyncBackend(), httpcore2.ReadTimeout, httpcore2.NetworkError
+        )
         try:
-            self._scheme, self._host, self._port, self._path, shown = _parts(settings.base_url)
+            self._scheme, self._host, self._port, self._path, header = _parts(settings.base_url)
         except (ValueError, UnicodeError):
             raise no_address(name) from None
-        self._headers = [(b"Host", shown), *_headers(settings, key)]
-        self._pool = _pool(httpcore2, settings.base_url, self._lines)
+        self._headers = [(b"Host", header), *_headers(settings, key)]
+        self._pool = _pool(httpcore2, settings.base_url, self._sockets)
 
     def close(self) -> None:
-        """Break the connections, so that nobody waits for an answer any more."""
+        """Break the connections, so that no thread waits for an answer any more."""
         self.closed.set()
-        self._lines.hang_up()
-        with contextlib.suppress(Exception):  # what was broken off may complain
+        self._sockets.hang_up()
+        with contextlib.suppress(Exception):  # a broken connection may complain
             self._pool.close()
 
     @contextlib.contextmanager
@@ -124,16 +125,16 @@ class Connection:
         body: Mapping[str, Any] | None,
         refused: Callable[[Refusal, str], Failure],
     ) -> Iterator[Answer]:
-        """Ask for ``path`` (``/chat/completions``) with ``body`` as JSON, and give the answer while it is read.
+        """Send ``body`` as JSON to ``path`` (``/chat/completions``) and yield the answer.
 
-        Whatever breaks is a Failure; ``refused`` makes one of a status other than 2xx and what the server
-        said. Raises BackendError once closed.
+        Every error is a Failure; ``refused`` makes one of a status other than 2xx and the server's message.
+        Raises BackendError once closed.
         """
         if self.closed.is_set():
             raise unloaded(self._name)
         try:
-            sent, headers = self._sent(body)
-            until = Until(self._settings.timeout)
+            content, headers = self._encoded(body)
+            deadline = Deadline(self._settings.timeout)
             url = self._library.URL(
                 scheme=self._scheme,
                 host=self._host,
@@ -141,14 +142,14 @@ class Connection:
                 target=self._path + path.encode("ascii"),
             )
             connect = min(self._settings.timeout, CONNECT_SECONDS)
-            timeouts = {"connect": connect, "read": until, "write": until, "pool": until}
+            timeouts = {"connect": connect, "read": deadline, "write": deadline, "pool": deadline}
             with self._pool.stream(
-                method, url, headers=headers, content=sent, extensions={"timeout": timeouts}
+                method, url, headers=headers, content=content, extensions={"timeout": timeouts}
             ) as response:
                 self._reached = True
-                answer = Answer(response, until)
+                answer = Answer(response, deadline)
                 if not 200 <= answer.status < 300:
-                    raise self._turned_away(answer, refused)
+                    raise self._refusal(answer, refused)
                 if (coding := answer.headers.get("content-encoding", "identity")) != "identity":
                     raise Failure(
                         f"packed its answer unasked ({short(coding, self._key, 40)})", NOT_OPENAI
@@ -163,29 +164,29 @@ class Connection:
         except self.lost as error:
             raise self._or_closed(self._dropped(error)) from None
         except RuntimeError:
-            if self.closed.is_set():  # the library is surprised by what was closed meanwhile
+            if (
+                self.closed.is_set()
+            ):  # the library did not expect a connection that was closed meanwhile
                 raise unloaded(self._name) from None
             raise
 
-    def _sent(
+    def _encoded(
         self, body: Mapping[str, Any] | None
     ) -> tuple[bytes | None, list[tuple[bytes, bytes]]]:
         if body is None:
             return None, self._headers
         try:
-            sent = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+            content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         except UnicodeEncodeError:
             raise Failure(
                 "was not asked: the text holds broken Unicode (half of a surrogate pair)",
                 "Mend the text.",
             ) from None
-        kind, length = (
-            (b"Content-Type", b"application/json"),
-            (b"Content-Length", b"%d" % len(sent)),
-        )
-        return sent, [*self._headers, kind, length]
+        kind, length = b"application/json", b"%d" % len(content)
+        more = [(b"Content-Type", kind), (b"Content-Length", length)]
+        return content, [*self._headers, *more]
 
-    def _turned_away(self, answer: Answer, refused: Callable[[Refusal, str], Failure]) -> Failure:
+    def _refusal(self, answer: Answer, refused: Callable[[Refusal, str], Failure]) -> Failure:
         text = answer.beginning()
         body: Any = text.decode("utf-8", "replace")
         with contextlib.suppress(ValueError, RecursionError):
@@ -203,7 +204,7 @@ class Connection:
                 "Set SSL_CERT_FILE to the certificate of whoever signed it, or correct base_url.",
             )
         if isinstance(error, (self._library.ConnectError, self._library.ProxyError)):
-            # A server that never answered is not running; one that did may be starting again.
+            # A server that never answered is not running; a server that answered before may be restarting.
             return Failure(
                 f"cannot be reached ({why})",
                 "Start the server, or correct base_url.",
@@ -217,19 +218,19 @@ class Connection:
 
 
 def _parts(base_url: str) -> tuple[bytes, bytes, int | None, bytes, bytes]:
-    """Scheme, host, port, path without a last slash, and the Host header, as they are sent."""
+    """Scheme, host, port, path without a last slash, and the Host header, in bytes."""
     address = urlsplit(base_url)
     name = address.hostname or ""
     host = name.encode("ascii") if ":" in name else name.encode("idna")
-    shown = b"[" + host + b"]" if b":" in host else host
+    header = b"[" + host + b"]" if b":" in host else host
     path = quote(address.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
     if address.port is not None:
-        shown += b":%d" % address.port
-    return address.scheme.encode("ascii"), host, address.port, path.encode("ascii"), shown
+        header += b":%d" % address.port
+    return address.scheme.encode("ascii"), host, address.port, path.encode("ascii"), header
 
 
 def _headers(settings: Endpoint, key: str) -> list[tuple[bytes, bytes]]:
-    # Answers are small: packing them would cost more than it saves, and a packed one may unpack to anything.
+    # Answers are small: compression would cost more than it saves, and could unpack to any size.
     plain = {
         "Authorization": f"Bearer {key or 'none'}",
         "Accept": "application/json, text/event-stream",
@@ -240,11 +241,11 @@ def _headers(settings: Endpoint, key: str) -> list[tuple[bytes, bytes]]:
     return [(name.encode("ascii"), value.encode("ascii")) for name, value in plain.items()]
 
 
-def _pool(library: Any, base_url: str, lines: Lines) -> Any:
-    """Proxies of the environment never stand before a loopback server. Redirects are not followed, so that
-    key and prompt stay with the host the user named."""
+def _pool(library: Any, base_url: str, sockets: Sockets) -> Any:
+    """The connections. A loopback server is reached without a proxy; redirects are not followed, so that key and
+    prompt stay with the host that the user named."""
     loopback = is_loopback(base_url)
-    # Reading the certificates takes 25 ms that plain HTTP to oneself can do without: trust nobody.
+    # Skip loading CA certificates for plain HTTP to this machine (saves 25 ms).
     plain = loopback and urlsplit(base_url).scheme == "http"
     proxy = None if loopback else _proxy(library, base_url)
     return library.ConnectionPool(
@@ -254,20 +255,20 @@ def _pool(library: Any, base_url: str, lines: Lines) -> Any:
         proxy=proxy,
         max_connections=None,
         keepalive_expiry=IDLE_SECONDS,
-        network_backend=lines,
+        network_backend=sockets,
     )
 
 
 def _proxy(library: Any, base_url: str) -> Any:
-    """The proxy that the environment (or the system) names for this server, or None."""
+    """The proxy for this server from the environment or the system, or None."""
     address, proxies = urlsplit(base_url), getproxies()
-    named = proxies.get(address.scheme) or proxies.get("all")
-    if not named or proxy_bypass(address.netloc):
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(address.netloc):
         return None
     try:
-        parts = urlsplit(named if "://" in named else f"http://{named}")
-        usual = DEFAULT_PORTS[parts.scheme]
-        port = parts.port or usual
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        default_port = DEFAULT_PORTS[parts.scheme]
+        port = parts.port or default_port
         host = (parts.hostname or "").encode("idna")
     except (KeyError, ValueError):  # not echoed: it may hold a password
         raise UsageError(

@@ -1,7 +1,7 @@
-"""Sockets that know when an answer is due as a whole, and that can be woken.
+"""Sockets with a deadline for the whole answer, which another thread can break.
 
-An HTTP library waits for each piece of an answer; a server that sends a byte now and then, in the headers too,
-is waited for without end. Here a request's time-out carries the moment at which its answer is due.
+An HTTP library waits anew for each piece of an answer, so that a server with a byte now and then, in the headers
+too, holds it for ever. Here the time-out of a request carries the moment at which its answer is due.
 """
 
 from __future__ import annotations
@@ -14,57 +14,57 @@ import weakref
 from typing import Any
 
 
-class Until(float):
-    """Seconds to wait for one piece, and ``end``, the moment (``time.monotonic``) to wait for at most."""
+class Deadline(float):
+    """Seconds to wait for one piece; ``end`` is the moment (``time.monotonic``) at which the answer is due."""
 
     end: float
 
-    def __new__(cls, seconds: float) -> Until:
-        """From now."""
-        until = super().__new__(cls, seconds)
-        until.end = time.monotonic() + seconds
-        return until
+    def __new__(cls, seconds: float) -> Deadline:
+        """A deadline so many seconds from now."""
+        deadline = super().__new__(cls, seconds)
+        deadline.end = time.monotonic() + seconds
+        return deadline
 
 
-class Lines:
-    """Opens TCP connections for ``httpcore2`` (a ``NetworkBackend``) and can break all of them."""
+class Sockets:
+    """A ``NetworkBackend`` of ``httpcore2`` that remembers its open connections and can break all of them."""
 
     def __init__(self, backend: Any, late: type[Exception], broken: type[Exception]) -> None:
         self._backend, self.late, self._broken = backend, late, broken
-        self._open: weakref.WeakSet[Line] = weakref.WeakSet()
+        self._open: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._hung_up = False
 
-    def connect_tcp(self, *address: Any, **more: Any) -> Line:
+    def connect_tcp(self, *address: Any, **options: Any) -> Stream:
         """See ``httpcore2.NetworkBackend``."""
-        return self.keep(Line(self._backend.connect_tcp(*address, **more), self))
+        return self.add(Stream(self._backend.connect_tcp(*address, **options), self))
 
-    def keep(self, line: Line) -> Line:
-        """Remember an open line, unless all were broken meanwhile."""
+    def add(self, stream: Stream) -> Stream:
+        """Remember an open connection, unless all were broken meanwhile."""
         with self._lock:
             if not self._hung_up:
-                self._open.add(line)
-                return line
-        line.close()
+                self._open.add(stream)
+                return stream
+        stream.close()
         raise self._broken("closed")
 
     def hang_up(self) -> None:
-        """Break every connection: whoever waits for one is woken at once."""
+        """Break every connection; this wakes the threads that read from one."""
         with self._lock:
             self._hung_up = True
-            lines = list(self._open)
-        for line in lines:
-            line.hang_up()
+            streams = list(self._open)
+        for stream in streams:
+            stream.hang_up()
 
 
-class Line:
-    """One connection (a ``NetworkStream``)."""
+class Stream:
+    """One connection (a ``NetworkStream`` of ``httpcore2``) that obeys a Deadline."""
 
-    def __init__(self, stream: Any, lines: Lines) -> None:
-        self._stream, self._lines = stream, lines
+    def __init__(self, stream: Any, sockets: Sockets) -> None:
+        self._stream, self._sockets = stream, sockets
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """What has come; b'' at the end."""
+        """The next bytes; b'' at the end."""
         piece: bytes = self._stream.read(max_bytes, self._left(timeout))
         return piece
 
@@ -73,11 +73,11 @@ class Line:
         self._stream.write(buffer, self._left(timeout))
 
     def _left(self, timeout: float | None) -> float | None:
-        if not isinstance(timeout, Until):
+        if not isinstance(timeout, Deadline):
             return timeout
         left = min(float(timeout), timeout.end - time.monotonic())
         if left <= 0:
-            raise self._lines.late("the answer is due")
+            raise self._sockets.late("the answer is due")
         return left
 
     def close(self) -> None:
@@ -85,14 +85,14 @@ class Line:
         self._stream.close()
 
     def hang_up(self) -> None:
-        """Break it off, also while another thread reads."""
-        held = self._stream.get_extra_info("socket")
+        """Break it, also while another thread reads."""
+        connection = self._stream.get_extra_info("socket")
         with contextlib.suppress(OSError, AttributeError):
-            held.shutdown(socket.SHUT_RDWR)
+            connection.shutdown(socket.SHUT_RDWR)
 
-    def start_tls(self, *context: Any, **more: Any) -> Line:
+    def start_tls(self, *context: Any, **options: Any) -> Stream:
         """The same connection, encrypted."""
-        return self._lines.keep(Line(self._stream.start_tls(*context, **more), self._lines))
+        return self._sockets.add(Stream(self._stream.start_tls(*context, **options), self._sockets))
 
     def get_extra_info(self, info: str) -> Any:
         """See ``httpcore2.NetworkStream``."""

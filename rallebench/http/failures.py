@@ -1,4 +1,4 @@
-"""What went wrong with one try, as the words of a sentence, and whether another try may help."""
+"""The failures of a request, as words of a sentence, and the reading of untrusted answers."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ from rallebench.http.keys import how_to_set, without_keys
 TIMEOUT_RETRIES = 2
 """A time-out costs ``timeout`` seconds each, so it is not worth all of ``max_retries``."""
 
+LONG_KEY = 12
+"""A shorter key is a placeholder such as ``none`` or ``ollama``, for servers that need no key."""
+
 NOT_OPENAI = "Check that base_url is that of an OpenAI-compatible server (it usually ends in /v1)."
 DROPPED = "Check that the server is well, and try again."
 SEE_LOG = "See the server's log and try again."
 
 
 class Failure(Exception):
-    """``what`` went wrong (it follows the server's name in the sentence) and how to ``mend`` it.
+    """A failed request: ``what`` went wrong (the words after the server's name) and how to ``mend`` it.
 
-    ``retries``: how many more tries this kind deserves at most (None: ``max_retries``).
-    ``pause``: seconds the server asked to wait. ``at_once``: ask again, differently, for free.
-    ``crowded``: the server has more to do than it can, so fewer requests at once may help.
+    ``retries``: the most further attempts (None: ``max_retries``). ``pause``: seconds that the server asks to
+    wait. ``at_once``: a changed request follows at once and does not count as an attempt. ``throttled``: the
+    server is overloaded, so fewer requests at once may help.
     """
 
     def __init__(
@@ -40,16 +43,16 @@ class Failure(Exception):
         retries: int | None = 0,
         pause: float | None = None,
         at_once: bool = False,
-        crowded: bool = False,
+        throttled: bool = False,
     ) -> None:
         super().__init__(what)
         self.what, self.mend, self.retries = what, mend, retries
-        self.pause, self.at_once, self.crowded = pause, at_once, crowded
+        self.pause, self.at_once, self.throttled = pause, at_once, throttled
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer with a status other than 2xx; names of headers in lower case, ``body`` parsed if it is JSON."""
+    """An answer with a status other than 2xx: header names in lower case, ``body`` parsed if it is JSON."""
 
     status_code: int
     headers: Mapping[str, str]
@@ -57,14 +60,14 @@ class Refusal:
 
     @property
     def code(self) -> str:
-        """The server's own word for what is wrong, '' if it has none."""
+        """The server's own name of the error, '' if it has none."""
         error = self.body.get("error") if isinstance(self.body, Mapping) else None
         code = error.get("code") if isinstance(error, Mapping) else None
         return code if isinstance(code, str) else ""
 
 
 def unloaded(name: str) -> BackendError:
-    """What whoever asks a closed backend is told."""
+    """The error of a request to a closed backend."""
     return BackendError(f"{name!r} was unloaded; load it again to ask it.")
 
 
@@ -74,46 +77,49 @@ def timed_out(seconds: float) -> Failure:
         f"gave no answer within {seconds:g} s",
         "Check that the server is well, raise timeout, or lower concurrency.",
         retries=TIMEOUT_RETRIES,
-        crowded=True,
+        throttled=True,
     )
 
 
-CROWDED = (408, 503, 529)
-"""Statuses, besides 429, of a server with more to do than it can."""
+THROTTLED = (408, 503, 529)
+"""Statuses, besides 429, of an overloaded server."""
 
 
-def refused(error: Refusal, said: str, given: Endpoint, key: str) -> Failure:
-    """A status other than 2xx; ``said`` is the server's own words."""
+def refused(error: Refusal, message: str, endpoint: Endpoint, key: str) -> Failure:
+    """The failure for a status other than 2xx; ``message`` is the server's own text."""
     status = error.status_code
-    told = f"({status}: {said})" if said else f"({status})"
+    quoted = f"({status}: {message})" if message else f"({status})"
     if 300 <= status < 400:
         return Failure(
             f"redirects elsewhere ({status})",
             "Keys are not carried along: set base_url to the final address.",
         )
     if status in (401, 403):
-        return Failure(f"refused the key {told}", how_to_set(given, key))
+        return Failure(f"refused the key {quoted}", how_to_set(endpoint, key))
     if status == 404:
         return Failure(
-            f"knows no model {given.model!r}, or not this address {told}",
+            f"knows no model {endpoint.model!r}, or not this address {quoted}",
             f"Correct model. {NOT_OPENAI}",
         )
     if status == 429:
         spent = error.code == "insufficient_quota"
         return Failure(
-            f"{'has no quota left for this key' if spent else 'limits the rate'} {told}",
+            f"{'has no quota left for this key' if spent else 'limits the rate'} {quoted}",
             "Raise the quota." if spent else "Lower concurrency, or try again later.",
             retries=0 if spent else None,
             pause=retry_after(error.headers),
-            crowded=not spent,
+            throttled=not spent,
         )
     if status >= 500 or status == 408:
-        pause, crowded = retry_after(error.headers), status in CROWDED
         return Failure(
-            f"failed by itself {told}", SEE_LOG, retries=None, pause=pause, crowded=crowded
+            f"failed by itself {quoted}",
+            SEE_LOG,
+            retries=None,
+            pause=retry_after(error.headers),
+            throttled=status in THROTTLED,
         )
     return Failure(
-        f"refused the request {told}", "Change the setting or shorten the prompt it names."
+        f"refused the request {quoted}", "Change the setting or shorten the prompt it names."
     )
 
 
@@ -133,8 +139,19 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+def parsed(text: bytes, key: str) -> Any:
+    """JSON text as a value, the key blotted out. Raises Failure."""
+    if len(key) >= LONG_KEY and key.encode() in text:
+        text = text.replace(key.encode(), b"***")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        quoted = short(text[:2000].decode("utf-8", "replace"), key, 80) or "nothing"
+        raise Failure(f"answered with something that is not JSON ({quoted})", NOT_OPENAI) from None
+
+
 def short(body: Any, key: str, limit: int = 300) -> str:
-    """What a server said, as one line of at most ``limit`` characters, without keys.
+    """A server's message as one line of at most ``limit`` characters, without keys.
 
     >>> short({"error": {"message": "no such model"}}, "")
     'no such model'

@@ -1,4 +1,4 @@
-"""The key: where it comes from, which server may see it, and how it stays out of every text."""
+"""Keys: which variable holds the key of a server, and how a key stays out of every text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ OPENAI_VARIABLE = "OPENAI_API_KEY"
 _SECRET = re.compile(r"\b(?:(?i:bearer)\s+\S{12,}|(?:sk|gsk|xai|hf)[-_](?=\S*[\d*])[\w*.-]{8,})")
 
 
-def variable_of(given: Endpoint) -> str:
-    """The environment variable whose key this server may see, '' if there is none.
+def variable_of(endpoint: Endpoint) -> str:
+    """The environment variable with the key for this server, '' if there is none.
 
-    OPENAI_API_KEY is lent to a stranger's server only by a user who names it.
+    OPENAI_API_KEY goes to another server only if the user names it in ``api_key_env``.
     """
-    if given.api_key_env is not None:
-        return given.api_key_env
-    known = is_openai(given.base_url) or is_loopback(given.base_url)
+    if endpoint.api_key_env is not None:
+        return endpoint.api_key_env
+    known = is_openai(endpoint.base_url) or is_loopback(endpoint.base_url)
     return OPENAI_VARIABLE if known else ""
 
 
 def check_variable(name: str, variable: object) -> None:
     """Raise UsageError unless ``variable`` can be the name of an environment variable."""
-    # Capitals only: what looks like a key is refused here and never printed.
+    # Capitals only, and the value is not echoed: it may be the key itself.
     if not isinstance(variable, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):
         raise UsageError(
             f"{name!r}: api_key_env must be the name of an environment variable in capitals, such as "
@@ -35,11 +35,11 @@ def check_variable(name: str, variable: object) -> None:
         )
 
 
-def key_from_environment(name: str, given: Endpoint) -> str:
-    """The key, '' if there is none; many servers in one's own network need none."""
-    variable = variable_of(given)
+def key_from_environment(name: str, endpoint: Endpoint) -> str:
+    """The key, '' if there is none: many local servers need no key."""
+    variable = variable_of(endpoint)
     key = os.environ.get(variable, "").strip() if variable else ""
-    if not key and is_openai(given.base_url):
+    if not key and is_openai(endpoint.base_url):
         raise UsageError(
             f"{name!r} needs a key for {OPENAI}: set the environment variable {variable}, "
             "or set base_url to your own server."
@@ -52,9 +52,9 @@ def key_from_environment(name: str, given: Endpoint) -> str:
     return key
 
 
-def how_to_set(given: Endpoint, key: str) -> str:
-    """How to mend a key that the server refused."""
-    variable = variable_of(given)
+def how_to_set(endpoint: Endpoint, key: str) -> str:
+    """The mend for a key that the server refused."""
+    variable = variable_of(endpoint)
     if not variable:
         return (
             "Name the environment variable with its key in api_key_env; "
@@ -64,7 +64,7 @@ def how_to_set(given: Endpoint, key: str) -> str:
 
 
 def without_keys(text: str, key: str) -> str:
-    """``text`` with ``key``, and whatever else looks like one, blotted out.
+    """``text`` with ``key``, and anything else like a key, blotted out.
 
     >>> without_keys("plain is no key, nor is Bearer abcdefghijklmnop", "plain")
     '*** is no key, nor is ***'

@@ -1,4 +1,4 @@
-"""Trying again: how often, after which pause, and what the user reads when it was in vain."""
+"""Retries: their number, the pauses between them, and the error after the last."""
 
 from __future__ import annotations
 
@@ -9,59 +9,60 @@ from typing import TypeVar
 from rallebench.core.errors import BackendError
 from rallebench.http import Endpoint
 from rallebench.http.failures import Failure, unloaded
-from rallebench.http.limiter import Seat, Turn
+from rallebench.http.limiter import LimiterClient, Permit
 
 MAX_RETRY_AFTER = 120.0
-"""Seconds: a server that asks to wait for longer is reported instead."""
+"""Seconds: a server that asks for a longer pause is reported instead."""
 
 MAX_PAUSE = 60.0
-"""Seconds: the longest pause that we choose ourselves."""
+"""Seconds: the longest pause of our own choice."""
 
 T = TypeVar("T")
 
 
 def attempts(
-    once: Callable[[Turn], Iterator[T]],
-    given: Endpoint,
-    seat: Seat,
+    attempt: Callable[[Permit], Iterator[T]],
+    endpoint: Endpoint,
+    client: LimiterClient,
     *,
     kind: str = "",
     tokens: float = 0.0,
     at_once: bool = False,
 ) -> Iterator[T]:
-    """What ``once`` yields (it raises Failure); tried again while nothing was handed out and the failure deserves it.
+    """Yield from ``attempt``; after a Failure try again, if it is worth it and nothing was yielded before.
 
-    Every try goes through the gate of ``seat``, as a request of this ``kind`` that takes about so many
-    ``tokens``; a pause between tries takes no room there. ``at_once``: see :meth:`Seat.enter`.
+    Every attempt takes a permit, for a request of this ``kind`` and about so many ``tokens``; the pauses between
+    attempts take none. ``at_once``: see :meth:`RateLimiter.enter`.
 
-    Raises BackendError when it does not, and as soon as the seat is closed.
+    Raises BackendError after the last attempt, and as soon as the client is closed.
     """
     tries = 0
-    name, closed = seat.name, seat.closed
+    name, closed, limiter = client.name, client.closed, client.limiter
     while True:
         begun = False
-        turn = seat.enter(kind, tokens, at_once)
+        permit = limiter.enter(client, kind, tokens, at_once)
         try:
-            for piece in once(turn):
+            for piece in attempt(permit):
                 begun = True
                 yield piece
-            turn.answered()
+            limiter.answered(permit)
             return
-        except Failure as caught:
-            failure = caught
-            turn.failed(failure)
+        except Failure as error:
+            failure = error
+            limiter.failed(permit, failure)
         finally:
-            turn.end()
+            limiter.leave()
         if failure.at_once and not begun:
             continue
         tries += 1
-        if closed.is_set():  # then every failure comes from that
+        if closed.is_set():  # the failure comes from the closing
             raise unloaded(name)
-        most = given.max_retries
+        most = endpoint.max_retries
         allowed = 0 if begun else most if failure.retries is None else min(failure.retries, most)
         if tries > allowed or _is_too_long(failure.pause):
-            raise BackendError(_sentence(failure, f"{name!r} at {given.base_url}", tries, begun))
-        if closed.wait(_pause(failure, given.backoff, tries)):
+            server = f"{name!r} at {endpoint.base_url}"
+            raise BackendError(_sentence(failure, server, tries, begun))
+        if closed.wait(_pause(failure, endpoint.backoff, tries)):
             raise unloaded(name)
 
 
@@ -70,14 +71,14 @@ def _is_too_long(pause: float | None) -> bool:
 
 
 def _pause(failure: Failure, backoff: float, tries: int) -> float:
-    """Seconds before the next try: what the server asked for, and our own, doubled with every try."""
+    """Seconds before the next attempt: the server's wish and our own pause, doubled with every attempt."""
     ours = min(MAX_PAUSE, backoff * 2.0 ** (tries - 1))
-    # Jitter, so that many threads turned away together do not come back together.
+    # Jitter, so that many throttled threads do not come back together.
     return (failure.pause or 0.0) + ours * random.uniform(0.5, 1.0)
 
 
-def _sentence(failure: Failure, who: str, tries: int, begun: bool) -> str:
+def _sentence(failure: Failure, server: str, tries: int, begun: bool) -> str:
     often = f" (tried {tries} times)" if tries > 1 else ""
     wait = f" and asks to wait {failure.pause:.0f} s" if _is_too_long(failure.pause) else ""
     lost = " What came before is incomplete and was not kept." if begun else ""
-    return f"{who} {failure.what}{wait}{often}.{lost} {failure.mend}".rstrip()
+    return f"{server} {failure.what}{wait}{often}.{lost} {failure.mend}".rstrip()

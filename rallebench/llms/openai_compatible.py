@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.keys import key_from_environment
-from rallebench.http.limiter import Seat, Status
+from rallebench.http.limiter import LimiterClient, Status
 from rallebench.http.retry import attempts
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._openai.client import PATH, Asking, Client
@@ -33,7 +33,7 @@ from rallebench.llms._stops import cut_stream
 
 class OpenAICompatible:
     """One model at one endpoint. Thread-safe; at most ``settings.concurrency`` requests are in flight, fewer
-    while the server is crowded.
+    while the server is overloaded.
 
     ``concurrency`` threads are worth having: some more, because one that pauses before another try takes no
     room. ``prices``: US dollars per million tokens of ``prompt`` and ``completion``, None if not set.
@@ -48,7 +48,7 @@ class OpenAICompatible:
         self.seed = default_seed(settings)
         self.fingerprint = _fingerprint(settings)
         self._client = Client(name, settings, key)
-        self._seat = Seat(name, settings.base_url, settings, self._client.closed)
+        self._limiter = LimiterClient(name, settings.base_url, settings, self._client.closed)
 
     @property
     def about(self) -> str:
@@ -65,7 +65,7 @@ class OpenAICompatible:
 
     def status(self) -> Status:
         """How many requests may be in flight at this address now, and why."""
-        return self._seat.gate.status()
+        return self._limiter.status()
 
     def __repr__(self) -> str:
         return f"<{self.fingerprint}>"
@@ -73,7 +73,7 @@ class OpenAICompatible:
     def close(self) -> None:
         """Close the connections and wake what waits for another try."""
         self._client.close()
-        self._seat.close()
+        self._limiter.close()
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """Answer all requests, many at a time: the next starts as soon as one is done."""
@@ -108,9 +108,9 @@ class OpenAICompatible:
         asking, client = Asking(self.name, body, request.tools, stream), self._client
         kind = f"{PATH} {self.settings.model}"
         pieces = attempts(
-            lambda turn: client.ask(asking, turn),
+            lambda permit: client.ask(asking, permit),
             self.settings,
-            self._seat,
+            self._limiter,
             kind=kind,
             tokens=asking.tokens,
             at_once=stream,

@@ -1,19 +1,19 @@
-"""Programs that a language model wrote, each run once in a Python of its own, with limits.
+"""Programs of a language model, each run once in its own Python, with limits.
 
-The tool ``python`` is asked twice or more often per program, so that whoever asks stays a flow::
+The tool ``python`` gets several requests per program, so that the caller stays a flow::
 
-    asked = yield UseTool("python", begin(name, program, functions))
-    while asked.tool_calls:                                   # the program is paused in a call
+    reply = yield UseTool("python", begin(name, program, functions))
+    while reply.tool_calls:                                   # the program is paused in a call
         observation = yield from env.call(…)
-        asked = yield UseTool("python", answer(name, observation))
-    asked.finish_reason, asked.text, asked.note               # how it ended, what it printed, one sentence
+        reply = yield UseTool("python", answer(name, observation))
+    reply.finish_reason, reply.text, reply.note               # its end, its output, one sentence
 
-How a program may end: ``stop`` (well), ``not_python``, ``error``, ``refused``, ``time_limit``, ``memory_limit``, ``output_limit``,
-``call_limit``, ``killed``, ``gone`` (somebody let go of it).
+The ends of a program: ``stop`` (well), ``not_python``, ``error``, ``refused``, ``time_limit``, ``memory_limit``,
+``output_limit``, ``call_limit``, ``killed``, ``gone`` (the caller stopped it).
 
-What holds a program (README says it in full): on Linux a list of the system calls that it may make (``calls``, seccomp), Landlock
-for what it may read, limits of resources for memory, time and the size of files (0). It writes no file, so nothing has to be
-removed after it. ``protection()`` says what of this holds here; Python's own hooks refuse the rest, which a program can go round.
+The protection (README has the details), on Linux: a list of permitted system calls (``calls``, seccomp), Landlock for
+reading, and resource limits for memory, time and the size of files (0, so there is nothing to clean up).
+``protection()`` says which of these work here; Python's own hooks refuse the rest, but a program can bypass them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ __all__ = [
     "PythonTool",
     "answer",
     "begin",
-    "let_go",
     "new_name",
     "protection",
+    "stop",
 ]
 
 TOOL = "python"
@@ -53,12 +53,9 @@ atexit.register(_SESSIONS.close)
 
 
 def begin(name: str, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The arguments that start a program under ``name`` (see ``new_name``); ``functions``: name → its arguments' names."""
-    return {
-        "session": name,
-        "program": program,
-        "functions": json.dumps({n: list(of) for n, of in functions.items()}),
-    }
+    """The arguments that start a program under ``name`` (see ``new_name``); ``functions``: name → names of arguments."""
+    lists = {function: list(arguments) for function, arguments in functions.items()}
+    return {"session": name, "program": program, "functions": json.dumps(lists)}
 
 
 def answer(name: str, observation: str) -> dict[str, str]:
@@ -66,33 +63,33 @@ def answer(name: str, observation: str) -> dict[str, str]:
     return {"session": name, "observation": observation}
 
 
-def let_go(name: str) -> None:
-    """End the program ``name`` if it runs, or was about to; for flows that are closed before it ended."""
-    _SESSIONS.let_go(name)
+def stop(name: str) -> None:
+    """Stop the program ``name``, also before its start; for flows that close before its end."""
+    _SESSIONS.stop(name)
 
 
 @functools.lru_cache(maxsize=1)
 def protection() -> Protection:
-    """What holds here, tried out once in a Python of its own. Raises BackendError if none can be started."""
-    found = _probed(MEANS)
-    return found if found.network else _probed(WITHOUT_SECCOMP)
+    """The protection on this machine, tried once in a child process. Raises BackendError if none starts."""
+    with_seccomp = _probed(MEANS)
+    return with_seccomp if with_seccomp.network else _probed(WITHOUT_SECCOMP)
 
 
 def _probed(means: tuple[str, ...]) -> Protection:
     session = Session(Limits(), means)
     try:
-        held = session.probe().get("held")
+        results = session.probe().get("held")
     finally:
         session.close()
-    if not isinstance(held, dict):
+    if not isinstance(results, dict):
         raise BackendError(
-            "A Python of its own for programs cannot be started here, so no program can be run."
+            "No separate Python for programs can be started here, so no program can be run."
         )
-    return Protection(**{name: bool(held.get(name)) for name in HELD}, means=means)
+    return Protection(**{name: bool(results.get(name)) for name in HELD}, means=means)
 
 
 class PythonTool:
-    """The tool. Safe for many threads; a program occupies one while it runs, none while it waits."""
+    """The tool. Thread-safe; a program occupies a thread while it runs, none while it waits."""
 
     concurrency = 16
 
@@ -102,10 +99,10 @@ class PythonTool:
         self.fingerprint = f"python/2/{self.limits}"
 
     def use(self, arguments: Mapping[str, str]) -> Reply:
-        """Start a program (``begin``) or go on with one (``answer``).
+        """Start a program (``begin``) or resume it (``answer``).
 
-        The reply holds a tool call if it is paused in one; otherwise ``finish_reason`` says how it ended, ``text`` what it
-        printed, and ``note`` one sentence if it did not end well. Raises BackendError if no Python can be started.
+        The reply of a paused program holds its tool call. Otherwise ``finish_reason`` says how it ended, ``text`` is its
+        output, and ``note`` one sentence about a failure. Raises BackendError if no Python can be started.
         """
         name = arguments["session"]
         if "program" in arguments:
@@ -113,32 +110,31 @@ class PythonTool:
             if not _SESSIONS.enter(name, session):
                 session.close()
                 return _GONE
-            told = session.begin(arguments["program"], json.loads(arguments["functions"]))
+            message = session.begin(arguments["program"], json.loads(arguments["functions"]))
         else:
-            there = _SESSIONS.get(name)
-            if there is None:
+            paused = _SESSIONS.get(name)
+            if paused is None:
                 return _GONE
-            session, told = there, there.answer(arguments["observation"])
-        if "call" in told:
-            arguments_text = (
-                json.dumps(told.get("arguments"), ensure_ascii=False)
-                .encode(errors="replace")
-                .decode()
-            )
-            call = ToolCall(f"{name}-{session.calls}", told["call"], arguments_text)
-            return Reply(told.get("output", ""), tool_calls=(call,), finish_reason="tool_calls")
+            session, message = paused, paused.answer(arguments["observation"])
+        if "call" in message:
+            text = json.dumps(message.get("arguments"), ensure_ascii=False)
+            text = text.encode(errors="replace").decode()
+            call = ToolCall(f"{name}-{session.calls}", message["call"], text)
+            return Reply(message.get("output", ""), tool_calls=(call,), finish_reason="tool_calls")
         gone = _SESSIONS.get(name) is None
         _SESSIONS.leave(name)
-        return _GONE if gone else _ended(told)
+        return _GONE if gone else _ended(message)
 
     def close(self) -> None:
-        """Nothing is kept between programs."""
+        """Nothing to close: programs share nothing."""
 
 
-_GONE = Reply("", finish_reason="gone", note="The program was let go of before it ended.")
+_GONE = Reply("", finish_reason="gone", note="The program was stopped before it ended.")
 
 
-def _ended(told: Mapping[str, Any]) -> Reply:
+def _ended(message: Mapping[str, Any]) -> Reply:
     return Reply(
-        told.get("output", ""), finish_reason=told.get("end", "error"), note=told.get("said", "")
+        message.get("output", ""),
+        finish_reason=message.get("end", "error"),
+        note=message.get("said", ""),
     )

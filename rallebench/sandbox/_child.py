@@ -1,8 +1,8 @@
-"""What a program's own Python runs first: give up what a program has no use for, then run it.
+"""The child process of a program: it gives up its rights, then runs the program.
 
-This file is started by its path in a Python without site-packages, so it imports nothing of this project. It talks
-in JSON lines: in come what to run and then observations, out go calls and, once, how it ended. What it gives up
-is given up for good: the kernel holds it, whatever the program does afterwards.
+A Python without site-packages runs this file by its path, so it imports nothing of this project. The messages are JSON
+lines: in come the program and then observations; out go calls and, at the end, the result. The kernel enforces the loss
+of rights, so the program cannot get them back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NETWORK = "The program tried to use the network, which programs here may not."
 PROCESS = "The program tried to start another process or thread, or to signal one, which programs here may not."
 FILES = "The program tried to write a file, or to read one that belongs to no library, which programs here may not."
 
-# Events of sys.addaudithook (PEP 578) that a program has no business with.
+# Events of sys.addaudithook (PEP 578) that end the program.
 REFUSED = {
     **dict.fromkeys(
         (
@@ -70,12 +70,12 @@ CHANGING = frozenset(
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-class _Ended(BaseException):
-    """The program is over: ``how`` is a word, ``said`` a sentence. No ``except Exception`` of a program holds it."""
+class _End(BaseException):
+    """The end of the program: ``how`` is a word. It is no Exception, so that a program does not catch it."""
 
-    def __init__(self, how: str, said: str) -> None:
-        super().__init__(said)
-        self.how, self.said = how, said
+    def __init__(self, how: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.how, self.sentence = how, sentence
 
 
 class _Filter(ctypes.Structure):
@@ -88,7 +88,7 @@ class _Path(ctypes.Structure):
 
 
 def limit_resources(memory: int, seconds: int) -> bool:
-    """Bound address space and processor time by rlimits, let no file grow; whether that worked for the memory."""
+    """Limit address space, processor time and the size of files (0); whether the memory limit works."""
     try:
         import resource
     except ImportError:  # Windows
@@ -102,28 +102,28 @@ def limit_resources(memory: int, seconds: int) -> bool:
     ]
     if sys.platform != "win32" and hasattr(resource, "RLIMIT_NPROC"):
         limits.append((resource.RLIMIT_NPROC, 0))  # counts nothing for root
-    held = True
+    works = True
     for kind, most in limits:
         try:
             resource.setrlimit(kind, (most, most))
         except (ValueError, OSError):
-            held = held and kind != resource.RLIMIT_AS
-    return held
+            works = works and kind != resource.RLIMIT_AS
+    return works
 
 
 def filter_calls(libc: Any, instructions: bytes) -> bool:
-    """Deny by seccomp every system call but those that the filter allows; whether that worked."""
+    """Deny by seccomp every system call that the filter does not allow; whether that works."""
     program = _Filter(len(instructions) // 8, instructions)
     return bool(instructions) and bool(libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0)
 
 
 def leave_network(libc: Any) -> bool:
-    """Move into a network name space with nothing in it (and a user name space, which lets an ordinary user); whether that worked."""
+    """Move into an empty network name space, and into a user name space, which it needs; whether that works."""
     return bool(libc.unshare(0x10000000 | 0x40000000) == 0)
 
 
 def close_files(libc: Any, readable: list[str]) -> bool:
-    """Leave by Landlock only ``readable`` to be read and nothing to be written; whether that worked."""
+    """Allow by Landlock to read only ``readable`` and to write nothing; whether that works."""
     abi = libc.syscall(444, None, ctypes.c_size_t(0), 1)
     if abi < 1:
         return False
@@ -145,18 +145,18 @@ def close_files(libc: Any, readable: list[str]) -> bool:
         allowed = read_file | read_folder if os.path.isdir(path) else read_file
         libc.syscall(445, ruleset, 1, ctypes.byref(_Path(allowed, place)), 0)
         os.close(place)
-    held = bool(libc.syscall(446, ruleset, 0) == 0)
+    works = bool(libc.syscall(446, ruleset, 0) == 0)
     os.close(ruleset)
-    return held
+    return works
 
 
 def protect(message: dict[str, Any]) -> dict[str, bool]:
-    """Give up what ``message`` says; returns what the operating system holds from now on."""
+    """Give up the rights in ``message``; the limits that the operating system enforces from now on."""
     linux, means = sys.platform.startswith("linux"), message["means"]
     libc: Any = ctypes.CDLL(None, use_errno=True) if linux else None
-    # No new privileges: what an ordinary user has to give up before Landlock and seccomp let him.
+    # No new privileges: Landlock and seccomp require this of an ordinary user.
     linux = linux and libc.prctl(38, 1, 0, 0, 0) == 0
-    if linux:  # no core dump, whatever the system does with one
+    if linux:  # no core dump
         libc.prctl(4, 0, 0, 0, 0)
     apart = linux and "namespace" in means and leave_network(libc)
     reading = linux and "landlock" in means and close_files(libc, readable())
@@ -173,7 +173,7 @@ def protect(message: dict[str, Any]) -> dict[str, bool]:
 
 
 def readable() -> list[str]:
-    """What Python itself still reads: its library, shared libraries, time zones."""
+    """The paths that Python itself still reads: its library, shared libraries, time zones."""
     own = [
         sys.base_prefix + "/lib",
         sys.base_exec_prefix + "/lib",
@@ -194,7 +194,7 @@ def readable() -> list[str]:
 
 
 class _Printed:
-    """Standard output and error of the program, kept up to a limit of characters."""
+    """The standard output of the program, up to a number of characters."""
 
     encoding, errors, newlines = "utf-8", "replace", None
 
@@ -208,7 +208,7 @@ class _Printed:
         self.parts.append(text[:room])
         self.size += min(len(text), room)
         if len(text) > room:
-            raise _Ended(
+            raise _End(
                 "output_limit",
                 f"The program printed more than {self.most:,} characters and was stopped.",
             )
@@ -229,14 +229,14 @@ class _Printed:
 
 
 class _Dropped(_Printed):
-    """Standard error: read by nobody."""
+    """The standard error of the program, which is dropped."""
 
     def write(self, text: str) -> int:
         return len(text)
 
 
 class _Line:
-    """The line to whoever started this process, and the alarm that runs while the program does."""
+    """The messages to and from the parent process, and the timer of the program."""
 
     def __init__(self, seconds: float) -> None:
         self.incoming, self.out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
@@ -250,7 +250,7 @@ class _Line:
 
     def receive(self) -> dict[str, Any]:
         line = self.incoming.readline()
-        if not line:  # nobody is there any more
+        if not line:  # the parent has ended
             os._exit(0)
         value: dict[str, Any] = json.loads(line)
         return value
@@ -260,7 +260,7 @@ class _Line:
         self.out.flush()
 
     def ask(self, call: dict[str, Any]) -> str:
-        left = self.timer(0)  # waiting for an answer is not the program's time
+        left = self.timer(0)  # the waiting for an answer does not count
         self.send(call)
         answer = self.receive()
         self.timer(left or 0)
@@ -268,29 +268,29 @@ class _Line:
 
 
 def function(name: str, names: list[str], line: _Line, printed: _Printed) -> Any:
-    """What a program calls by ``name``: its arguments travel as JSON, the observation comes back as a text."""
+    """The function ``name`` of a program: it sends its arguments as JSON and returns the observation."""
 
     def call(*values: Any, **named: Any) -> str:
         if len(values) > len(names):
             raise TypeError(
                 f"{name}() takes at most {len(names)} arguments ({', '.join(names)}), {len(values)} were given"
             )
-        given = dict(zip(names, values))
+        arguments = dict(zip(names, values))
         for key, value in named.items():
             if key not in names:
                 raise TypeError(
                     f"{name}() has no argument {key!r}; it has {', '.join(names) or 'none'}"
                 )
-            if key in given:
+            if key in arguments:
                 raise TypeError(f"{name}() got {key!r} twice")
-            given[key] = value
+            arguments[key] = value
         try:
-            json.dumps(given)
+            json.dumps(arguments)
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"{name}() takes texts, numbers, lists and dictionaries: {error}"
             ) from None
-        return line.ask({"call": name, "arguments": given, "output": printed.text()})
+        return line.ask({"call": name, "arguments": arguments, "output": printed.text()})
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -303,54 +303,54 @@ def _no_input(prompt: object = "") -> str:
 def run(
     program: str, functions: dict[str, list[str]], line: _Line, printed: _Printed, memory: int
 ) -> dict[str, Any]:
-    """Run the program to its end; how it ended, in one sentence if it did not end well."""
+    """Run the program to its end; the result message, with a sentence about a failure."""
     scope: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     scope |= {name: function(name, names, line, printed) for name, names in functions.items()}
-    how, said = "stop", ""
+    how, sentence = "stop", ""
     try:
         exec(compiled(program), scope)  # a program is what this process is for
-    except _Ended as end:
-        how, said = end.how, end.said
+    except _End as end:
+        how, sentence = end.how, end.sentence
     except MemoryError:
-        how, said = (
+        how, sentence = (
             "memory_limit",
             f"The program needed more than the {memory // 2**20} MiB of memory that it may have.",
         )
     except SystemExit as end:
         if end.code not in (None, 0):
-            how, said = "error", f"The program ended itself with {end.code!r}."
+            how, sentence = "error", f"The program ended itself with {end.code!r}."
     except PermissionError as error:
-        how, said = "refused", _refused(error)
+        how, sentence = "refused", _refused(error)
     except RuntimeError as error:  # a thread is a process to the kernel
         thread = "start new thread" in str(error)
-        how, said = (
+        how, sentence = (
             ("refused", PROCESS)
             if thread
             else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
         )
     except OSError as error:
         grown = error.errno == errno.EFBIG
-        how, said = (
+        how, sentence = (
             ("refused", FILES)
             if grown
             else ("error", f"The program failed{_where(error.__traceback__)}: {_named(error)}")
         )
     except BaseException as error:
-        how, said = "error", f"The program failed{_where(error.__traceback__)}: {_named(error)}"
-    return {"end": how, "said": said, "output": printed.text()}
+        how, sentence = "error", f"The program failed{_where(error.__traceback__)}: {_named(error)}"
+    return {"end": how, "said": sentence, "output": printed.text()}
 
 
 def compiled(program: str) -> CodeType:
-    """The program as code. Raises _Ended with the line that is not Python."""
+    """The program as code. Raises _End with the line of a syntax error."""
     try:
         return compile(program, "program", "exec")
     except (SyntaxError, ValueError) as error:
         place = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise _Ended(
+        raise _End(
             "not_python", f"The program is not valid Python{place}: {getattr(error, 'msg', error)}."
         ) from None
     except (RecursionError, MemoryError):
-        raise _Ended(
+        raise _End(
             "not_python", "The program is not valid Python: it is nested too deeply."
         ) from None
 
@@ -372,7 +372,7 @@ def _named(error: BaseException) -> str:
 
 
 def _where(trace: TracebackType | None) -> str:
-    """The last line of the program itself that was running."""
+    """The last line of the program in the traceback."""
     line = 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "program":
@@ -382,35 +382,35 @@ def _where(trace: TracebackType | None) -> str:
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Python's own refusals: a clear sentence where the kernel refuses, too, and all there is where it does not."""
+    """Refuse events in Python: a clear sentence where the kernel refuses too, the only refusal elsewhere."""
     sentence = REFUSED.get(event)
     if sentence is not None:
-        raise _Ended("refused", sentence)
+        raise _End("refused", sentence)
     if event in CHANGING or (event == "open" and (arguments[2] or 0) & WRITING):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(arguments[0]))
 
 
 def main() -> None:
-    """Read what to run, give things up, run it, say how it ended."""
-    asked = json.loads(sys.stdin.buffer.readline())
-    line = _Line(asked["seconds"])
+    """Read the program, give up rights, run it, send the result."""
+    message = json.loads(sys.stdin.buffer.readline())
+    line = _Line(message["seconds"])
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    printed = _Printed(asked["output"])
-    held = protect(asked)
-    if asked.get("probe"):
-        line.send({"held": held})
+    printed = _Printed(message["output"])
+    enforced = protect(message)
+    if message.get("probe"):
+        line.send({"held": enforced})
         return
     sys.stdout, sys.stderr, sys.stdin = printed, _Dropped(0), None
     sys.argv = ["program"]
     builtins.input = _no_input
     sys.addaudithook(_watch)
-    line.timer(asked["seconds"])
-    ended = run(asked["program"], asked["functions"], line, printed, asked["memory"])
+    line.timer(message["seconds"])
+    result = run(message["program"], message["functions"], line, printed, message["memory"])
     line.timer(0)
-    line.send(ended)
-    os._exit(0)  # what the program registered for the end of its process does not run
+    line.send(result)
+    os._exit(0)  # skips the program's own exit handlers
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The system calls that a program may make, as a filter for the Linux kernel (seccomp, classic BPF).
+"""The permitted system calls of a program, as a filter for the Linux kernel (seccomp, classic BPF).
 
-A call that the table does not name fails with EPERM: a program computes, prints, calls functions and reads
-libraries, and needs little for that. Some calls are allowed with certain arguments only.
+Any other call fails with EPERM: to compute, to print, to call functions and to read libraries, a program needs few
+calls. Some are permitted with certain arguments only.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ itself    getpid 39 172, getppid 110 173, gettid 186 178, getuid 102 174, geteui
 itself    getegid 108 177, getrlimit 97 163, prlimit64 302 261, sched_getaffinity 204 123, sched_yield 24 124
 itself    uname 63 160, sysinfo 99 179, getrandom 318 278, exit 60 93, exit_group 231 94
 """
-"""Purpose, then each call's number on x86_64 and on aarch64; ``-``: this machine has no such call."""
+"""Purpose, then each call with its number on x86_64 and on aarch64 (``-``: not on this machine)."""
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""Machines that a filter can be made for, with the kernel's name of each (AUDIT_ARCH)."""
+"""The supported machines, with the kernel's number of each (AUDIT_ARCH)."""
 
 _WRITING = (
     0o3 | 0o100 | 0o1000 | 0o20000 | 0o20000000
@@ -45,7 +45,7 @@ Instruction = tuple[int, int, int, int]
 
 
 def call_filter(machine: str, pid: int) -> list[Instruction]:
-    """The filter for the process ``pid`` on ``machine``, empty if there is none for it.
+    """The filter for the process ``pid`` on ``machine``; empty for an unsupported machine.
 
     Calls in another form than the machine's own (32 bits on 64, x32) are denied, too.
     """
@@ -64,12 +64,12 @@ def call_filter(machine: str, pid: int) -> list[Instruction]:
 
 
 def packed(instructions: list[Instruction]) -> bytes:
-    """The filter as the kernel reads it, 8 bytes an instruction."""
+    """The filter in bytes for the kernel, 8 an instruction."""
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 
 
 def calls(machine: str) -> Iterator[tuple[str, int]]:
-    """Each call that the table names for ``machine``, with its number there."""
+    """The permitted calls with their numbers on ``machine``."""
     column = list(MACHINES).index(machine)
     for line in _TABLE.strip().splitlines():
         for entry in line.partition(" ")[2].split(","):
@@ -79,9 +79,9 @@ def calls(machine: str) -> Iterator[tuple[str, int]]:
 
 
 def _checks(name: str, pid: int) -> list[Instruction]:
-    """What denies the call ``name`` unless its arguments are among those allowed.
+    """The instructions that deny the call ``name`` unless its arguments are permitted.
 
-    The kernel itself reads 32 bits of all of these arguments but of a pointer.
+    The kernel reads 32 bits of these arguments, except of pointers.
     """
     if name in ("kill", "tgkill"):
         return _is_among(_low(0), (pid,))
@@ -107,5 +107,5 @@ def _is_among(word: int, values: tuple[int, ...]) -> list[Instruction]:
 
 
 def _low(argument: int) -> int:
-    """Where the kernel's record of a call holds the lower 32 bits of an argument (both machines: little end first)."""
+    """The offset of an argument's lower 32 bits in the kernel's record of a call (both machines are little-endian)."""
     return 16 + 8 * argument

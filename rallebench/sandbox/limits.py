@@ -1,4 +1,4 @@
-"""What a program may use, and what holds it to that here."""
+"""The limits of a program, and the protection on this machine."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``seconds``: of its own running, waiting for answers not counted. ``memory``: MiB of address space, Python's own
-    (about 30) included. ``output``: characters printed. ``calls``: how often it may call. All files together: no byte."""
+    """``seconds``: of running time, without the waiting for answers. ``memory``: MiB of address space, including about
+    30 of Python itself. ``output``: printed characters. ``calls``: calls of functions. Files: no byte."""
 
     seconds: float = 10.0
     memory: int = 256
@@ -18,7 +18,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What the operating system holds a program to, beside its time: each whether it does so here."""
+    """The limits that the operating system enforces on this machine, beside the time."""
 
     memory: bool
     network: bool
@@ -28,7 +28,7 @@ class Protection:
     means: tuple[str, ...] = ()
 
     def sentences(self) -> tuple[str, ...]:
-        """For the page and the command line: what is protected here, and what is not."""
+        """For the page and the command line: the protection on this machine and its gaps."""
         hooks = "(only Python's own hooks refuse {})"
         rows = (
             (self.memory, "memory and processor time are limited", "memory is NOT limited"),
@@ -49,11 +49,11 @@ class Protection:
                 "files that this user may read are NOT closed",
             ),
         )
-        held = [good for holds, good, _ in rows if holds]
-        missing = [bad for holds, _, bad in rows if not holds]
+        enforced = [good for works, good, _ in rows if works]
+        missing = [bad for works, _, bad in rows if not works]
         first = (
-            f"A program runs in a Python of its own, with limits of time and output; {', '.join(held)}."
-            if held
+            f"A program runs in a Python of its own, with limits of time and output; {', '.join(enforced)}."
+            if enforced
             else ("A program runs in a Python of its own, with limits of time and output only.")
         )
         rest = f"On this machine {'; '.join(missing)}." if missing else ""

@@ -1,7 +1,7 @@
-"""Programs that are running, by the name that whoever asked for them chose.
+"""Running programs by name.
 
-A program that calls functions is paused in between, while somebody else answers it. Whoever asked names it beforehand,
-so that he can let go of it whatever happens: also while it is being started.
+A program pauses in a call until the caller answers. The caller chooses the name beforehand, so that it can stop the
+program at any time, also during its start.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from rallebench.sandbox.limits import Limits
 
 CHILD = Path(__file__).with_name("_child.py")
 GRACE = 0.5
-"""Seconds beyond its limit until a program that does not stop by itself is killed."""
+"""Seconds beyond the limit after which a running program is killed."""
 IDLE = 600.0
-"""Seconds after which nobody is expected to answer a paused program any more."""
+"""Seconds after which a paused program without an answer is stopped."""
 LINE = 4_000_000
-"""Bytes of a message at most."""
+"""The most bytes of a message."""
 SENTENCE = 1000
-"""Characters of a sentence of the child at most."""
+"""The most characters of a sentence from the child."""
 ENDS = ("stop", "not_python", "error", "refused", "time_limit", "memory_limit", "output_limit")
-"""How a program's own Python may say that the program ended."""
+"""The ends that the child may report."""
 
 
 def new_name() -> str:
-    """A name for a program that nobody else has."""
+    """A unique name for a program."""
     return uuid.uuid4().hex[:12]
 
 
 class Session:
-    """One program in its own Python. Not for two threads at once, but for ``close``."""
+    """One program in its own Python. Not thread-safe, except for ``close``."""
 
     def __init__(self, limits: Limits, means: Sequence[str]) -> None:
-        """Start the Python, which waits. Raises BackendError if it cannot be started."""
+        """Start a Python, which waits for the program. Raises BackendError if it does not start."""
         self.limits, self.means = limits, tuple(means)
         self.left, self.calls, self.touched = limits.seconds, 0, time.monotonic()
         self._timed_out = False
@@ -66,23 +66,23 @@ class Session:
 
     def begin(self, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Run ``program`` until it calls one of ``functions`` (name → names of its arguments) or ends."""
-        return self._told(
+        return self._ask(
             {
                 "program": program,
-                "functions": {name: list(of) for name, of in functions.items()},
-                **self._asked(),
+                "functions": {name: list(names) for name, names in functions.items()},
+                **self._settings(),
             }
         )
 
     def probe(self) -> dict[str, Any]:
-        """What the operating system holds a program to."""
-        return self._told({"probe": True, **self._asked()})
+        """The limits that the operating system enforces."""
+        return self._ask({"probe": True, **self._settings()})
 
     def answer(self, observation: str) -> dict[str, Any]:
-        """Answer the program's call and go on until the next, or the end."""
-        return self._told({"observation": observation})
+        """Answer the program's call and run until the next call or the end."""
+        return self._ask({"observation": observation})
 
-    def _asked(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         limits = self.limits
         instructions = call_filter(platform.machine(), self.process.pid)
         return {
@@ -94,9 +94,9 @@ class Session:
             "filter": packed(instructions).hex(),
         }
 
-    def _told(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
-        # Half a second for the start of a Python on a machine that is busy is not the program's.
+        # The start of a Python on a busy machine does not count as the program's time.
         watch = threading.Timer(
             self.left + GRACE + (5.0 if self.calls == 0 else 0.0), self._time_out
         )
@@ -127,7 +127,7 @@ class Session:
             incoming.write(json.dumps(message).encode() + b"\n")
             incoming.flush()
             return outgoing.readline(LINE)
-        except (OSError, ValueError):  # it has died, or was let go
+        except (OSError, ValueError):  # the child has ended, or was stopped
             return b""
 
     def _time_out(self) -> None:
@@ -135,7 +135,7 @@ class Session:
         self._kill()
 
     def _died(self) -> dict[str, Any]:
-        """How a program ended that did not say so itself."""
+        """The result of a child that ended without a message."""
         self._kill()
         code = self.process.wait()
         if self._timed_out or code in (-14, -24):  # SIGALRM, SIGXCPU
@@ -144,8 +144,8 @@ class Session:
             )
         if code == -9:
             return _end("killed", "The program was killed.")
-        ended = f"signal {-code}" if code < 0 else f"code {code}"
-        return _end("error", f"The program ended its Python without a result ({ended}).")
+        status = f"signal {-code}" if code < 0 else f"code {code}"
+        return _end("error", f"The program ended its Python without a result ({status}).")
 
     def _kill(self) -> None:
         with suppress(OSError):
@@ -167,14 +167,14 @@ def _closed(pipe: IO[bytes] | None) -> None:
             pipe.close()
 
 
-def _end(how: str, said: str) -> dict[str, Any]:
-    return {"end": how, "said": said, "output": ""}
+def _end(how: str, sentence: str) -> dict[str, Any]:
+    return {"end": how, "said": sentence, "output": ""}
 
 
 def _read(line: bytes, output: int) -> dict[str, Any] | None:
-    """A message of the child, with at most ``output`` characters printed; None for anything else.
+    """A message of the child, with at most ``output`` printed characters; None for anything else.
 
-    A program can write to the line itself: it forges its own result at most, and what is no message ends it.
+    A program can write to the pipe itself, but can only forge its own result; any other text ends it.
     """
     try:
         value = json.loads(line)
@@ -185,53 +185,53 @@ def _read(line: bytes, output: int) -> dict[str, Any] | None:
     if value.get("end", "stop") not in ENDS:
         return None
     for key, most in (("output", output), ("said", SENTENCE), ("call", SENTENCE)):
-        if key in value:  # half of a surrogate pair cannot be written to a file
+        if key in value:  # a lone surrogate cannot be written to a file
             value[key] = str(value[key])[:most].encode(errors="replace").decode()
     return value
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of this process's environment, but what an operating system needs to start a Python."""
+    """The environment of the child: only the variable that Windows needs to start a Python."""
     return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
 
 
 class Sessions:
-    """Sessions by name. Safe for many threads."""
+    """Sessions by name. Thread-safe."""
 
     def __init__(self) -> None:
         self._open: dict[str, Session] = {}
-        self._gone: deque[str] = deque(maxlen=10_000)
+        self._stopped: deque[str] = deque(maxlen=10_000)
         self._lock = threading.Lock()
 
     def enter(self, name: str, session: Session) -> bool:
-        """Keep ``session`` under ``name``; false if somebody let go of it meanwhile, or has that name."""
-        self.let_go_of_idle()
+        """Add ``session`` as ``name``; false if the name was stopped before, or is in use."""
+        self.close_idle()
         with self._lock:
-            if name in self._gone or name in self._open:
+            if name in self._stopped or name in self._open:
                 return False
             self._open[name] = session
             return True
 
     def get(self, name: str) -> Session | None:
-        """The session, or None if there is none of that name (any more)."""
+        """The session, or None if no session has that name."""
         with self._lock:
             return self._open.get(name)
 
     def leave(self, name: str) -> None:
-        """Let go of one that has ended."""
+        """Remove and close a session that has ended."""
         with self._lock:
             session = self._open.pop(name, None)
         if session is not None:
             session.close()
 
-    def let_go(self, name: str) -> None:
-        """Let go of one whatever it does, and do not let one of that name begin any more."""
+    def stop(self, name: str) -> None:
+        """Close a session at once, and refuse a later session of that name."""
         with self._lock:
-            self._gone.append(name)
+            self._stopped.append(name)
         self.leave(name)
 
-    def let_go_of_idle(self, seconds: float = IDLE) -> None:
-        """Let go of all that nobody has answered for so long."""
+    def close_idle(self, seconds: float = IDLE) -> None:
+        """Close all sessions that have waited so long for an answer."""
         old = time.monotonic() - seconds
         with self._lock:
             names = [
@@ -243,7 +243,7 @@ class Sessions:
             self.leave(name)
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close all sessions."""
         with self._lock:
             names = list(self._open)
         for name in names:

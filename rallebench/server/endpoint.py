@@ -18,7 +18,7 @@ from contextlib import closing
 from typing import Any, TypeVar
 
 from rallebench.core.errors import UsageError
-from rallebench.core.hosts import LOOPBACK, Access, HostGuard, Refusal, is_loopback
+from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal, is_loopback
 from rallebench.core.types import Chain, Episode, Message
 from rallebench.engine.single import Delta
 from rallebench.services.workbench import Workbench
@@ -259,7 +259,7 @@ def application(
     )
 
 
-def _refused_host(refusal: Refusal) -> tuple[str, bytes]:
+def _refused_host(refusal: HostRefusal) -> tuple[str, bytes]:
     """A refusal of the Host or Origin, as OpenAI's clients read it."""
     return "application/json", _json_text(Refused(refusal.status, refusal.message).body()).encode()
 

@@ -18,7 +18,7 @@ from rallebench.core.memory import size
 from rallebench.core.registry import unknown
 from rallebench.http.addresses import OPENAI, is_loopback
 from rallebench.http.keys import check_variable, variable_of
-from rallebench.http.model_list import Asked, served_models
+from rallebench.http.model_list import Server, served_models
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms import extractive_reader as reader
 from rallebench.llms._memory.need import device_of, dtype_of, free_on, need_of
@@ -243,7 +243,7 @@ def key_of(settings: Mapping[str, Any]) -> Key:
             LLMEntry(backend="openai_compatible", settings={"base_url": address})
         )
         address = entry.settings["base_url"]
-    name = variable_of(Asked(str(address), variable))
+    name = variable_of(Server(str(address), variable))
     return Key(name, bool(name and os.environ.get(name, "").strip()), is_loopback(str(address)))
 
 

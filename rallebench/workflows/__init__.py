@@ -1,7 +1,7 @@
-"""How a question is answered: one published way of acting per file, each a flow.
+"""Workflows: one published agent per file, each a flow.
 
-A workflow is a generator function ``workflow(question, **settings) → Flow``. It knows the question, a language model's
-name and an environment of its own, never the gold.
+A workflow is a generator function ``workflow(question, **settings) → Flow``. It knows the question, the name of a
+language model and its own environment, never the gold.
 """
 
 from __future__ import annotations
@@ -16,30 +16,33 @@ from rallebench.core.types import Flow
 
 WORKFLOWS: Registry[Callable[..., Flow]] = Registry("workflow", "rallebench.workflows")
 """Flows: ``workflow(question, *, llm, env, shots, limits, **settings)``. Traits: ``settings``, name → Setting; ``needs_env``;
-``needs_python``: whether it runs programs; ``paper``; ``prompts``: files of ``prompts/workflows`` whose texts it is
-given as ``prompts`` (name → text); ``calls``: whether it is told as ``native`` if the model may be offered tools.
-Settings that ``common`` names reach it as ``shots`` and ``limits``, all others by their own names.
-BARAG's, which say ``needs_retriever``, take ``agent`` (``barag.Agent``) instead and are run by the suites ``barag-…``."""
+``needs_python``: whether it runs programs; ``paper``; ``prompts``: files of ``prompts/workflows``, whose texts are its
+argument ``prompts`` (name → text); ``calls``: whether it takes ``native``, which says that the model can call tools.
+The settings of ``common`` become ``shots`` and ``limits``, all others keep their names.
+BARAG's, with ``needs_retriever``, take ``agent`` (``barag.BaragAgent``) instead; the suites ``barag-…`` run them."""
 
 REASONS: Mapping[str, str] = {
     "answered": "finished with an answer",
-    "step_limit": "took as many steps as it may",
-    "context_limit": "its prompt no longer fits the model's context",
-    "token_limit": "used as many tokens as it may",
-    "time_limit": "took as long as it may",
-    "model_error": "the model said nothing that can be used",
+    "step_limit": "reached the limit of steps",
+    "context_limit": "the prompt no longer fits the model's context",
+    "token_limit": "reached the limit of tokens",
+    "time_limit": "reached the time limit",
+    "model_error": "the model gave no usable reply",
     "tool_error": "a tool or program failed",
     "gave_up": "the model gave up, or every branch was tried",
-    "no_answer": "ended well, but without an answer",
+    "no_answer": "finished without an answer",
 }
-"""How an episode may end, in words. One whose backend failed has an ``error`` instead and no outcome."""
+"""The stop reasons of an episode, in words. An episode with a failed backend has an ``error`` and no outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What an episode may use. ``steps``: actions (for DFSDT turns of the model). ``max_tokens``: of one reply. ``context``:
-    tokens of a prompt; ``tokens``: read and written by the model in all; ``seconds``: by the clock, also while others
-    of a batch are answered. 0 is no limit, but for ``steps`` and ``max_tokens``."""
+class EpisodeLimits:
+    """The limits of an episode.
+
+    ``steps``: actions (for DFSDT turns of the model). ``max_tokens``: of one reply. ``context``: tokens of a prompt.
+    ``tokens``: read and written by the model in all. ``seconds``: by the clock, including the rest of the batch.
+    0 is no limit, except for ``steps`` and ``max_tokens``.
+    """
 
     steps: int = 10
     max_tokens: int = 128
@@ -50,7 +53,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ShotStep:
-    """One step of a demonstration. ``argument``: as a text protocol writes it; ``arguments``: as a call has them."""
+    """One step of a demonstration. ``argument``: the text of a text protocol; ``arguments``: those of a tool call."""
 
     thought: str
     name: str
@@ -61,7 +64,7 @@ class ShotStep:
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A demonstration: one question with all that a workflow may show of it. The last of its ``steps`` finishes."""
+    """A demonstration: a question with all parts that a workflow may use. The last of its ``steps`` finishes."""
 
     question: str
     answer: str
@@ -74,29 +77,27 @@ class Shot:
 def common(
     *, steps: int = 10, shots: int = 2, max_tokens: int = 128, temperature: float = 0.0
 ) -> dict[str, Setting]:
-    """The settings that every workflow has, with its own defaults."""
+    """The settings of every workflow, with its own defaults."""
     return {
-        "shots": Setting(
-            int, shots, 0, 50, about="demonstrations from the pool, the first so many"
-        ),
+        "shots": Setting(int, shots, 0, 50, about="number of demonstrations, from the pool"),
         "pool": Setting(
-            str, "", about="a file of demonstrations; by default those for the environment"
+            str, "", about="a file of demonstrations; default: those for the environment"
         ),
-        "steps": Setting(int, steps, 1, 1000, about="how many steps it may take"),
-        "max_tokens": Setting(int, max_tokens, 1, 100_000, about="tokens of one reply at most"),
+        "steps": Setting(int, steps, 1, 1000, about="at most so many steps"),
+        "max_tokens": Setting(int, max_tokens, 1, 100_000, about="at most so many tokens a reply"),
         "temperature": Setting(float, temperature, 0, 2, about="0 is greedy"),
         "context": Setting(
             int,
             0,
             0,
             10_000_000,
-            about="tokens of a prompt at most; 0 is the model's own window, if it says",
+            about="at most so many tokens a prompt; 0: the model's own window, if known",
         ),
         "tokens": Setting(
-            int, 0, 0, 100_000_000, about="tokens read and written in all at most; 0 is any number"
+            int, 0, 0, 100_000_000, about="at most so many tokens read and written; 0: no limit"
         ),
         "seconds": Setting(
-            float, 0.0, 0, 1_000_000, about="seconds by the clock at most; 0 is any number"
+            float, 0.0, 0, 1_000_000, about="at most so many seconds by the clock; 0: no limit"
         ),
     }
 
@@ -105,5 +106,5 @@ COMPAT = Setting(
     str,
     "ours",
     choices=("ours", "original"),
-    about="original: parses and halts as R-Eval's code does",
+    about="original: the parsing and the stops of R-Eval's code",
 )

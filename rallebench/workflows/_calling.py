@@ -107,7 +107,7 @@ def turn(
     native: bool,
     number: int,
 ) -> Generator[Request, Reply, Move]:
-    """Let the model take a turn. Raises Ended. Of several calls in one turn the first counts."""
+    """Let the model take a turn. Raises EpisodeEnd. Of several calls in one turn the first counts."""
     if native:
         reply = yield from talk.tell(conversation, tools=tools)
     else:
@@ -140,7 +140,7 @@ def _one_object(text: str) -> str:
 def carried_out(
     talk: Talk, env: Environment, move: Move
 ) -> Generator[Request, Reply, str | Outcome]:
-    """The observation of a move, or the outcome if it finishes. Raises Ended where the environment fails."""
+    """The observation of a move, or the outcome if it finishes. Raises EpisodeEnd where the environment fails."""
     if move.call is None:
         return NO_CALL
     name = move.call.name

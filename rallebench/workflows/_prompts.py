@@ -1,4 +1,4 @@
-"""Prompts of workflows: what stands in them, demonstrations as text, and the file that holds demonstrations."""
+"""The parts of a workflow's prompt (actions, functions, demonstrations), and the file of demonstrations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMAT = "rallebench-shots/1"
 
 
 def examples(rendered: Sequence[str]) -> str:
-    """The block of demonstrations as it stands in a prompt; '' without any."""
+    """The block of demonstrations in a prompt; '' without demonstrations."""
     return (
         "Here are some examples:\n" + "\n\n".join(rendered) + "\n(END OF EXAMPLES)\n"
         if rendered
@@ -27,7 +27,7 @@ def examples(rendered: Sequence[str]) -> str:
 
 
 def actions(env: Environment) -> str:
-    """The actions of an environment, one numbered line each, the one that finishes last."""
+    """The actions of an environment, one numbered line each; Finish is the last."""
     left, right = tuple(env.brackets)
     rows = [
         (f"{tool.name}{left}{', '.join(properties(tool))}{right}", tool.description)
@@ -38,7 +38,7 @@ def actions(env: Environment) -> str:
 
 
 def functions(tools: Sequence[ToolSpec]) -> str:
-    """Tools as functions of Python, one line each."""
+    """Tools as Python functions, one line each."""
     return "\n".join(
         f"{tool.name}({', '.join(properties(tool))})  # {tool.description}" for tool in tools
     )
@@ -50,7 +50,7 @@ def properties(tool: ToolSpec) -> list[str]:
 
 
 def episode(shot: Shot, brackets: str, *, thought: bool, plan: bool) -> str:
-    """A demonstration as a scratchpad shows it."""
+    """A demonstration in the form of a scratchpad."""
     left, right = tuple(brackets)
     lines = [f"Question: {shot.question}"] + ([f"Plan: {shot.plan}"] if plan else [])
     for number, step in enumerate(shot.steps, 1):
@@ -63,22 +63,22 @@ def episode(shot: Shot, brackets: str, *, thought: bool, plan: bool) -> str:
 
 
 def read_shots(path: Path) -> tuple[Shot, ...]:
-    """The demonstrations of a file. Raises BadFileError, naming what is wrong."""
+    """The demonstrations of a file. Raises BadFileError with the number of the bad demonstration."""
     value = read_json(path)
     rows = value.get("shots") if isinstance(value, dict) and value.get("format") == FORMAT else None
     if not isinstance(rows, list):
         raise BadFileError(
             f'{path} is no file of demonstrations; it holds {{"format": "{FORMAT}", "shots": [{{"question": …}}]}}.'
         )
-    found = []
+    shots = []
     for number, row in enumerate(rows, 1):
         try:
-            found.append(_shot(row))
+            shots.append(_shot(row))
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise BadFileError(
                 f"{path}, demonstration {number}: {type(error).__name__}: {error}; it needs question, answer and steps."
             ) from None
-    return tuple(found)
+    return tuple(shots)
 
 
 def _shot(row: Mapping[str, Any]) -> Shot:
@@ -116,7 +116,7 @@ def _step(row: Mapping[str, Any], answer: str) -> ShotStep:
 
 
 def _written(arguments: Mapping[str, Any]) -> str:
-    """Arguments as a text protocol writes them: the value alone, or ``name="value"`` of each where there are several."""
+    """Arguments in a text protocol: a single value alone, several as ``name="value"``."""
     if len(arguments) == 1:
         (value,) = arguments.values()
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

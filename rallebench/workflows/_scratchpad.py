@@ -1,23 +1,32 @@
-"""The loop that ReAct and its kin share: Thought, Action, Observation on one growing page (SPEC: R-Eval's agent)."""
+"""The loop of ReAct and similar agents: Thought, Action and Observation on one growing page (R-Eval's agent)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
-from rallebench.core.types import Flow, Note, Outcome, Reply, Request
+from rallebench.core.prompts import filled
+from rallebench.core.types import Flow, Note, Outcome, Question, Reply, Request
 from rallebench.environments import Environment
-from rallebench.workflows._prompts import FINISH
-from rallebench.workflows._talking import LONGEST, Talk, first_line, too_long, without_imitation
+from rallebench.workflows import EpisodeLimits, Shot
+from rallebench.workflows._prompts import FINISH, actions, episode, examples
+from rallebench.workflows._talking import (
+    LONGEST,
+    Talk,
+    ending,
+    first_line,
+    too_long,
+    without_imitation,
+)
 
 _LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*:\s*)+", re.IGNORECASE)
 
 
 def parse_action(text: str, brackets: str, original: bool = False) -> tuple[str, str]:
-    """Verb and argument of an action; a text that is none is the verb, with no argument.
+    """Verb and argument of an action; any other text is a verb without an argument.
 
-    ``original``: R-Eval's two patterns and nothing else. Ours also forgives a label before the action, invented
-    observations after it, and text behind the bracket that closes it.
+    ``original``: R-Eval's two patterns and nothing else. Ours also drops a label before the action, invented
+    observations after it, and text behind the closing bracket.
 
     >>> parse_action("Search[Paris [Texas], US]", "[]")
     ('Search', 'Paris [Texas], US')
@@ -35,12 +44,12 @@ def parse_action(text: str, brackets: str, original: bool = False) -> tuple[str,
         if balanced is not None:
             return balanced
     pattern = rf"^(\w+){re.escape(left)}(.+){re.escape(right)}"
-    found = re.match(pattern + "$", text) or re.match(pattern, text.strip(" ."))
-    return (found[1], found[2]) if found else (text, "")
+    match = re.match(pattern + "$", text) or re.match(pattern, text.strip(" ."))
+    return (match[1], match[2]) if match else (text, "")
 
 
 def _balanced(text: str, left: str, right: str) -> tuple[str, str] | None:
-    """Up to the bracket that closes the first one; None where none does."""
+    """Verb and argument up to the matching bracket; None without one."""
     opened = re.match(rf"(\w+)\s*{re.escape(left)}", text)
     depth = 1
     for at in range(opened.end(), len(text)) if opened else ():
@@ -51,22 +60,48 @@ def _balanced(text: str, left: str, right: str) -> tuple[str, str] | None:
     return None
 
 
+def agent(
+    question: Question,
+    env: Environment,
+    shots: Sequence[Shot],
+    prompt: str,
+    *,
+    thought: bool,
+    llm: str,
+    limits: EpisodeLimits,
+    temperature: float = 0.0,
+    seed: int | None = None,
+    compat: str = "ours",
+    one_call: bool = False,
+) -> Flow:
+    """An agent whose page begins with ``prompt``, filled with the actions, the demonstrations and the question."""
+    talk = Talk(
+        question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
+    )
+    rendered = [episode(shot, env.brackets, thought=thought, plan=False) for shot in shots]
+    head = filled(
+        prompt, {"actions": actions(env), "examples": examples(rendered), "question": question.text}
+    )
+    return (yield from ending(scratchpad(talk, env, head, thought=thought, one_call=one_call)))
+
+
 def scratchpad(
     talk: Talk, env: Environment, head: str, *, thought: bool = True, one_call: bool = False
 ) -> Flow:
-    """Take steps on the page that begins with ``head`` until the model finishes or a limit is reached. Raises Ended.
+    """Take steps on the page that begins with ``head`` until the model finishes or a limit is reached.
 
-    Two calls a step: Thought, then Action; ``one_call`` writes both at once; without ``thought`` only the Action.
+    Two calls of the model a step: Thought, then Action; ``one_call`` writes both at once; without ``thought`` only the
+    Action. Raises EpisodeEnd.
     """
     pad = head
     for n in range(1, talk.limits.steps + 1):
         if one_call:
-            said, action = yield from _both(talk, pad, n)
-            pad += f"\nThought {n}: {said}\nAction {n}: {action}"
+            thoughts, action = yield from _both(talk, pad, n)
+            pad += f"\nThought {n}: {thoughts}\nAction {n}: {action}"
         else:
             if thought:
-                said = yield from _line(talk, f"{pad}\nThought {n}:")
-                pad += f"\nThought {n}: {said}"
+                thoughts = yield from _line(talk, f"{pad}\nThought {n}:")
+                pad += f"\nThought {n}: {thoughts}"
             action = yield from _line(talk, f"{pad}\nAction {n}:")
             pad += f"\nAction {n}: {action}"
         verb, argument = parse_action(action, env.brackets, talk.original)
@@ -83,12 +118,12 @@ def scratchpad(
 
 
 def finishes(verb: str, original: bool = False) -> bool:
-    """Whether a verb is the one that ends an episode."""
+    """Whether a verb ends the episode."""
     return verb == FINISH if original else verb.lower() == FINISH.lower()
 
 
 def unquoted(argument: str, brackets: str) -> str:
-    """An answer without the quotes that calls in round brackets invite."""
+    """An answer without quotes, which models write in round brackets."""
     quoted = (
         brackets == "()"
         and len(argument) > 1
@@ -105,7 +140,7 @@ def _line(talk: Talk, prompt: str) -> Generator[Request, Reply, str]:
 
 
 def _both(talk: Talk, pad: str, n: int) -> Generator[Request, Reply, tuple[str, str]]:
-    """Thought and action from one reply, up to where it begins to observe."""
+    """Thought and action from one reply, without invented observations."""
     reply = yield from talk.say(f"{pad}\nThought {n}:", (f"\nObservation {n}:",))
     thought, _, action = re.sub(
         r"(?<!\w)Action\s*\d*\s*:", "\0", without_imitation(reply.text), count=1

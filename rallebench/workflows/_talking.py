@@ -1,4 +1,4 @@
-"""What one episode has said and spent: asks the model, lets the environment answer, and ends it at its limits."""
+"""One episode's conversation: it asks the model and the environment, counts tokens, and ends at the limits."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from rallebench.core.types import (
     ToolSpec,
 )
 from rallebench.environments import Observed
-from rallebench.workflows import Limits
+from rallebench.workflows import EpisodeLimits
 
 SILENT = 3
-"""So many empty replies in a row end an episode."""
+"""The number of empty replies in a row that ends an episode."""
 NO_RESPONSE = "No response"
-"""What R-Eval's clients put in the place of a reply that failed."""
+"""The text of a failed reply in R-Eval's clients."""
 
-Said = Generator[Request, Reply, Reply]
+Asking = Generator[Request, Reply, Reply]
 
 
-class Ended(Exception):
-    """The episode is over before it has an answer; ``reason`` is one of REASONS."""
+class EpisodeEnd(Exception):
+    """The end of an episode without an answer; ``reason`` is a key of REASONS."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -43,15 +43,15 @@ class Ended(Exception):
 
 
 def ending(flow: Flow) -> Flow:
-    """The same flow; where it raises Ended, that is its outcome."""
+    """The same flow; an EpisodeEnd becomes its outcome."""
     try:
         return (yield from flow)
-    except Ended as end:
+    except EpisodeEnd as end:
         return Outcome("", end.reason)
 
 
 def estimated(text: str) -> int:
-    """About as many tokens as a model's tokenizer makes of a text: one per Chinese or Japanese character, else four characters each.
+    """An estimate of a text's tokens: one per Chinese or Japanese character, else one per four characters.
 
     >>> estimated("four words of text"), estimated("多瑙河")
     (5, 3)
@@ -61,13 +61,13 @@ def estimated(text: str) -> int:
 
 
 class Talk:
-    """One episode's side of the talk with a model and an environment."""
+    """The conversation of one episode with a model and an environment."""
 
     def __init__(
         self,
         question: Question,
         llm: str,
-        limits: Limits,
+        limits: EpisodeLimits,
         *,
         temperature: float = 0.0,
         seed: int | None = None,
@@ -80,8 +80,8 @@ class Talk:
         self._counted = ("", 0)
         self._passages: dict[str, Passage] = {}
 
-    def say(self, prompt: str, stop: tuple[str, ...] = (), max_tokens: int | None = None) -> Said:
-        """Ask with a prompt. Raises Ended at a limit, and where the model stays silent."""
+    def say(self, prompt: str, stop: tuple[str, ...] = (), max_tokens: int | None = None) -> Asking:
+        """Ask with a prompt. Raises EpisodeEnd at a limit, and after empty replies."""
         return self.tell((Message("user", prompt),), stop, max_tokens=max_tokens)
 
     def tell(
@@ -90,8 +90,8 @@ class Talk:
         stop: tuple[str, ...] = (),
         tools: tuple[ToolSpec, ...] = (),
         max_tokens: int | None = None,
-    ) -> Said:
-        """Ask with messages. Raises Ended."""
+    ) -> Asking:
+        """Ask with messages. Raises EpisodeEnd."""
         prompt = messages[0].content if len(messages) == 1 else "\n".join(map(_whole, messages))
         self._check(prompt)
         reply = yield Generate(
@@ -112,7 +112,7 @@ class Talk:
         return reply
 
     def observe(self, answering: Observed) -> Generator[Request, Reply, str]:
-        """What the environment answers, noted for the trace. Raises Ended where the environment fails."""
+        """The environment's observation. Raises EpisodeEnd, after a note in the trace, if the environment fails."""
         reply: Reply | None = None
         request: Request | None = None
         try:
@@ -128,19 +128,19 @@ class Talk:
         except Exception as error:
             failed = f"The tool failed: {type(error).__name__}: {str(error)[:300]}"
         yield Note(failed)
-        raise Ended("tool_error")
+        raise EpisodeEnd("tool_error")
 
     def _check(self, prompt: str) -> None:
         limits = self.limits
         if limits.seconds and time.monotonic() - self._started >= limits.seconds:
-            raise Ended("time_limit")
+            raise EpisodeEnd("time_limit")
         if limits.tokens and self._spent >= limits.tokens:
-            raise Ended("token_limit")
+            raise EpisodeEnd("token_limit")
         if limits.context and self._count(prompt) > limits.context:
-            raise Ended("context_limit")
+            raise EpisodeEnd("context_limit")
 
     def _count(self, prompt: str) -> int:
-        """Tokens of a prompt: the backend's own count of the last one as far as this one repeats it, the rest estimated."""
+        """Tokens of a prompt: the backend's count of the last prompt for the repeated part, an estimate for the rest."""
         last, count = self._counted
         if count and prompt.startswith(last):
             return count + estimated(prompt[len(last) :])
@@ -149,18 +149,18 @@ class Talk:
     def _listen(self, reply: Reply) -> None:
         text = reply.text.strip()
         if text == NO_RESPONSE:
-            raise Ended("model_error")
+            raise EpisodeEnd("model_error")
         self._silent = 0 if text or reply.tool_calls else self._silent + 1
         if self._silent >= SILENT and not self.original:
-            raise Ended("model_error")
+            raise EpisodeEnd("model_error")
 
     def _evidence(self, prompt: str) -> Evidence:
-        shown = tuple(
+        passages = tuple(
             passage
             for passage in self._passages.values()
             if passage.text and passage.text in prompt
         )
-        return Evidence(self.question.text if self.question.text in prompt else "", shown)
+        return Evidence(self.question.text if self.question.text in prompt else "", passages)
 
 
 def _whole(message: Message) -> str:
@@ -169,11 +169,11 @@ def _whole(message: Message) -> str:
 
 
 LONGEST = 20_000
-"""Characters of a line that is kept of a reply."""
+"""The most characters of a line of a reply."""
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank: what a stop at the end of a line leaves, also where the model knows no stop.
+    """The first line that is not blank, as after a stop at the end of a line.
 
     >>> first_line("\\n  Search[Ada] \\nObservation 1: …")
     'Search[Ada]'
@@ -185,35 +185,24 @@ def first_line(text: str) -> str:
 
 
 MAX_ARGUMENT = 2_000
-"""Characters of an argument that a tool is asked with."""
+"""The most characters of a tool's argument."""
 
 
 def too_long(value: Any) -> str:
-    """An observation if an argument is longer than a tool takes, '' otherwise."""
-    if isinstance(value, str):
-        length = len(value)
-    elif isinstance(value, (dict, list)):
-        return next(
-            filter(
-                None,
-                (too_long(part) for part in (value.values() if isinstance(value, dict) else value)),
-            ),
-            "",
-        )
-    else:
+    """The observation for an argument that is too long for a tool, '' for any other."""
+    if isinstance(value, (dict, list)):
+        parts = value.values() if isinstance(value, dict) else value
+        return next(filter(None, map(too_long, parts)), "")
+    if not isinstance(value, str) or len(value) <= MAX_ARGUMENT:
         return ""
-    return (
-        f"The argument has {length:,} characters; use at most {MAX_ARGUMENT:,}."
-        if length > MAX_ARGUMENT
-        else ""
-    )
+    return f"The argument has {len(value):,} characters; use at most {MAX_ARGUMENT:,}."
 
 
 _IMITATED = re.compile(r"\s*\bObservation(?:\s*\d+)?\s*:.*", re.DOTALL)
 
 
 def without_imitation(text: str) -> str:
-    """A reply up to where the model begins to write observations of its own.
+    """A reply without the observations that the model invented.
 
     >>> without_imitation("Search[Ada] Observation 1: Ada was …")
     'Search[Ada]'

@@ -1,13 +1,13 @@
-"""The boolean agent and what it is compared with: ways of deciding whether passages are read (arXiv:2402.16874).
+"""The boolean agents and their baselines: five rules for reading passages (arXiv:2402.16874).
 
 ``barag-baseline``   never
-``barag-gt``         never, but the right article is there: what could be reached at best
+``barag-gt``         never, but the right article is in the prompt: the upper bound
 ``barag-naive``      always
-``barag-basic``      the model is asked whether it wants to query the database, before it answers
-``barag-advanced``   the model answers, and is then asked whether it could have done better with more information
+``barag-basic``      if the model wants to query the database, asked before it answers
+``barag-advanced``   if the model says, after its answer, that more information would have helped
 
-Every request counts: a question's tokens are those of its draft, its decision and its answer. Whether passages were read is
-told by the stop reason (``READ``). ``compat`` "original" does as the published code does: empty messages are sent, and a basic
+Every request counts: a question's tokens are those of its draft, its decision and its answer. The stop reason ``READ``
+says that passages were read. ``compat`` "original" follows the published code: it sends empty messages, and a basic
 agent that calls no function answers with an apology.
 """
 
@@ -38,7 +38,7 @@ PAPER = "arXiv:2402.16874"
 LONGEST_QUERY = 2000
 TURNS, TURN_CHARACTERS = 3, 8000
 JOIN = "\n \n"
-"""What stands before, between and after the chunks of a context."""
+"""The separator before, between and after the chunks of a context."""
 OWN, READ, BLANK, TOO_LONG, NO_CALL = (
     "without passages",
     "with passages",
@@ -46,11 +46,11 @@ OWN, READ, BLANK, TOO_LONG, NO_CALL = (
     "too long",
     "no call",
 )
-"""How an episode stops."""
+"""The stop reasons of an episode."""
 UNDECIDED = "The decision could not be read, so passages are fetched."
 SORRY_LONG = f"Your question has more than {LONGEST_QUERY} characters; please ask a shorter one."
 SORRY_CALL = "Sorry, somethings wrong, try again later (getContext)."
-"""What the published basic agent answers, in its spelling, where the model calls no function."""
+"""The answer of the published basic agent, in its spelling, if the model calls no function."""
 
 Asking = Generator[Request, Reply, Reply]
 
@@ -66,12 +66,12 @@ class Prompts:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
-    """What all modes share. ``temperature``: of answers (decisions are greedy; None leaves it to the model).
+class BaragAgent:
+    """The settings of all modes. ``temperature``: of answers (decisions are greedy; None leaves it to the model).
 
-    ``calls``: how a decision is asked for, ``tools`` or ``text``. ``layout``: ``original`` sends context and query as two
-    user messages; ``merged`` as one, with the system's text in it, for models that take nothing else. ``history``:
-    whether earlier turns are sent. ``logprobs``: whether the model is asked for them.
+    ``calls``: the form of a decision, ``tools`` or ``text``. ``layout``: ``original`` sends context and query as two
+    user messages; ``merged`` sends system prompt, context and query as one user message. ``history``: whether earlier
+    turns are sent. ``logprobs``: whether the model returns them.
     """
 
     llm: str
@@ -89,7 +89,7 @@ class Agent:
 
     @property
     def original(self) -> bool:
-        """Whether it does as the published code does."""
+        """Whether it follows the published code."""
         return self.compat == "original"
 
 
@@ -101,11 +101,11 @@ SETTINGS = {
         str,
         "original",
         choices=("original", "merged"),
-        about="merged: one user message, for models that take no two",
+        about="merged: one user message, for models that take only one",
     ),
     "compat": Setting(str, "corrected", choices=("corrected", "original")),
 }
-"""What every mode takes."""
+"""The settings of every mode."""
 
 
 # ── the modes ───────────────────────────────────────────────────────────
@@ -119,7 +119,7 @@ SETTINGS = {
     needs_retriever=False,
     paper=PAPER,
 )
-def baseline(question: Question, *, agent: Agent) -> Flow:
+def baseline(question: Question, *, agent: BaragAgent) -> Flow:
     """The model's own knowledge: no system prompt, no passages."""
     if (refused := refusal(question)) is not None:
         return refused
@@ -135,12 +135,12 @@ def baseline(question: Question, *, agent: Agent) -> Flow:
     needs_retriever=True,
     paper=PAPER,
 )
-def naive(question: Question, *, agent: Agent) -> Flow:
+def naive(question: Question, *, agent: BaragAgent) -> Flow:
     """Passages always, then one answer."""
     if (refused := refusal(question)) is not None:
         return refused
-    found = yield Retrieve(agent.retriever, question.text, agent.k)
-    reply = yield from answer(question, agent, agent.prompts.naive, found.hits)
+    result = yield Retrieve(agent.retriever, question.text, agent.k)
+    reply = yield from answer(question, agent, agent.prompts.naive, result.hits)
     return Outcome(reply.text, READ)
 
 
@@ -152,8 +152,8 @@ def naive(question: Question, *, agent: Agent) -> Flow:
     needs_retriever=False,
     paper=PAPER,
 )
-def ground_truth(question: Question, *, agent: Agent) -> Flow:
-    """The right article as the context: the question's own passages, nothing is searched for."""
+def ground_truth(question: Question, *, agent: BaragAgent) -> Flow:
+    """The right article as the context: the question's own passages, without a search."""
     if (refused := refusal(question)) is not None:
         return refused
     reply = yield from answer(
@@ -173,8 +173,8 @@ def ground_truth(question: Question, *, agent: Agent) -> Flow:
     needs_retriever=True,
     paper=PAPER,
 )
-def basic(question: Question, *, agent: Agent) -> Flow:
-    """The model may query the database, and is told to save tokens; then it answers."""
+def basic(question: Question, *, agent: BaragAgent) -> Flow:
+    """The model may query the database, but should save tokens; then it answers."""
     if (refused := refusal(question)) is not None:
         return refused
     sent = laid_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
@@ -200,7 +200,7 @@ def basic(question: Question, *, agent: Agent) -> Flow:
     needs_retriever=True,
     paper=PAPER,
 )
-def advanced(question: Question, *, agent: Agent) -> Flow:
+def advanced(question: Question, *, agent: BaragAgent) -> Flow:
     """The model answers, is asked whether more information would have helped, and then perhaps reads passages."""
     if (refused := refusal(question)) is not None:
         return refused
@@ -210,8 +210,8 @@ def advanced(question: Question, *, agent: Agent) -> Flow:
         return Outcome(drafted.text, OWN)
     if wants is None:
         yield Note(UNDECIDED)
-    found = yield Retrieve(agent.retriever, question.text, agent.k)
-    reply = yield from answer(question, agent, agent.prompts.naive, found.hits)
+    result = yield Retrieve(agent.retriever, question.text, agent.k)
+    reply = yield from answer(question, agent, agent.prompts.naive, result.hits)
     return Outcome(reply.text, READ)
 
 
@@ -228,20 +228,20 @@ MODES = {
 
 
 def refusal(question: Question) -> Outcome | None:
-    """What is answered without asking anybody: nothing to a blank query, an apology to one that is too long."""
+    """The outcome without a request: no answer to a blank query, an apology for a query that is too long."""
     if not question.text.strip():
         return Outcome("", BLANK)
     return Outcome(SORRY_LONG, TOO_LONG) if len(question.text) > LONGEST_QUERY else None
 
 
-def draft(question: Question, agent: Agent, *, seed: int | None = None) -> Asking:
+def draft(question: Question, agent: BaragAgent, *, seed: int | None = None) -> Asking:
     """The bare query, without a system prompt."""
     sent = (*_history(question, agent), Message("user", question.text))
     return (yield _answering(agent, sent, Evidence(question.text), seed))
 
 
 def more_information(
-    question: Question, drafted: Reply, agent: Agent
+    question: Question, drafted: Reply, agent: BaragAgent
 ) -> Generator[Request, Reply, bool | None]:
     """Whether the model could have answered better with more information; the function is forced."""
     sent = (
@@ -255,9 +255,14 @@ def more_information(
 
 
 def answer(
-    question: Question, agent: Agent, system: str, hits: Sequence[Hit], *, seed: int | None = None
+    question: Question,
+    agent: BaragAgent,
+    system: str,
+    hits: Sequence[Hit],
+    *,
+    seed: int | None = None,
 ) -> Asking:
-    """The last request of every mode: system prompt, history, context, query."""
+    """The final request of every mode: system prompt, history, context, query."""
     context = context_of(hits)
     sent = laid_out(system, _history(question, agent), (context, question.text), agent)
     evidence = Evidence(question.text, tuple(hit.passage for hit in hits))
@@ -265,14 +270,14 @@ def answer(
 
 
 def decision(
-    sent: tuple[Message, ...], tool: ToolSpec, name: str, agent: Agent, words: str, choice: str
+    sent: tuple[Message, ...], tool: ToolSpec, name: str, agent: BaragAgent, words: str, choice: str
 ) -> Generator[Request, Reply, bool | None]:
-    """One greedy decision; ``choice`` is ``auto`` or the name of the function that is forced. None: it cannot be read."""
+    """One greedy decision; ``choice`` is ``auto`` or the name of a forced function. None: it cannot be parsed."""
     if agent.calls == "text":
         sent = _joined(sent, words)
         reply = yield Generate(agent.llm, sent, max_tokens=64, temperature=0.0, seed=agent.seed)
     else:
-        # Left to itself, a model that is offered tools calls as it likes, which is what "auto" says.
+        # Without tool_choice a model decides by itself, which is "auto".
         options = (
             {}
             if choice == "auto"
@@ -293,7 +298,7 @@ def decision(
 
 
 def context_of(hits: Sequence[Hit]) -> str:
-    """The chunks as they are sent, '' for none. Every chunk begins with its title, which the index may have put there.
+    """The text of all chunks, '' without chunks. Each begins with its title, unless the index added it already.
 
     >>> from rallebench.core.types import Passage
     >>> context_of([Hit(Passage("1", "Title: A\\none"), 2.0), Hit(Passage("2", "two", "B"), 1.0)])
@@ -308,19 +313,19 @@ def context_of(hits: Sequence[Hit]) -> str:
 
 
 def laid_out(
-    system: str, history: Sequence[Message], texts: Sequence[str], agent: Agent
+    system: str, history: Sequence[Message], texts: Sequence[str], agent: BaragAgent
 ) -> tuple[Message, ...]:
-    """System prompt, history, then one user message per text; empty ones are sent as the original does, or not at all."""
-    kept = list(texts) if agent.original else [text for text in texts if text]
+    """System prompt, history, then one user message per text; only the original sends empty texts."""
+    contents = list(texts) if agent.original else [text for text in texts if text]
     if agent.layout == "merged":
-        user = "\n\n".join(text.strip() for text in (system, *kept) if text.strip())
+        user = "\n\n".join(text.strip() for text in (system, *contents) if text.strip())
         return (*history, Message("user", user))
     first = [Message("system", system)] if system or agent.original else []
-    return (*first, *history, *(Message("user", text) for text in kept))
+    return (*first, *history, *(Message("user", text) for text in contents))
 
 
 def recent(history: Sequence[Message]) -> tuple[Message, ...]:
-    """The last three turns, fewer where they have more than 24,000 characters together."""
+    """The last three turns, or fewer if they have more than 24,000 characters together."""
     turns: list[list[Message]] = []
     for message in history:
         if message.role == "user" or not turns:
@@ -336,12 +341,12 @@ def recent(history: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(message for turn in turns for message in turn)
 
 
-def _history(question: Question, agent: Agent) -> tuple[Message, ...]:
+def _history(question: Question, agent: BaragAgent) -> tuple[Message, ...]:
     return recent(question.history) if agent.history else ()
 
 
 def _joined(sent: tuple[Message, ...], words: str) -> tuple[Message, ...]:
-    """``words`` as the user's last message; two in a row would not fit every model."""
+    """``words`` at the end of the user's last message: not every model takes two user messages in a row."""
     *before, last = sent
     if last.role == "user":
         return (*before, Message("user", f"{last.content}\n\n{words}"))
@@ -349,7 +354,7 @@ def _joined(sent: tuple[Message, ...], words: str) -> tuple[Message, ...]:
 
 
 def _answering(
-    agent: Agent, sent: tuple[Message, ...], evidence: Evidence, seed: int | None = None
+    agent: BaragAgent, sent: tuple[Message, ...], evidence: Evidence, seed: int | None = None
 ) -> Generate:
     return Generate(
         agent.llm,

@@ -1,4 +1,4 @@
-"""Whether a model said yes: a boolean from a tool call, from JSON, or from words."""
+"""A model's yes or no: a boolean from a tool call, from JSON, or from words."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ MORE = ToolSpec(
 
 
 def read_boolean(reply: Reply, name: str) -> bool | None:
-    """The value of the argument ``name``; None where the reply does not say clearly.
+    """The value of the argument ``name``; None if the reply is unclear.
 
-    A tool call is looked at first, then JSON in the text, then its words: a first sentence that begins with yes, no, true or false
-    and does not take it back, or a short text in which only one of these stands.
+    A tool call counts first, then JSON in the text, then its words: a first sentence that begins with yes, no, true or
+    false and does not contradict it, or a short text with only one of these words.
 
     >>> read_boolean(Reply('Well: {"retrieve": "yes"}'), "retrieve"), read_boolean(Reply("No, thanks."), "retrieve")
     (True, False)
@@ -62,8 +62,8 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
         if isinstance(value, Mapping):
             return _boolean(_inside(value, name.lower()))
     named = re.search(rf"\b{re.escape(name)}\b\W{{1,4}}(\w+)", text, re.IGNORECASE)
-    if named and (found := _boolean(named[1])) is not None:
-        return found
+    if named and (boolean := _boolean(named[1])) is not None:
+        return boolean
     first = re.split(r"[.!?;\n]", text.lower(), maxsplit=1)[0]
     begins = re.match(r"\W*(?:yes|no|true|false)\b", first)
     kinds = {
@@ -74,15 +74,17 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
 
 
 def _inside(value: Mapping[str, Any], name: str) -> Any:
-    """The argument, whatever its capitals, also inside ``arguments`` of a call that was written as text."""
-    found = {str(key).lower(): one for key, one in value.items()}
-    if name not in found and isinstance(found.get("arguments", found.get("parameters")), Mapping):
-        return _inside(found.get("arguments", found.get("parameters")) or {}, name)
-    return found.get(name)
+    """The argument in any case of letters, also inside the ``arguments`` of a call in text."""
+    fields = {str(key).lower(): content for key, content in value.items()}
+    if name not in fields and isinstance(
+        fields.get("arguments", fields.get("parameters")), Mapping
+    ):
+        return _inside(fields.get("arguments", fields.get("parameters")) or {}, name)
+    return fields.get(name)
 
 
 def _boolean(value: Any) -> bool | None:
     if isinstance(value, bool):
         return value
-    said = str(value).strip().lower()
-    return True if said in TRUE else False if said in FALSE else None
+    word = str(value).strip().lower()
+    return True if word in TRUE else False if word in FALSE else None

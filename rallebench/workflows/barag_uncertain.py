@@ -1,8 +1,8 @@
-"""A boolean agent that decides by a number instead of asking: passages are read where the draft is not certain enough.
+"""A boolean agent that decides by a number: it reads passages if the draft is not certain enough.
 
-The number is the draft's own confidence where the backend has one (the embedded reader), the geometric mean of its tokens'
-probabilities, how far samples agree with it (self-consistency, Wang et al. 2022, arXiv:2203.11171), or the score of the best
-passage. ``both`` asks for everything once, so that every threshold can be looked at afterwards.
+The number is the draft's confidence (the embedded reader has one), the geometric mean of its tokens' probabilities, the
+agreement of samples with it (self-consistency, Wang et al. 2022, arXiv:2203.11171), or the score of the best passage.
+``both`` runs both branches once, so that every threshold can be evaluated afterwards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rallebench.workflows.barag import (
     PAPER,
     READ,
     SETTINGS,
-    Agent,
+    BaragAgent,
     answer,
     draft,
     more_information,
@@ -52,9 +52,9 @@ _DECLINES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When passages are read: where the certainty of the draft is below ``threshold``, or with the signal ``retrieval`` where
-    the best passage's score is at least ``threshold``. ``samples``: further drafts, for ``agreement``; ``draft_passages``: how
-    many passages the draft may see (0: none, as published)."""
+    """The rule for reading passages: the draft's certainty is below ``threshold``, or, with the signal ``retrieval``, the
+    best passage's score is at least ``threshold``. ``samples``: further drafts, for ``agreement``; ``draft_passages``: the
+    number of passages in the draft's prompt (0 as published)."""
 
     signal: str = "confidence"
     threshold: float = 0.5
@@ -64,18 +64,18 @@ class Rule:
 
 RULE_SETTINGS = {
     "signal": Setting(
-        str, "confidence", choices=SIGNALS, about="what the uncertain agent decides by"
+        str, "confidence", choices=SIGNALS, about="the number by which the uncertain agent decides"
     ),
     "threshold": Setting(
-        float, 0.5, about="below it passages are read; of the signal retrieval, from it on"
+        float, 0.5, about="passages are read below it; for the signal retrieval, from it on"
     ),
     "samples": Setting(int, 0, 0, 100, about="further drafts, for agreement"),
-    "draft_passages": Setting(int, 0, 0, 1000, about="passages that a draft may see"),
+    "draft_passages": Setting(int, 0, 0, 1000, about="passages in the prompt of a draft"),
 }
 
 
 def declines(text: str) -> bool:
-    """Whether an answer says that there is none.
+    """Whether an answer refuses to answer.
 
     >>> declines("I can not answer the question because of the insufficient information in documents."), declines("Rome.")
     (True, False)
@@ -84,7 +84,7 @@ def declines(text: str) -> bool:
 
 
 def certainty(signal: str, drafted: Reply, samples: Sequence[Reply] = ()) -> float | None:
-    """How sure the draft is, 0 to 1; 0 where it declines, None where the number is not known.
+    """The certainty of the draft, 0 to 1; 0 for a refusal, None if the number is unknown.
 
     ``agreement`` is the mean word F1 of the samples with the draft.
 
@@ -98,7 +98,9 @@ def certainty(signal: str, drafted: Reply, samples: Sequence[Reply] = ()) -> flo
     if signal == "logprob":
         return math.exp(sum(drafted.logprobs) / len(drafted.logprobs)) if drafted.logprobs else None
     return (
-        sum(f1_score(one.text, drafted.text) for one in samples) / len(samples) if samples else None
+        sum(f1_score(sample.text, drafted.text) for sample in samples) / len(samples)
+        if samples
+        else None
     )
 
 
@@ -108,7 +110,7 @@ def best_score(hits: Sequence[Hit]) -> float | None:
 
 
 def reads(signal: str, value: float | None, threshold: float) -> bool:
-    """Whether passages are read; a certainty that is not known is none."""
+    """Whether passages are read; they are if the certainty is unknown."""
     if signal == "retrieval":
         return value is not None and value >= threshold
     return value is None or value < threshold
@@ -122,8 +124,8 @@ def reads(signal: str, value: float | None, threshold: float) -> bool:
     needs_retriever=True,
     paper=PAPER,
 )
-def uncertain(question: Question, *, agent: Agent, rule: Rule) -> Flow:
-    """The draft is kept where it is certain enough; else passages are read."""
+def uncertain(question: Question, *, agent: BaragAgent, rule: Rule) -> Flow:
+    """The draft is the answer if it is certain enough; else passages are read."""
     if (refused := refusal(question)) is not None:
         return refused
     hits: tuple[Hit, ...] | None = None
@@ -151,7 +153,7 @@ def uncertain(question: Question, *, agent: Agent, rule: Rule) -> Flow:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The steps of an episode of ``both``; ``decision`` is None where the model was not asked."""
+    """The steps of an episode of ``both``; ``decision`` is None if the model was not asked."""
 
     draft: Step
     samples: tuple[Step, ...]
@@ -160,8 +162,8 @@ class Branches:
     hits: tuple[Hit, ...]
 
 
-def both(question: Question, *, agent: Agent, rule: Rule, ask: bool = False) -> Flow:
-    """Retrieval, draft, samples, the yes-or-no question (``ask``), and the answer with passages; which is the episode's."""
+def both(question: Question, *, agent: BaragAgent, rule: Rule, ask: bool = False) -> Flow:
+    """Retrieval, draft, samples, the yes-or-no question (``ask``), and the answer with passages, the episode's answer."""
     if (refused := refusal(question)) is not None:
         return refused
     hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
@@ -174,21 +176,21 @@ def both(question: Question, *, agent: Agent, rule: Rule, ask: bool = False) -> 
 
 
 def branches_of(episode: Episode, samples: int, ask: bool) -> Branches | None:
-    """What ``both`` asked; None for a question that it refused."""
-    asked = [step for step in episode.steps if isinstance(step.request, Generate)]
-    if len(asked) != 2 + samples + ask:
+    """The steps of an episode of ``both``; None for a refused question."""
+    generations = [step for step in episode.steps if isinstance(step.request, Generate)]
+    if len(generations) != 2 + samples + ask:
         return None
     return Branches(
-        asked[0],
-        tuple(asked[1 : 1 + samples]),
-        asked[1 + samples] if ask else None,
-        asked[-1],
+        generations[0],
+        tuple(generations[1 : 1 + samples]),
+        generations[1 + samples] if ask else None,
+        generations[-1],
         episode.hits,
     )
 
 
 def _draft(
-    question: Question, agent: Agent, rule: Rule, hits: Sequence[Hit]
+    question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit]
 ) -> Generator[Request, Reply, Reply]:
     seen = hits[: rule.draft_passages]
     return (
@@ -199,10 +201,10 @@ def _draft(
 
 
 def _samples(
-    question: Question, agent: Agent, rule: Rule, hits: Sequence[Hit]
+    question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit]
 ) -> Generator[Request, Reply, tuple[Reply, ...]]:
-    """Drafts with the seeds that follow the agent's own."""
-    seen, found = hits[: rule.draft_passages], []
+    """Drafts with the seeds after the agent's own."""
+    seen, replies = hits[: rule.draft_passages], []
     for number in range(1, rule.samples + 1):
         seed = (agent.seed or 0) + number
         asking = (
@@ -210,5 +212,5 @@ def _samples(
             if seen
             else draft(question, agent, seed=seed)
         )
-        found.append((yield from asking))
-    return tuple(found)
+        replies.append((yield from asking))
+    return tuple(replies)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Outcome, Question
-from rallebench.workflows import WORKFLOWS, Limits, Shot, common
+from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot, common
 from rallebench.workflows._prompts import examples
 from rallebench.workflows._talking import Talk, ending
 
@@ -29,7 +29,7 @@ def chain_of_thought(
     *,
     llm: str,
     shots: Sequence[Shot],
-    limits: Limits,
+    limits: EpisodeLimits,
     prompts: Mapping[str, str],
     env: object = None,
     temperature: float = 0.0,
@@ -59,7 +59,7 @@ def chain_of_thought(
 
 
 def answer_of(text: str) -> str:
-    """What follows the last ``Answer:`` on its line; without one, the last line.
+    """The text after the last ``Answer:`` on its line; without such a line, the last line.
 
     >>> answer_of("Ada was born in 1815.\\nAnswer: 1815\\n"), answer_of("So it is Paris.")
     ('1815', 'So it is Paris.')

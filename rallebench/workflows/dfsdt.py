@@ -1,8 +1,8 @@
-"""DFSDT: a depth-first search over function calls that goes back where an attempt is given up.
+"""DFSDT: a depth-first search over function calls, which goes back after a failed attempt.
 
-ToolLLM (Qin et al. 2023, arXiv:2307.16789), "DFS without filter, width 2", as R-Eval (Tu et al. 2024) uses it. From
-a state at most ``width`` turns are tried; the second is told what was tried before. An attempt that gives up, or
-is ``depth`` turns deep, goes back ``back`` states: with 2, to the state before the one that led there.
+ToolLLM (Qin et al. 2023, arXiv:2307.16789), "DFS without filter, width 2", as in R-Eval (Tu et al. 2024). From each
+state at most ``width`` turns are tried; later turns see the earlier ones in the prompt. An attempt that gives up, or
+is ``depth`` turns deep, goes back ``back`` states: with 2, to the state before its parent.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Message, Outcome, Question, Reply, Request
 from rallebench.environments import Environment
-from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
+from rallebench.workflows import COMPAT, WORKFLOWS, EpisodeLimits, Shot, common
 from rallebench.workflows._calling import FINISHING, carried_out, opening, turn
-from rallebench.workflows._talking import Ended, Talk, ending
+from rallebench.workflows._talking import EpisodeEnd, Talk, ending
 from rallebench.workflows.function_calling import PROTOCOL
 from rallebench.workflows.trees import Node, note_of
 
 SETTINGS = {
     **common(steps=60, shots=0, max_tokens=512),
-    "width": Setting(int, 2, 1, 10, about="turns that are tried from one state"),
-    "depth": Setting(int, 12, 1, 100, about="turns after which an attempt is given up"),
-    "back": Setting(int, 2, 1, 100, about="states that an attempt goes back when it is given up"),
+    "width": Setting(int, 2, 1, 10, about="turns tried from one state"),
+    "depth": Setting(int, 12, 1, 100, about="turns of an attempt before it gives up"),
+    "back": Setting(int, 2, 1, 100, about="states to go back after an attempt gave up"),
     "protocol": PROTOCOL,
     "compat": COMPAT,
 }
 
 
-class _Found(Exception):
-    """The search is over: an attempt gave an answer."""
+class _Answered(Exception):
+    """The end of the search: an attempt gave an answer."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.answer)
@@ -40,7 +40,7 @@ class _Found(Exception):
 
 @dataclass
 class _Search:
-    """One search. ``native``: whether the model has calls of its own; ``again``: what the second try of a state is told."""
+    """One search. ``native``: whether the model calls tools itself; ``again``: the prompt of later tries from a state."""
 
     talk: Talk
     env: Environment
@@ -49,37 +49,37 @@ class _Search:
     width: int
     depth: int
     back: int
-    asked: int = 0
+    turns: int = 0
 
     def below(
         self, parent: Node, conversation: tuple[Message, ...]
     ) -> Generator[Request, Reply, int]:
-        """Try what follows ``parent``; by how many states to go back. Raises _Found, Ended."""
+        """Try turns from ``parent``; the number of states to go back. Raises _Answered, EpisodeEnd."""
         if parent.depth >= self.depth:
             yield note_of(replace(parent, state="too_deep"))
             return self.back
         tried: list[str] = []
         for _ in range(self.width):
-            told = (
+            hint = (
                 (Message("user", filled(self.again, {"tried": "\n".join(tried)})),) if tried else ()
             )
-            if self.asked >= self.talk.limits.steps:
-                raise Ended("step_limit")
-            self.asked += 1
+            if self.turns >= self.talk.limits.steps:
+                raise EpisodeEnd("step_limit")
+            self.turns += 1
             move = yield from turn(
                 self.talk,
-                (*conversation, *told),
+                (*conversation, *hint),
                 (*self.env.tools, FINISHING),
                 self.native,
-                self.asked,
+                self.turns,
             )
-            node = Node(self.asked, parent.number, parent.depth + 1, move.thought, move.written())
+            node = Node(self.turns, parent.number, parent.depth + 1, move.thought, move.written())
             observed = yield from carried_out(self.talk, self.env, move)
             if isinstance(observed, Outcome):
                 state = "gave_up" if observed.stop_reason == "gave_up" else "answered"
                 yield note_of(replace(node, state=state))
                 if state == "answered":
-                    raise _Found(observed)
+                    raise _Answered(observed)
                 back = self.back
             else:
                 node = replace(node, observation=observed)
@@ -89,9 +89,9 @@ class _Search:
                 )
             tried.append(move.written() or move.thought)
             if back > 1 and (parent.number or self.talk.original):
-                break  # from the question itself, whose other ways ToolLLM's code then leaves untried, ours goes on
+                break  # at the root ours continues; ToolLLM's code leaves the other turns untried
         else:
-            back = 2  # every way was tried: the state that led here goes on with its next
+            back = 2  # all turns were tried: the parent's state continues with its next turn
         if parent.number:
             yield note_of(replace(parent, state="left"))
         return back - 1
@@ -112,7 +112,7 @@ def dfsdt(
     llm: str,
     env: Environment,
     shots: Sequence[Shot],
-    limits: Limits,
+    limits: EpisodeLimits,
     prompts: Mapping[str, str],
     native: bool,
     temperature: float = 0.0,
@@ -123,7 +123,7 @@ def dfsdt(
     compat: str = "ours",
     protocol: str = "auto",
 ) -> Flow:
-    """A depth-first search over function calls that goes back where an attempt is given up."""
+    """A depth-first search over function calls, which goes back after a failed attempt."""
     talk = Talk(
         question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
     )
@@ -135,8 +135,8 @@ def dfsdt(
         )
         try:
             yield from search.below(Node(0, 0, 0, "", ""), conversation)
-        except _Found as found:
-            return found.outcome
+        except _Answered as end:
+            return end.outcome
         return Outcome("", "gave_up")
 
     return (yield from ending(flow()))

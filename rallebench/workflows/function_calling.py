@@ -1,7 +1,7 @@
-"""Function calling: the model calls the environment's functions in turn, one after another (R-Eval's FC).
+"""Function calling: the model calls the environment's functions one after another (R-Eval's FC).
 
-Native calls where the backend has them; elsewhere the same functions in a text protocol, ``Action:`` and
-``Action Input:`` with a JSON object, as ToolLLM (Qin et al. 2023, arXiv:2307.16789) writes them.
+Calls are native if the backend supports them; else the functions stand in a text protocol, ``Action:`` and
+``Action Input:`` with a JSON object, as in ToolLLM (Qin et al. 2023, arXiv:2307.16789).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Outcome, Question
 from rallebench.environments import Environment
-from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
+from rallebench.workflows import COMPAT, WORKFLOWS, EpisodeLimits, Shot, common
 from rallebench.workflows._calling import FINISHING, carried_out, opening, turn
 from rallebench.workflows._talking import Talk, ending
 
@@ -19,7 +19,7 @@ PROTOCOL = Setting(
     str,
     "auto",
     choices=("auto", "native", "text"),
-    about="how functions are called; auto: as the model can",
+    about="form of the calls; auto: native if the model supports it",
 )
 SETTINGS = {**common(shots=0, max_tokens=512), "protocol": PROTOCOL, "compat": COMPAT}
 
@@ -39,7 +39,7 @@ def function_calling(
     llm: str,
     env: Environment,
     shots: Sequence[Shot],
-    limits: Limits,
+    limits: EpisodeLimits,
     prompts: Mapping[str, str],
     native: bool,
     temperature: float = 0.0,

@@ -1,7 +1,7 @@
-"""PAL: the model writes one program, which is run once; what it prints is the answer.
+"""PAL: the model writes one program, which runs once; its output is the answer.
 
-Gao et al. 2023, arXiv:2211.10435, as R-Eval (Tu et al. 2024) uses it: the program calls the environment's functions, and
-nothing is repaired. The program runs in a Python of its own (``rallebench.sandbox``) and is paused in every call.
+Gao et al. 2023, arXiv:2211.10435, as in R-Eval (Tu et al. 2024): the program calls the environment's functions, and
+nothing is repaired. The program runs in its own Python (``rallebench.sandbox``), which pauses in every call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rallebench import sandbox
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Outcome, Question, Reply, Request, ToolCall, UseTool
 from rallebench.environments import Environment
-from rallebench.workflows import WORKFLOWS, Limits, Shot, common
+from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot, common
 from rallebench.workflows._prompts import examples, functions, properties
 from rallebench.workflows._talking import Talk, ending, too_long
 
@@ -37,12 +37,12 @@ def pal(
     llm: str,
     env: Environment,
     shots: Sequence[Shot],
-    limits: Limits,
+    limits: EpisodeLimits,
     prompts: Mapping[str, str],
     temperature: float = 0.0,
     seed: int | None = None,
 ) -> Flow:
-    """One program that calls the environment, run once; what it prints is the answer."""
+    """One program that calls the environment; its output is the answer."""
     talk = Talk(question, llm, limits, temperature=temperature, seed=seed)
     rendered = [
         f"Question: {shot.question}\n```python\n{shot.program}\n```"
@@ -61,13 +61,13 @@ def pal(
         program = program_of(reply.text)
         if not program.strip():
             return Outcome("", "model_error")
-        ended, calls = yield from _run(talk, env, program)
+        result, calls = yield from _run(talk, env, program)
         reason = (
             "step_limit"
             if calls > limits.steps
-            else _REASONS.get(ended.finish_reason, "tool_error")
+            else _REASONS.get(result.finish_reason, "tool_error")
         )
-        answer = ended.text.strip() if reason == "answered" else ""
+        answer = result.text.strip() if reason == "answered" else ""
         return Outcome(answer, reason if answer or reason != "answered" else "no_answer")
 
     return (yield from ending(flow()))
@@ -76,10 +76,10 @@ def pal(
 def _run(
     talk: Talk, env: Environment, program: str
 ) -> Generator[Request, Reply, tuple[Reply, int]]:
-    """Run the program, its calls answered by the environment; how it ended, and how often it called."""
+    """Run the program, with the environment's answers to its calls; (the last reply, the number of calls)."""
     name, calls = sandbox.new_name(), 0
     begun = sandbox.begin(name, program, {tool.name: properties(tool) for tool in env.tools})
-    over = False
+    finished = False
     try:
         reply = yield UseTool(sandbox.TOOL, begun)
         while reply.tool_calls and calls <= talk.limits.steps:
@@ -87,11 +87,11 @@ def _run(
             if calls <= talk.limits.steps:
                 observation = yield from _answered(talk, env, reply.tool_calls[0])
                 reply = yield UseTool(sandbox.TOOL, sandbox.answer(name, observation))
-        over = not reply.tool_calls
+        finished = not reply.tool_calls
         return reply, calls
     finally:
-        if not over:  # the flow was closed, a limit was reached or the environment failed: the program must not stay
-            sandbox.let_go(name)
+        if not finished:  # the flow was closed, a limit was reached or the environment failed
+            sandbox.stop(name)
 
 
 def _answered(talk: Talk, env: Environment, call: ToolCall) -> Generator[Request, Reply, str]:
@@ -101,14 +101,14 @@ def _answered(talk: Talk, env: Environment, call: ToolCall) -> Generator[Request
 
 
 def program_of(text: str) -> str:
-    """The program of a reply: its first fenced block, also one that is never closed, or all of it.
+    """The program of a reply: its first fenced block, closed or not, or else all of it.
 
     >>> program_of("Here it is:\\n```python\\nprint(1)\\n```\\nDone."), program_of("print(2)")
     ('print(1)', 'print(2)')
     """
-    found = _FENCE.search(text)
+    block = _FENCE.search(text)
     return (
-        found[1].rstrip()
-        if found
+        block[1].rstrip()
+        if block
         else text.removeprefix("```python").removeprefix("```").removesuffix("```")
     )

@@ -1,4 +1,4 @@
-"""A plan first, then actions by it; ``planner-react`` thinks before every action (R-Eval, Tu et al. 2024)."""
+"""A plan first, then its actions; ``planner-react`` thinks before every action (R-Eval, Tu et al. 2024)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Outcome, Question
 from rallebench.environments import Environment
-from rallebench.workflows import COMPAT, WORKFLOWS, Limits, Shot, common
+from rallebench.workflows import COMPAT, WORKFLOWS, EpisodeLimits, Shot, common
 from rallebench.workflows._prompts import actions, episode, examples
 from rallebench.workflows._scratchpad import scratchpad
 from rallebench.workflows._talking import Talk, ending, first_line
@@ -31,7 +31,7 @@ def plan_then_act(
     env: Environment,
     shots: Sequence[Shot],
     prompts: Mapping[str, str],
-    **given: Any,
+    **options: Any,
 ) -> Flow:
     """One plan, then Action and Observation in turn."""
     return (
@@ -42,7 +42,7 @@ def plan_then_act(
             prompts["plan.txt"],
             prompts["plan_then_act.txt"],
             thought=False,
-            **given,
+            **options,
         )
     )
 
@@ -61,7 +61,7 @@ def planner_react(
     env: Environment,
     shots: Sequence[Shot],
     prompts: Mapping[str, str],
-    **given: Any,
+    **options: Any,
 ) -> Flow:
     """One plan, then Thought, Action and Observation in turn."""
     return (
@@ -72,7 +72,7 @@ def planner_react(
             prompts["plan.txt"],
             prompts["planner_react.txt"],
             thought=True,
-            **given,
+            **options,
         )
     )
 
@@ -81,12 +81,12 @@ def _planned(
     question: Question,
     env: Environment,
     shots: Sequence[Shot],
-    planning: str,
-    acting: str,
+    plan_prompt: str,
+    page_prompt: str,
     *,
     thought: bool,
     llm: str,
-    limits: Limits,
+    limits: EpisodeLimits,
     temperature: float = 0.0,
     seed: int | None = None,
     compat: str = "ours",
@@ -94,12 +94,13 @@ def _planned(
     talk = Talk(
         question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
     )
-    known = actions(env)
+    actions_text = actions(env)
 
     def flow() -> Flow:
         plans = [f"Question: {shot.question}\nPlan: {shot.plan}" for shot in shots if shot.plan]
         prompt = filled(
-            planning, {"actions": known, "examples": examples(plans), "question": question.text}
+            plan_prompt,
+            {"actions": actions_text, "examples": examples(plans), "question": question.text},
         )
         reply = yield from talk.say(f"{prompt}\nPlan:", ("\n",))
         plan = first_line(reply.text)
@@ -107,7 +108,8 @@ def _planned(
             return Outcome("", "model_error")
         rendered = [episode(shot, env.brackets, thought=thought, plan=True) for shot in shots]
         head = filled(
-            acting, {"actions": known, "examples": examples(rendered), "question": question.text}
+            page_prompt,
+            {"actions": actions_text, "examples": examples(rendered), "question": question.text},
         )
         return (yield from scratchpad(talk, env, f"{head}\nPlan: {plan}", thought=thought))
 

@@ -1,4 +1,4 @@
-"""An episode gone on with from the middle: after an edited action, say, without asking again what was answered before."""
+"""Resume an episode after a given step, for example after an edited action, without repeating its requests."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rallebench.core.types import Flow, Outcome, Reply
 
 
 def continued(flow: Flow, replies: Sequence[Reply]) -> Flow:
-    """``flow`` from where it stands after ``replies``, which answer its first requests in order; it asks only what comes then.
+    """The rest of ``flow`` after its first requests, which ``replies`` answer in order.
 
-    The replies are those of an earlier episode's steps, the last one as it was edited. A program (PAL) that was paused
-    among them is gone, so of such an episode give the replies before its program began.
+    The replies are those of an earlier episode's steps, the last one possibly edited. A paused program (PAL) cannot be
+    resumed: for such an episode, pass only the replies before the program began.
     """
     try:
         request = next(flow)

@@ -1,4 +1,4 @@
-"""The tree of a depth-first search, kept in an episode's trace as notes, so that a page can draw it."""
+"""The tree of a depth-first search, stored as notes in the episode's trace, so that a page can draw it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MARK = "tree "
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A turn of the model. ``parent``: 0 is the root; ``depth`` from 1. ``move``: the call in one line, '' for a turn without one.
-    ``state``: ``open`` (gone on from), ``answered``, ``gave_up``, ``too_deep``, or ``left`` (every way on from it failed)."""
+    """A turn of the model. ``parent``: 0 is the root; ``depth`` from 1. ``move``: the call in one line, '' without a call.
+    ``state``: ``open`` (continued), ``answered``, ``gave_up``, ``too_deep``, or ``left`` (all its branches failed)."""
 
     number: int
     parent: int
@@ -27,15 +27,15 @@ class Node:
 
 
 def note_of(node: Node) -> Note:
-    """The node as it is now; a later note of the same number replaces it."""
+    """The present state of the node; a later note of the same number replaces it."""
     return Note(MARK + json.dumps(asdict(node), ensure_ascii=False))
 
 
 def tree_of(steps: Iterable[Step]) -> tuple[Node, ...]:
-    """The nodes of an episode in the order in which they were tried; () for an episode without a tree."""
-    found: dict[int, Node] = {}
+    """The nodes of an episode in the order of the search; () for an episode without a tree."""
+    nodes: dict[int, Node] = {}
     for step in steps:
         if isinstance(step.request, Note) and step.request.text.startswith(MARK):
             value: Any = json.loads(step.request.text[len(MARK) :])
-            found[value["number"]] = Node(**value)
-    return tuple(found.values())
+            nodes[value["number"]] = Node(**value)
+    return tuple(nodes.values())

@@ -19,8 +19,8 @@ from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, write_store
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment
-from rallebench.environments._pages import Pages, write_pages
-from rallebench.environments._scholar.building import Imported, build_table
+from rallebench.environments._pages import PageStore, write_pages
+from rallebench.environments._scholar.building import ImportedScholars, build_table
 from rallebench.environments._scholar.table import ScholarTable
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
@@ -78,7 +78,7 @@ def make_environment(workspace: Workspace, name: str, settings: Mapping[str, Any
     return Acting(name, make, retrievers, tools, values, fingerprint)
 
 
-def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> Pages:
+def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> PageStore:
     """The pages of an imported corpus, or of the first index that a retriever is made of. Raises UsageError."""
     folder, sha = _store_of(workspace, retriever, corpus)
     kept = workspace.path / "cache" / "pages"
@@ -96,7 +96,7 @@ def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> Pages:
     except OSError as error:
         raise disk_error(kept / name, error) from error
     store = folder or kept / name
-    return Pages(PassageStore(store), kept / name, sha or sha256_file(store / PASSAGES))
+    return PageStore(PassageStore(store), kept / name, sha or sha256_file(store / PASSAGES))
 
 
 def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path | None, str]:
@@ -148,7 +148,7 @@ def scholar_table(workspace: Workspace, name: str) -> ScholarTable:
 
 def import_scholars(
     workspace: Workspace, name: str, source: Path, *, skip_bad: bool = False
-) -> Imported:
+) -> ImportedScholars:
     """Fill a new scholar table from files; see ``environments._scholar.building``.
 
     A table of that name with the same rows is left as it is. Raises UsageError if another one has the name.

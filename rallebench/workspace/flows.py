@@ -18,7 +18,7 @@ from rallebench.core.runs import Backends, FlowSpec
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain, Episode, Flow, Generate, Question, digest
 from rallebench.environments import ENVIRONMENTS
-from rallebench.workflows import WORKFLOWS, Limits, Shot
+from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
 from rallebench.workflows._prompts import read_shots
 from rallebench.workspace.entries import chain_to_json
 from rallebench.workspace.environments import Acting, make_environment
@@ -46,7 +46,7 @@ class Agent:
     def flows(self, backends: Backends) -> Callable[[Question], Flow]:
         """What answers a question; ``backends`` holds the model, which says how long its context is."""
         llm = backends.llms.get(self.llm)
-        limits = Limits(**{name: self.settings[name] for name in _LIMITS})
+        limits = EpisodeLimits(**{name: self.settings[name] for name in _LIMITS})
         if not limits.context:
             limits = replace(limits, context=getattr(llm, "context_window", None) or 0)
         entry = WORKFLOWS.entry(self.workflow)

@@ -209,7 +209,7 @@ def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
         (answer(first_row(index=7)), "numbered them wrongly"),
         (answer(first_row(embedding=[1.0, 2.0])), "not lists of numbers of one length"),
         (answer(first_row(embedding="AAAA")), "not lists of numbers of one length"),
-        (answer(first_row(embedding=[float("nan")] * 256)), "values which are no numbers"),
+        (answer(first_row(embedding=[float("nan")] * 256)), "infinite or undefined values"),
         (
             answer(lambda d: {"data": [without(row, "embedding") for row in d["data"]]}),
             "not lists of numbers",

@@ -59,7 +59,7 @@ def test_a_presets_settings_are_ones_that_the_encoder_takes(name: str) -> None:
     assert preset["dim"] > 0 and str(preset["dim"]) in preset["about"]
     if "remote_code" in preset:
         with pytest.raises(
-            UsageError, match=rf"Python code of its own.*{name}\?trust_remote_code=true"
+            UsageError, match=rf"contains Python code.*{name}\?trust_remote_code=true"
         ):
             check_encoder(name)
     else:

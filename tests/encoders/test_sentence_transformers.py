@@ -161,7 +161,7 @@ def test_a_query_encoder_in_8_bit_takes_the_indexs_place_but_encodes_no_passages
     assert small.fingerprint == encoder.fingerprint
     cosine = (small.encode(TEXTS[:1], role="query") * encoder.encode(TEXTS[:1], role="query")).sum()
     assert 0.98 < cosine < 1.0
-    with pytest.raises(UsageError, match="is loaded in 8bit, which is meant for queries"):
+    with pytest.raises(UsageError, match="is loaded in 8bit, which is for queries"):
         small.bulk("float32")
 
 

@@ -11,7 +11,6 @@ import pytest
 from rallebench.cli.main import main
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.environments._scholar.building import g_index, h_index
-from rallebench.environments._scholar.fictional import fictional, write_fictional
 from rallebench.workspace.environments import (
     import_scholars,
     make_environment,
@@ -19,6 +18,7 @@ from rallebench.workspace.environments import (
     scholar_tables,
 )
 from rallebench.workspace.paths import STARTER, Workspace
+from tools.fictional_scholars import fictional, write_fictional
 
 CSV = 'person_id,name,affiliation,tags,h_index\ns1,Ada Quill,"King\'s, Northmere",graphs;tables,7\ns2,Bo Lind,Lakeview,,\n'
 

@@ -23,8 +23,7 @@ from loopback import (
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Message
-from rallebench.http.rates import Rate, left
-from rallebench.http.window import Window
+from rallebench.http.limits import Rate, RequestWindow, remainder
 from rallebench.llms import LLMS
 
 Load = Callable[..., Any]
@@ -80,11 +79,11 @@ def test_a_server_that_turns_requests_away_is_asked_with_fewer_at_once_and_all_a
         llm = load(server, concurrency=16, max_retries=50)
         assert texts(llm.generate(many(80))) == [str(number) for number in range(80)]
         status = llm.status()
-        assert status.crowded > 0
+        assert status.throttled > 0
         assert 1 <= status.window < 12
         turned_away = len(server.bodies) - 80
         assert turned_away < 80
-        assert f"{status.window} of 16 requests at once (the server was crowded" in llm.about
+        assert f"{status.window} of 16 requests at once (the server was overloaded" in llm.about
 
 
 def slowly(handler: Handler) -> None:
@@ -197,23 +196,25 @@ def test_other_signs_of_a_crowd_shrink_the_window_too(load: Load, status: int) -
     with Loopback(fail(status), answer()) as server:
         llm = load(server, concurrency=8)
         llm.generate([ask()])
-        assert (llm.status().crowded, llm.status().window) == (1, 5)
+        assert (llm.status().throttled, llm.status().window) == (1, 5)
 
 
 def test_a_bug_of_the_server_does_not_shrink_the_window(load: Load) -> None:
     with Loopback(fail(500), answer()) as server:
         llm = load(server, concurrency=8)
         llm.generate([ask()])
-        assert (llm.status().crowded, llm.status().window) == (0, 8)
+        assert (llm.status().throttled, llm.status().window) == (0, 8)
 
 
-def play(window: Window, seconds: Callable[[int], float], rounds: int, start: float = 0.0) -> float:
+def play(
+    window: RequestWindow, seconds: Callable[[int], float], rounds: int, start: float = 0.0
+) -> float:
     """Rounds of full windows, whose answers take so many seconds each at that size; the time afterwards."""
     return start + sum(took for _, took in played(window, seconds, rounds, start))
 
 
 def played(
-    window: Window, seconds: Callable[[int], float], rounds: int, start: float = 0.0
+    window: RequestWindow, seconds: Callable[[int], float], rounds: int, start: float = 0.0
 ) -> Iterator[tuple[int, float]]:
     """The same, round by round: size and time."""
     now = start
@@ -227,9 +228,9 @@ def played(
 
 
 def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_round() -> None:
-    window = Window(16)
+    window = RequestWindow(16)
     for _ in range(10):
-        window.turned_away(1.0, 2.0)
+        window.throttle(1.0, 2.0)
     assert window.size == 11
     play(window, lambda _: 1.0, 1, start=3.0)
     assert window.size in (11, 12)
@@ -238,14 +239,14 @@ def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_rou
 
 
 def test_refusals_without_end_leave_one_request() -> None:
-    window = Window(256)
+    window = RequestWindow(256)
     for second in range(100):
-        window.turned_away(float(second), second + 0.5)
+        window.throttle(float(second), second + 0.5)
     assert window.size == 1
 
 
 def test_answers_that_take_much_longer_than_usual_shrink_the_window_until_that_is_usual() -> None:
-    window = Window(16)
+    window = RequestWindow(16)
     now = play(window, lambda _: 1.0, 20)
     assert window.size == 16
     sizes = [
@@ -257,7 +258,7 @@ def test_answers_that_take_much_longer_than_usual_shrink_the_window_until_that_i
 
 
 def test_longer_answers_and_a_bigger_batch_are_no_crowd() -> None:
-    window = Window(16)
+    window = RequestWindow(16)
     now = play(window, lambda size: 1.0 + size / 16, 20)
     for number in range(400):  # ten times the work in ten times the time
         window.answered("m", now + number, now + number + 20.0, 10.0, True)
@@ -362,13 +363,13 @@ def test_a_wish_for_a_pause_is_kept_by_the_other_threads_too(load: Load) -> None
 def test_what_is_left_is_read_from_any_of_the_usual_headers(
     headers: dict[str, str], what: str, found: tuple[float, float] | None
 ) -> None:
-    read = left(headers, what)
+    read = remainder(headers, what)
     assert (read and (read.amount, pytest.approx(read.seconds))) == found
 
 
 def test_a_reset_may_be_a_moment() -> None:
     for moment in (f"{time.time() + 5:.3f}", f"{(time.time() + 5) * 1000:.0f}"):
-        read = left({"x-ratelimit-remaining": "0", "x-ratelimit-reset": moment}, "requests")
+        read = remainder({"x-ratelimit-remaining": "0", "x-ratelimit-reset": moment}, "requests")
         assert read is not None and read.seconds == pytest.approx(5, abs=0.5)
 
 

@@ -38,7 +38,7 @@ def run(program: str, *, limits: Limits | None = None) -> Reply:
             sandbox.begin(name, program, {"Search": ["entity"]})
         )
     finally:
-        sandbox.let_go(name)
+        sandbox.stop(name)
 
 
 def attempt(*calls: str) -> str:
@@ -270,4 +270,4 @@ def test_ordinary_programs_run_on_every_python(minor: int, monkeypatch: pytest.M
         assert [call.name for call in reply.tool_calls] == ["Search"], reply.note
         assert tool.use(sandbox.answer(name, "Titan")) == Reply("['a', 'b'] 3.14 Titan")
     finally:
-        sandbox.let_go(name)
+        sandbox.stop(name)

@@ -45,7 +45,7 @@ def run(
             reply = tool.use(sandbox.answer(name, observation))
         return reply
     finally:
-        sandbox.let_go(name)
+        sandbox.stop(name)
 
 
 def end(program: str, *observations: str, limits: Limits | None = None) -> tuple[str, str]:
@@ -268,7 +268,7 @@ def test_letting_go_of_a_program_that_runs_ends_it_at_once() -> None:
     deadline = time.monotonic() + 5
     while _SESSIONS.get(name) is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    sandbox.let_go(name)
+    sandbox.stop(name)
     thread.join(5)
     assert [reply.finish_reason for reply in replies] == ["gone"]
 
@@ -282,9 +282,9 @@ def test_what_nobody_answers_any_more_is_ended() -> None:
     session = Session(Limits(), ())
     assert sessions.enter("a", session) and not sessions.enter("a", session)
     assert session.begin("Search('x')", {"Search": ["entity"]})["call"] == "Search"
-    sessions.let_go_of_idle(100)
+    sessions.close_idle(100)
     assert len(sessions) == 1
-    sessions.let_go_of_idle(0)
+    sessions.close_idle(0)
     assert len(sessions) == 0 and session.process.poll() is not None
 
 

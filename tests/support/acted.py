@@ -11,7 +11,7 @@ from rallebench.core.types import Hit, Passage, Reply, Request
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.engine.perform import perform
 from rallebench.environments import Environment, Observed
-from rallebench.environments._pages import Pages, write_pages
+from rallebench.environments._pages import PageStore, write_pages
 
 PASSAGES = (
     Passage(
@@ -46,11 +46,11 @@ class Words:
         return tuple(Hit(passage, float(count)) for count, passage in found[:k])
 
 
-def pages(folder: Path) -> Pages:
+def pages(folder: Path) -> PageStore:
     folder.mkdir(parents=True, exist_ok=True)
     write_store(folder, PASSAGES)
     write_pages(PassageStore(folder), folder)
-    return Pages(PassageStore(folder), folder)
+    return PageStore(PassageStore(folder), folder)
 
 
 def observed(

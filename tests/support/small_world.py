@@ -23,7 +23,7 @@ from rallebench.core.types import (
 from rallebench.engine.single import run_one
 from rallebench.environments import Observed
 from rallebench.llms.scripted import Line, Script, Scripted
-from rallebench.workflows import WORKFLOWS, Limits, Shot, ShotStep
+from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot, ShotStep
 
 PROMPTS = PROJECT / "prompts" / "workflows"
 
@@ -118,10 +118,10 @@ def flow_of(
     shots: tuple[Shot, ...] = (),
     **given: Any,
 ) -> Flow:
-    """The flow of a workflow; settings of Limits are told from its own by their names."""
+    """The flow of a workflow; settings of EpisodeLimits are told from its own by their names."""
     traits = WORKFLOWS.entry(workflow).traits
-    limits = Limits(
-        **{name: given.pop(name) for name in Limits.__dataclass_fields__ if name in given}
+    limits = EpisodeLimits(
+        **{name: given.pop(name) for name in EpisodeLimits.__dataclass_fields__ if name in given}
     )
     env = {"env": world or World()} if traits["needs_env"] else {}
     if traits.get("calls"):

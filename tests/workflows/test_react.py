@@ -25,7 +25,7 @@ from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Generate, Reply
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Scripted
-from rallebench.workflows import REASONS, WORKFLOWS, Limits
+from rallebench.workflows import REASONS, WORKFLOWS, EpisodeLimits
 from rallebench.workflows._scratchpad import parse_action
 from rallebench.workflows._talking import SILENT
 from rallebench.workflows.resume import continued
@@ -254,7 +254,7 @@ def test_demonstrations_stand_before_the_question_as_many_as_asked_for(workflow:
 def test_every_workflow_says_what_it_needs_and_takes_the_common_settings(workflow: str) -> None:
     traits = WORKFLOWS.entry(workflow).traits
     assert {"needs_env", "needs_python", "paper", "settings"} <= traits.keys()
-    assert {"shots", "pool", *Limits.__dataclass_fields__} <= traits["settings"].keys()
+    assert {"shots", "pool", *EpisodeLimits.__dataclass_fields__} <= traits["settings"].keys()
     assert WORKFLOWS.entry(workflow).about.endswith(".")
 
 

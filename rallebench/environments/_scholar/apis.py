@@ -1,4 +1,4 @@
-"""The seven calls of R-Eval's scholar environment: their arguments, and what they answer word for word.
+"""The seven calls of R-Eval's scholar environment: their arguments and the words of their answers.
 
 Searches are loose and list the most cited first; calls by id are exact.
 """
@@ -9,12 +9,15 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rallebench.environments._tools import tool
 
+if TYPE_CHECKING:
+    from rallebench.environments._scholar.table import Record, ScholarTable
+
 MOST = 10
-"""What a search lists at most, and the publications of a scholar."""
+"""The most results of a search, and the most publications of a scholar."""
 
 MOST_COAUTHORS = 100
 NO_PERSON = "Could not find that person, please try again."
@@ -53,53 +56,33 @@ TOOLS = (
     ),
 )
 
-Record = dict[str, Any]
 
-
-class Table(Protocol):
-    """What the calls ask; see ``table.ScholarTable``."""
-
-    def person(self, person_id: str) -> Record | None:
-        """By id."""
-
-    def publication(self, publication_id: str) -> Record | None:
-        """By id."""
-
-    def publications_of(self, row: int, most: int) -> list[Record]:
-        """The most cited first."""
-
-    def coauthors_of(self, row: int, most: int) -> list[tuple[str, str, str]]:
-        """(id, name, relation)."""
-
-    def people(self, wanted: Mapping[str, str], most: int) -> list[Record]:
-        """Loosely, the most cited first."""
-
-    def papers(self, info: str, most: int) -> list[Record]:
-        """Loosely, the most cited first."""
-
-
-def answer(table: Table, api: str, given: Mapping[str, str]) -> str:
-    """The observation of a call whose arguments are checked. Whatever fails is a sentence."""
-    call = _CALLS.get(api)
-    if call is None:
-        return f"There is no call {api[:100]!r}."
+def answer(table: ScholarTable, api: str, arguments: Mapping[str, str]) -> str:
+    """The observation of a call with checked arguments. An error is a sentence, too."""
     try:
-        return call(table, given)
+        if api in _CALLS:
+            return _CALLS[api](table, arguments)
+        if api not in _CALLS_BY_PERSON:
+            return f"There is no call {api[:100]!r}."
+        person = table.person(arguments["person_id"])
+        return NO_PERSON if person is None else _CALLS_BY_PERSON[api](table, person)
     except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
         log.warning("%s failed: %s", api, error)
         return NO_PUBLICATION if "Publication" in api else NO_PERSON
 
 
-def _search_person(table: Table, given: Mapping[str, str]) -> str:
+def _search_person(table: ScholarTable, arguments: Mapping[str, str]) -> str:
     columns = {"name": "name", "organization": "organization", "interest": "interests"}
-    wanted = {column: given[key] for key, column in columns.items() if given.get(key, "").strip()}
-    found = [_person(record) for record in table.people(wanted, MOST)] if wanted else []
-    if not found:
+    query = {
+        column: arguments[key] for key, column in columns.items() if arguments.get(key, "").strip()
+    }
+    people = [_person(record) for record in table.people(query, MOST)] if query else []
+    if not people:
         return NO_PERSON
     return (
-        f"One person found: {_json(found[0])}"
-        if len(found) == 1
-        else f"{len(found)} people found: {_json(found)}"
+        f"One person found: {_json(people[0])}"
+        if len(people) == 1
+        else f"{len(people)} people found: {_json(people)}"
     )
 
 
@@ -121,8 +104,8 @@ def _person(record: Record) -> Record:
     }
 
 
-def _search_publication(table: Table, given: Mapping[str, str]) -> str:
-    found = [
+def _search_publication(table: ScholarTable, arguments: Mapping[str, str]) -> str:
+    papers = [
         {
             "id": record["id"],
             "title": record["title"],
@@ -132,30 +115,24 @@ def _search_publication(table: Table, given: Mapping[str, str]) -> str:
             "pubAbstract": record["abstract"],
             "ncitation": record["ncitation"],
         }
-        for record in table.papers(given["publication_info"], MOST)
+        for record in table.papers(arguments["publication_info"], MOST)
     ]
-    if not found:
+    if not papers:
         return NO_PUBLICATION
-    if len(found) == 1:
-        return f"One publication found: {_json(found[0])}"
-    return f"{len(found)} publications found: {_json(found)}"
+    if len(papers) == 1:
+        return f"One publication found: {_json(papers[0])}"
+    return f"{len(papers)} publications found: {_json(papers)}"
 
 
-def _coauthors(table: Table, given: Mapping[str, str]) -> str:
-    person = table.person(given["person_id"])
-    if person is None:
-        return NO_PERSON
-    found = table.coauthors_of(person["row"], MOST_COAUTHORS)
+def _coauthors(table: ScholarTable, person: Record) -> str:
     rows = [
-        {"person_id": other, "name": name, "relation": relation} for other, name, relation in found
+        {"person_id": other, "name": name, "relation": relation}
+        for other, name, relation in table.coauthors_of(person["row"], MOST_COAUTHORS)
     ]
     return _json(rows) if rows else "No coauthors found"
 
 
-def _publications(table: Table, given: Mapping[str, str]) -> str:
-    person = table.person(given["person_id"])
-    if person is None:
-        return NO_PERSON
+def _publications(table: ScholarTable, person: Record) -> str:
     rows = [
         {
             "pub_id": record["id"],
@@ -169,15 +146,12 @@ def _publications(table: Table, given: Mapping[str, str]) -> str:
     return _json(rows) if rows else "No publication found"
 
 
-def _interests(table: Table, given: Mapping[str, str]) -> str:
-    person = table.person(given["person_id"])
-    if person is None:
-        return NO_PERSON
+def _interests(table: ScholarTable, person: Record) -> str:
     return _json(person["interests"]) if person["interests"] else "No interest found"
 
 
-def _publication(table: Table, given: Mapping[str, str]) -> str:
-    record = table.publication(given["publication_id"])
+def _publication(table: ScholarTable, arguments: Mapping[str, str]) -> str:
+    record = table.publication(arguments["publication_id"])
     if record is None:
         return NO_PUBLICATION
     authors = [{"person_id": author["id"], "name": author["name"]} for author in record["authors"]]
@@ -190,22 +164,21 @@ def _publication(table: Table, given: Mapping[str, str]) -> str:
     )
 
 
-def _basic_info(table: Table, given: Mapping[str, str]) -> str:
-    person = table.person(given["person_id"])
-    if person is None:
-        return NO_PERSON
+def _basic_info(table: ScholarTable, person: Record) -> str:
     same = ("name", "gender", "organization", "position", "bio")
     values = {"person_id": person["id"], **{key: person[key] for key in same}}
     return _json({**values, "education_experience": person["education"], "email": person["email"]})
 
 
-_CALLS: Mapping[str, Callable[[Table, Mapping[str, str]], str]] = {
+_CALLS: Mapping[str, Callable[[ScholarTable, Mapping[str, str]], str]] = {
     "searchPerson": _search_person,
     "searchPublication": _search_publication,
+    "getPublication": _publication,
+}
+_CALLS_BY_PERSON: Mapping[str, Callable[[ScholarTable, Record], str]] = {
     "getCoauthors": _coauthors,
     "getPersonPubs": _publications,
     "getPersonInterest": _interests,
-    "getPublication": _publication,
     "getPersonBasicInfo": _basic_info,
 }
 

@@ -1,7 +1,7 @@
-"""Fill a scholar table: an SQLite file that appears whole or not at all.
+"""Import of a scholar table into an SQLite file, which appears whole or not at all.
 
-What a file does not say is counted: a scholar's publications, citations, h-index (Hirsch 2005) and g-index (Egghe
-2006) from the publications of the table, and coauthors from common publications.
+Missing figures are counted: a scholar's publications, citations, h-index (Hirsch 2005) and g-index (Egghe 2006) from
+the publications of the table, and coauthors from common publications.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rallebench.environments._scholar.table import FORMAT
 from rallebench.environments._scholar.words import cuts, words
 
 MOST_AUTHORS = 100
-"""A publication with more authors makes nobody coauthors where no file says who are."""
+"""Coauthors are not derived from a publication with more authors."""
 
 COAUTHOR = "coauthor"
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """What an import made: rows of each kind, bad rows left out, the first 20 of them."""
+class ImportedScholars:
+    """An imported table: rows of each kind, skipped rows, and the first 20 problems."""
 
     name: str
     path: Path
@@ -65,19 +65,19 @@ CREATE TABLE publication_spelling (cut TEXT, word TEXT, PRIMARY KEY (cut, word))
 """
 
 
-def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Imported:
-    """Read ``source`` (see ``reading``) into the new file ``target``; one with the same rows is left as it is.
+def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> ImportedScholars:
+    """Read ``source`` (see ``reading``) into the new file ``target``; a file with the same rows stays.
 
-    Raises BadFileError for the first bad row unless ``skip_bad`` and for a table without a scholar; UsageError if the
-    file exists with other rows; BackendError if the disk is full.
+    Raises BadFileError for a table without a scholar and, unless ``skip_bad``, for the first bad row; UsageError if
+    the file exists with other rows; BackendError if the disk is full.
     """
     tables = open_tables(Path(source), skip_bad=skip_bad)
     try:
         with beside(target.parent, target.stem) as half:
-            made = half / target.name
+            file = half / target.name
             with (
                 closing(sqlite3.connect(half / "staging.sqlite")) as staging,
-                closing(sqlite3.connect(made)) as db,
+                closing(sqlite3.connect(file)) as db,
             ):
                 for connection in (staging, db):
                     connection.executescript(
@@ -85,7 +85,7 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
                     )
                 sha, problems = _stage(staging, tables)
                 counts = _write(db, staging, sha)
-            _move(made, target, sha)
+            _move(file, target, sha)
     except OSError as error:
         raise disk_error(target, error) from error
     except sqlite3.OperationalError as error:
@@ -96,16 +96,14 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
         raise BackendError(
             f"Could not write {target}: {error}. Nothing was left half-written."
         ) from error
-    return Imported(target.stem, target, *counts, problems.count, tuple(problems.first))
+    return ImportedScholars(target.stem, target, *counts, problems.count, tuple(problems.first))
 
 
-def _move(made: Path, target: Path, sha: str) -> None:
+def _move(file: Path, target: Path, sha: str) -> None:
     if target.exists():
         try:
-            with closing(
-                sqlite3.connect(f"{target.resolve().as_uri()}?mode=ro", uri=True)
-            ) as there:
-                same = there.execute("SELECT value FROM meta WHERE name = 'sha256'").fetchone() == (
+            with closing(sqlite3.connect(f"{target.resolve().as_uri()}?mode=ro", uri=True)) as db:
+                same = db.execute("SELECT value FROM meta WHERE name = 'sha256'").fetchone() == (
                     sha,
                 )
         except sqlite3.Error:
@@ -115,11 +113,11 @@ def _move(made: Path, target: Path, sha: str) -> None:
                 f"A scholar table {target.stem!r} exists already and holds other rows; choose another name or remove {target}."
             )
         return
-    os.replace(made, target)
+    os.replace(file, target)
 
 
 def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
-    """Put checked rows into the staging file; (sha256 over all of them in order, the bad ones)."""
+    """Put checked rows into the staging file; (sha256 over all rows in order, the problems)."""
     db.executescript(_STAGING)
     total = hashlib.sha256()
     problems: Problems = tables.problems
@@ -133,9 +131,7 @@ def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
         )
         if db.execute(query, tuple(values)).rowcount:
             return True
-        problems.add(
-            line, f"The {kind}, row {line}, repeat {values[0]!r}; each may stand there once."
-        )
+        problems.add(line, f"The {kind}, row {line}, repeat {values[0]!r}; each may occur once.")
         return False
 
     for line, row in tables.rows["scholars"]:
@@ -161,7 +157,8 @@ def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
         ):
             ids = {author["id"] for author in row["authors"] if author["id"]}
             values = [
-                (one, row["id"], row["ncitation"], len(row["authors"])) for one in sorted(ids)
+                (scholar, row["id"], row["ncitation"], len(row["authors"]))
+                for scholar in sorted(ids)
             ]
             db.executemany("INSERT OR IGNORE INTO a VALUES (?, ?, ?, ?)", values)
     for line, row in tables.rows.get("coauthors", ()):
@@ -180,13 +177,13 @@ def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
 
 def _names(db: sqlite3.Connection) -> dict[str, str]:
     return {
-        str(one): json.loads(record)["name"]
-        for one, record in db.execute("SELECT id, record FROM s")
+        str(number): json.loads(record)["name"]
+        for number, record in db.execute("SELECT id, record FROM s")
     }
 
 
 def _author(author: dict[str, str], names: dict[str, str]) -> dict[str, str]:
-    """An author with what the table knows; a plain text that is no id is a name."""
+    """An author with the name from the table; a text that is no id is a name."""
     if author["id"] in names:
         return {"id": author["id"], "name": author["name"] or names[author["id"]]}
     return {"id": author["id"] if author["name"] else "", "name": author["name"] or author["id"]}
@@ -209,13 +206,13 @@ def _write(db: sqlite3.Connection, staging: sqlite3.Connection, sha: str) -> tup
     db.execute("CREATE TEMP TABLE staged (row INTEGER PRIMARY KEY, id TEXT, record TEXT)")
     papers = 0
     db.execute("CREATE TEMP TABLE paper_rows (id TEXT PRIMARY KEY, row INTEGER) WITHOUT ROWID")
-    for papers, (one, record) in enumerate(
+    for papers, (number, record) in enumerate(
         staging.execute("SELECT id, record FROM p ORDER BY ncitation DESC, id"), 1
     ):
         row = json.loads(record)
         more = " ".join([row["venue"], *(author["name"] for author in row["authors"])])
-        db.execute("INSERT INTO publication VALUES (?, ?, ?)", (papers, one, record))
-        db.execute("INSERT INTO paper_rows VALUES (?, ?)", (one, papers))
+        db.execute("INSERT INTO publication VALUES (?, ?, ?)", (papers, number, record))
+        db.execute("INSERT INTO paper_rows VALUES (?, ?)", (number, papers))
         _index(db, "publication", papers, (row["title"], more), vocabularies)
     people = 0
     for people, row in enumerate(_ranked(staging), 1):
@@ -231,7 +228,7 @@ def _write(db: sqlite3.Connection, staging: sqlite3.Connection, sha: str) -> tup
         authored = staging.execute("SELECT publication FROM a WHERE scholar = ?", (row["id"],))
         db.executemany(
             "INSERT INTO authored SELECT ?, row FROM paper_rows WHERE id = ?",
-            [(people, one) for (one,) in authored],
+            [(people, number) for (number,) in authored],
         )
     coauthors = _write_coauthors(db, staging)
     for table, vocabulary in vocabularies.items():
@@ -253,13 +250,13 @@ def _write(db: sqlite3.Connection, staging: sqlite3.Connection, sha: str) -> tup
 
 
 def _ranked(staging: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Scholars with what was counted, the most cited first."""
-    for one, record in staging.execute("SELECT id, record FROM s").fetchall():
+    """Scholars with the counted figures, the most cited first."""
+    for number, record in staging.execute("SELECT id, record FROM s").fetchall():
         row = json.loads(record)
         cited = [
             n
             for (n,) in staging.execute(
-                "SELECT ncitation FROM a WHERE scholar = ? ORDER BY ncitation DESC", (one,)
+                "SELECT ncitation FROM a WHERE scholar = ? ORDER BY ncitation DESC", (number,)
             )
         ]
         counted = {
@@ -271,14 +268,14 @@ def _ranked(staging: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         row |= {name: value for name, value in counted.items() if row[name] is None}
         staging.execute(
             "UPDATE s SET ncitation = ?, record = ? WHERE id = ?",
-            (row["ncitation"], _dump(row), one),
+            (row["ncitation"], _dump(row), number),
         )
     for (record,) in staging.execute("SELECT record FROM s ORDER BY ncitation DESC, id"):
         yield json.loads(record)
 
 
 def h_index(cited: Sequence[int]) -> int:
-    """The largest h so that h publications are cited at least h times; ``cited`` is sorted, the most first.
+    """The largest h so that h publications have at least h citations each; ``cited`` is sorted, descending.
 
     >>> h_index([10, 8, 5, 4, 3])
     4
@@ -287,7 +284,7 @@ def h_index(cited: Sequence[int]) -> int:
 
 
 def g_index(cited: Sequence[int]) -> int:
-    """The largest g, at most the number of publications, so that the first g are cited g² times together.
+    """The largest g, at most the number of publications, so that the first g have g² citations together.
 
     >>> g_index([10, 8, 5, 4, 3])
     5
@@ -307,12 +304,12 @@ def _write_coauthors(db: sqlite3.Connection, staging: sqlite3.Connection) -> int
         "(SELECT count(*) FROM a one JOIN a two ON two.publication = one.publication AND two.scholar = c.other "
         "WHERE one.scholar = c.scholar) AS n FROM c JOIN s ON s.id = c.other ORDER BY c.scholar, n DESC, c.other"
     )
-    for one, other, relation, name, _ in staging.execute(common):
-        rank = rank + 1 if one == person else 1
-        person = one
+    for scholar, other, relation, name, _ in staging.execute(common):
+        rank = rank + 1 if scholar == person else 1
+        person = scholar
         db.execute(
             "INSERT INTO coauthor SELECT row, ?, ?, ?, ? FROM rows WHERE id = ?",
-            (rank, other, name, relation, one),
+            (rank, other, name, relation, scholar),
         )
         count += 1
     return count
@@ -327,13 +324,12 @@ def _index(
 ) -> None:
     marks = ", ".join("?" * len(texts))
     columns = "name, organization, interests" if table == "person" else "title, more"
-    found = [words(text) for text in texts]
+    words_of = [words(text) for text in texts]
     db.execute(
         f"INSERT INTO {table}_words (rowid, {columns}) VALUES (?, {marks})",
-        (row, *map(" ".join, found)),
+        (row, *map(" ".join, words_of)),
     )
-    for some in found:
-        vocabularies[table].update(word for word in some if " " not in word)
+    vocabularies[table].update(word for part in words_of for word in part if " " not in word)
 
 
 def _dump(row: Any) -> str:

@@ -1,4 +1,4 @@
-"""Scholars, publications and coauthor relations from CSV, JSON or JSON lines, row by row, each checked.
+"""Checked rows of scholars, publications and coauthors from CSV, JSON or JSON lines.
 
 A folder holds ``scholars``, ``publications`` and ``coauthors`` with one of the endings ``.csv``, ``.json``, ``.jsonl``
 (or gzipped); only the first is needed. A single file is the scholars, or a JSON object of the three lists.
@@ -53,7 +53,7 @@ NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "relation": ("relation",),
     },
 }
-"""Kind of table → what it holds → the columns that may hold it."""
+"""Kind of table → field → the names that its column may have."""
 
 NEEDED = {
     "scholars": ("id", "name"),
@@ -65,14 +65,14 @@ NUMBERS = frozenset({"hindex", "gindex", "ncitation", "npubs", "year"})
 
 @dataclass(frozen=True)
 class Tables:
-    """Kind → its source and the rows that it still has to give, each once."""
+    """Kind → the iterator over its rows, with line numbers."""
 
     rows: Mapping[str, Iterator[tuple[int, dict[str, Any]]]]
     problems: Problems
 
 
 def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
-    """The tables of a file or folder, to be read in the order of KINDS. Raises BadFileError, also while they are read."""
+    """The tables of a file or folder, to be read in the order of KINDS. Raises BadFileError, also during reading."""
     problems = Problems(skip=skip_bad, offered=True)
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
@@ -87,26 +87,26 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
             raise BadFileError(
                 f"{source} holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
             )
-        given = {kind: _rows_of(Source(path, problems), kind) for kind, path in files.items()}
+        rows = {kind: _rows_of(Source(path, problems), kind) for kind, path in files.items()}
     else:
         whole = _whole(source)
         if isinstance(whole, dict):
-            given = {
+            rows = {
                 kind: _objects(Source(source, problems, unit=f"{kind} row"), whole[kind], kind)
                 for kind in KINDS
                 if kind in whole
             }
         else:
-            given = {"scholars": _rows_of(Source(source, problems), "scholars")}
-        if "scholars" not in given:
+            rows = {"scholars": _rows_of(Source(source, problems), "scholars")}
+        if "scholars" not in rows:
             raise BadFileError(
                 f'{source} is a JSON object without "scholars"; it may hold "publications" and "coauthors", too.'
             )
-    return Tables(given, problems)
+    return Tables(rows, problems)
 
 
 def _whole(path: Path) -> Any:
-    """The object of a JSON file that holds one with the tables, else None."""
+    """The JSON object with the tables, or None for any other file."""
     if path.suffix != ".json":
         return None
     value = _json(path)
@@ -166,25 +166,25 @@ def _table(source: Source, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _columns(names: Iterable[str], kind: str, where: str) -> dict[str, str]:
-    """What a table holds → the column that holds it. BadFileError if one is missing that is needed."""
+    """Field → column of a table. Raises BadFileError if a needed column is missing."""
     lower = {name.lower(): name for name in names}
-    found = {
-        what: lower[known]
-        for what, some in NAMES[kind].items()
-        for known in reversed(some)
-        if known in lower
+    columns = {
+        field: lower[alias]
+        for field, aliases in NAMES[kind].items()
+        for alias in reversed(aliases)
+        if alias in lower
     }
-    missing = [what for what in NEEDED[kind] if what not in found]
+    missing = [field for field in NEEDED[kind] if field not in columns]
     if missing:
         raise BadFileError(
             f"{where} has the columns {', '.join(lower.values())[:300]}, and none is {missing[0]!r}; "
             f"a table of {kind} needs {' and '.join(NEEDED[kind])}."
         )
-    return found
+    return columns
 
 
 def _checked(source: Source, rows: Rows, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows as our own: every field there is, as its kind. Columns are those of the first row, or of each in turn."""
+    """Rows with our field names and types; a row with a bad value is a problem of the source."""
     first = True
     for line, row in rows:
         contact = row.get("contact")
@@ -193,20 +193,19 @@ def _checked(source: Source, rows: Rows, kind: str) -> Iterator[tuple[int, dict[
             _columns(plain, kind, source.where(line))
             first = False
         lower = {str(name).lower(): value for name, value in plain.items()}
-        found = {
-            what: next((lower[name] for name in some if name in lower), None)
-            for what, some in NAMES[kind].items()
+        values = {
+            field: next((lower[name] for name in aliases if name in lower), None)
+            for field, aliases in NAMES[kind].items()
         }
         try:
-            yield line, {what: _read(what, value) for what, value in found.items()}
-        except ValueError as wrong:
-            source.bad(line, f": {wrong}")
-            continue
+            yield line, {field: _typed(field, value) for field, value in values.items()}
+        except ValueError as error:
+            source.bad(line, f": {error}")
 
 
-def _read(what: str, value: Any) -> Any:
-    """A field as its kind; None where a number is absent. ValueError, a sentence, for what is none."""
-    if what in NUMBERS:
+def _typed(field: str, value: Any) -> Any:
+    """A value in its field's type; None for a missing number. Raises ValueError, a sentence."""
+    if field in NUMBERS:
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
         try:
@@ -215,23 +214,23 @@ def _read(what: str, value: Any) -> Any:
             number = -1.0
         if not 0 <= number < 1e12 or number != int(number):
             raise ValueError(
-                f"{what!r} is {str(value)[:80]!r}; it must be a whole number of at least 0."
+                f"{field!r} is {str(value)[:80]!r}; it must be a whole number of at least 0."
             )
         return int(number)
-    if what == "interests":
+    if field == "interests":
         return _texts(value)
-    if what == "authors":
+    if field == "authors":
         return _authors(value)
     if isinstance(value, (list, dict, bool)):
-        raise ValueError(f"{what!r} should be text.")
+        raise ValueError(f"{field!r} should be text.")
     text = "" if value is None else str(value).strip()
-    if not text and what in ("id", "name", "title", "person_id", "coauthor_id"):
-        raise ValueError(f"{what!r} is empty.")
+    if not text and field in ("id", "name", "title", "person_id", "coauthor_id"):
+        raise ValueError(f"{field!r} is empty.")
     return text
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list: as it is, as JSON in a text, or a text parted by semicolons (by commas where it holds none)."""
+    """A list from a list, a text with JSON, or a text with semicolons (or else commas)."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -250,27 +249,27 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _texts(value: Any) -> list[str]:
-    found = []
-    for one in _listed(value):
-        text = one.get("t") or one.get("name") if isinstance(one, dict) else one
+    texts = []
+    for item in _listed(value):
+        text = item.get("t") or item.get("name") if isinstance(item, dict) else item
         if not isinstance(text, (str, int, float)):
             raise ValueError("'interests' should be a list of texts.")
         if str(text).strip():
-            found.append(str(text).strip())
-    return found
+            texts.append(str(text).strip())
+    return texts
 
 
 def _authors(value: Any) -> list[dict[str, str]]:
-    """Authors as ``{id, name}``; of a plain text it is known later whether it is an id."""
-    found = []
-    for one in _listed(value):
-        if isinstance(one, dict):
-            number, name = one.get("id") or one.get("person_id") or "", one.get("name") or ""
-            found.append({"id": str(number).strip(), "name": str(name).strip()})
-        elif isinstance(one, (str, int)):
-            found.append({"id": str(one).strip(), "name": ""})
+    """Authors as ``{id, name}``; a plain text counts as an id until the table is known."""
+    authors = []
+    for item in _listed(value):
+        if isinstance(item, dict):
+            number, name = item.get("id") or item.get("person_id") or "", item.get("name") or ""
+            authors.append({"id": str(number).strip(), "name": str(name).strip()})
+        elif isinstance(item, (str, int)):
+            authors.append({"id": str(item).strip(), "name": ""})
         else:
             raise ValueError(
                 "'authors' should be a list of ids, names or objects with id and name."
             )
-    return [author for author in found if author["id"] or author["name"]]
+    return [author for author in authors if author["id"] or author["name"]]

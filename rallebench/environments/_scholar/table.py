@@ -1,7 +1,7 @@
 """A scholar table in one SQLite file, searched exactly by id and loosely by words; read only.
 
-Rows are numbered by citations, the most cited first, so that the first rows that match are the ones asked for and a
-search for common words stops early. A word that nobody has is replaced by those that are spelled nearly so.
+Rows are numbered by citations, the most cited first, so a search for common words stops at the first matches. An
+unknown word is replaced by words of nearly the same spelling.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rallebench.environments._scholar.words import MAX_WORDS, STOP_WORDS, cuts, 
 
 FORMAT = "rallebench-scholars/1"
 MAX_NEAR = 12
-"""Words that may stand in for one that nobody has."""
+"""The most words in place of an unknown word."""
 
 Record = dict[str, Any]
 
 
 class ScholarTable:
-    """See the module. Safe for several threads. ``fingerprint``: changes with the rows."""
+    """See the module. Thread-safe. ``fingerprint`` changes with the rows."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
@@ -54,21 +54,21 @@ class ScholarTable:
             self._db.close()
 
     def use(self, arguments: Mapping[str, str]) -> Reply:
-        """Answer a call: ``api`` names it, the rest are its arguments. Whatever fails is a sentence, never an exception."""
-        given = dict(arguments)
-        return Reply(answer(self, given.pop("api", ""), given))
+        """Answer the call ``api`` with the other arguments. An error is a sentence, never an exception."""
+        values = dict(arguments)
+        return Reply(answer(self, values.pop("api", ""), values))
 
     # exact
 
     def person(self, person_id: str) -> Record | None:
         """The scholar with that id."""
-        found = self._rows("SELECT row, record FROM person WHERE id = ?", (person_id.strip(),))
-        return {**json.loads(found[0][1]), "row": found[0][0]} if found else None
+        rows = self._rows("SELECT row, record FROM person WHERE id = ?", (person_id.strip(),))
+        return {**json.loads(rows[0][1]), "row": rows[0][0]} if rows else None
 
     def publication(self, publication_id: str) -> Record | None:
         """The publication with that id."""
-        found = self._rows("SELECT record FROM publication WHERE id = ?", (publication_id.strip(),))
-        return json.loads(found[0][0]) if found else None
+        rows = self._rows("SELECT record FROM publication WHERE id = ?", (publication_id.strip(),))
+        return json.loads(rows[0][0]) if rows else None
 
     def publications_of(self, row: int, most: int) -> list[Record]:
         """The most cited publications of a scholar, by the scholar's row."""
@@ -86,11 +86,11 @@ class ScholarTable:
     # all
 
     def rows(self, kind: str) -> Iterator[Record]:
-        """Every row of ``scholars``, ``publications`` or ``coauthors``, the most cited first; read at once."""
+        """All rows of ``scholars``, ``publications`` or ``coauthors``, the most cited first."""
         if kind == "coauthors":
             query = "SELECT person.id, coauthor.id, relation FROM coauthor JOIN person ON person.row = coauthor.person ORDER BY person, rank"
             names = ("person_id", "coauthor_id", "relation")
-            yield from (dict(zip(names, found)) for found in self._rows(query, ()))
+            yield from (dict(zip(names, row)) for row in self._rows(query, ()))
             return
         table = "person" if kind == "scholars" else "publication"
         for (record,) in self._rows(f"SELECT record FROM {table} ORDER BY row", ()):
@@ -98,26 +98,28 @@ class ScholarTable:
 
     # loose
 
-    def people(self, wanted: Mapping[str, str], most: int) -> list[Record]:
-        """The most cited scholars who fit ``name``, ``organization`` and ``interests``, each given or not."""
+    def people(self, query: Mapping[str, str], most: int) -> list[Record]:
+        """The most cited scholars for ``name``, ``organization`` and ``interests``, or any of them."""
         return self._search(
-            "person", {key: words(text, MAX_WORDS) for key, text in wanted.items()}, most
+            "person", {key: words(text, MAX_WORDS) for key, text in query.items()}, most
         )
 
     def papers(self, info: str, most: int) -> list[Record]:
-        """The most cited publications whose title holds these words; else title, authors and venue together."""
-        asked = words(info, MAX_WORDS)
-        return self._search("publication", {"title": asked}, most) or self._search(
-            "publication", {"": asked}, most
+        """The most cited publications with these words in the title, else in title, authors and venue."""
+        title_words = words(info, MAX_WORDS)
+        return self._search("publication", {"title": title_words}, most) or self._search(
+            "publication", {"": title_words}, most
         )
 
-    def _search(self, table: str, asked: Mapping[str, Sequence[str]], most: int) -> list[Record]:
-        kept = {column: _without_stop_words(some) for column, some in asked.items()}
-        if not all(kept.values()) or not kept:
+    def _search(self, table: str, queries: Mapping[str, Sequence[str]], most: int) -> list[Record]:
+        columns = {column: _without_stop_words(terms) for column, terms in queries.items()}
+        if not all(columns.values()) or not columns:
             return []
-        exact = {column: [[_term(word, column)] for word in some] for column, some in kept.items()}
+        exact = {
+            column: [[_term(word, column)] for word in terms] for column, terms in columns.items()
+        }
         as_phrases = {
-            column: [['"' + " ".join(asked[column]) + '"']]
+            column: [['"' + " ".join(queries[column]) + '"']]
             if column in ("interests", "title")
             else groups
             for column, groups in exact.items()
@@ -126,21 +128,21 @@ class ScholarTable:
         if found:
             return found
         loose: dict[str, list[list[str]]] = {}
-        for column, some in kept.items():
-            groups = [self._spelled(table, word, column) for word in some]
+        for column, terms in columns.items():
+            groups = [self._spelled(table, word, column) for word in terms]
             known = [group for group in groups if group]
-            # A name must fit whole; of anything else a word that the table does not have at all may be too many.
+            # All words of a name must fit; elsewhere 60 percent are enough.
             if len(known) < (len(groups) if column == "name" else max(1, 0.6 * len(groups))):
                 return []
             loose[column] = known
         return self._matching(table, loose, most)
 
     def _matching(
-        self, table: str, asked: Mapping[str, list[list[str]]], most: int
+        self, table: str, columns: Mapping[str, list[list[str]]], most: int
     ) -> list[Record]:
-        """``asked``: column ('' is any) → groups of terms; every group needs one of its terms."""
+        """Rows that fit: column ('' is any) → groups of terms; of each group one term is enough."""
         parts = []
-        for column, groups in asked.items():
+        for column, groups in columns.items():
             fits = " AND ".join("(" + " OR ".join(group) + ")" for group in groups)
             parts.append(f"{{{column}}} : ({fits})" if column else f"({fits})")
         query = (
@@ -150,16 +152,18 @@ class ScholarTable:
         return [json.loads(record) for (record,) in self._rows(query, (" AND ".join(parts), most))]
 
     def _spelled(self, table: str, word: str, column: str) -> list[str]:
-        """Terms for the words of the table that are this one, or nearly so."""
+        """Terms for the word itself and for words of nearly the same spelling in the table."""
         if len(word) == 1 and column == "name":
             return [_term(word, column)]
-        asked = sorted(cuts(word))
-        query = f"SELECT DISTINCT word FROM {table}_spelling WHERE cut IN ({','.join('?' * len(asked))}) LIMIT 200"
-        found = [str(one) for (one,) in self._rows(query, asked) if near(word, str(one))]
-        best = [one for one in found if one == word] or sorted(found)[:MAX_NEAR]
+        shortened = sorted(cuts(word))
+        query = f"SELECT DISTINCT word FROM {table}_spelling WHERE cut IN ({','.join('?' * len(shortened))}) LIMIT 200"
+        similar = [
+            str(other) for (other,) in self._rows(query, shortened) if near(word, str(other))
+        ]
+        best = [other for other in similar if other == word] or sorted(similar)[:MAX_NEAR]
         if best == [word] and len(word) > 3:
-            best = [word, *sorted(one for one in found if one != word)][:MAX_NEAR]
-        return [f'"{one}"' for one in best] or ([f'"{word}"'] if " " in word else [])
+            best = [word, *sorted(other for other in similar if other != word)][:MAX_NEAR]
+        return [f'"{other}"' for other in best] or ([f'"{word}"'] if " " in word else [])
 
     def _rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -167,7 +171,7 @@ class ScholarTable:
 
 
 def _term(word: str, column: str) -> str:
-    """A word as FTS5 takes it; one letter of a name is an initial."""
+    """A word as a term of FTS5; a single letter of a name is an initial."""
     return f'"{word}"*' if column == "name" and len(word) == 1 and word.isascii() else f'"{word}"'
 
 

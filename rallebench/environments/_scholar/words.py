@@ -1,4 +1,4 @@
-"""How names, organisations, topics and titles are compared: as plain words, and as words that are spelled nearly so."""
+"""Comparison of names, organisations, topics and titles, by plain words and by nearly the same spelling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 MAX_WORDS = 40
-"""Words of a query that are looked at: a title has fewer, and a model may write a whole page."""
+"""The most words of a query. A title has fewer, but a model may write a whole page."""
 
 MAX_LETTERS = 24
 _STOP_WORDS = "a an and as at by de der des di du et for from in la le of on or the to und von with"
@@ -26,9 +26,9 @@ def words(text: str, most: int = 0) -> list[str]:
     (['muller', 'sørensen', 'j'], ['王 伟', 'ai'])
     """
     text = text[: most * 60] if most else text
-    if text.isascii():  # the same as below, in a fifth of the time
-        found = _ASCII_WORD.findall(text.lower())
-        return found[:most] if most else found
+    if text.isascii():  # the same result as below, in a fifth of the time
+        matches = _ASCII_WORD.findall(text.lower())
+        return matches[:most] if most else matches
     folded = unicodedata.normalize("NFKD", text).casefold()
     plain = unicodedata.normalize("NFC", "".join(c for c in folded if not unicodedata.combining(c)))
     parted = [" ".join(word) if _BEGINS_CJK(word) else word for word in _WORD.findall(plain)]
@@ -38,8 +38,8 @@ def words(text: str, most: int = 0) -> list[str]:
 def cuts(word: str) -> set[str]:
     """The word, and the word without each of its letters.
 
-    Two words share one of these if one letter is wrong, missing, too many, or two neighbours are exchanged
-    (and in a few other cases, see ``near``). Words of three letters and fewer are only themselves.
+    Two words share one of these if a letter is wrong, missing or added, or if two neighbours are exchanged
+    (and in a few other cases, see ``near``). A word of at most three letters has no others.
 
     >>> sorted(cuts("anna"))
     ['ana', 'ann', 'anna', 'nna']
@@ -49,20 +49,20 @@ def cuts(word: str) -> set[str]:
     return {word} | {word[:at] + word[at + 1 :] for at in range(len(word))}
 
 
-def near(one: str, other: str) -> bool:
-    """Whether one letter is wrong, missing or too many, or two neighbours are exchanged.
+def near(word: str, other: str) -> bool:
+    """Whether at most a letter is wrong, missing or added, or two neighbours are exchanged.
 
     >>> near("lovelace", "lovelase"), near("lovelace", "lovelcae"), near("abcd", "bcda")
     (True, True, False)
     """
-    if one == other:
+    if word == other:
         return True
-    if abs(len(one) - len(other)) > 1:
+    if abs(len(word) - len(other)) > 1:
         return False
     start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
+    while start < min(len(word), len(other)) and word[start] == other[start]:
         start += 1
-    a, b = one[start:], other[start:]
+    a, b = word[start:], other[start:]
     return (
         a[1:] == b[1:] or a == b[1:] or a[1:] == b or (a[1:2] + a[:1] + a[2:] == b and len(a) > 1)
     )

@@ -11,9 +11,8 @@ from typing import Any
 
 from rallebench.core.types import Reply, ToolSpec
 from rallebench.http.client import Answer, Connection
-from rallebench.http.failures import Failure, Refusal, refused
-from rallebench.http.limiter import Turn
-from rallebench.http.reading import parsed
+from rallebench.http.failures import Failure, Refusal, parsed, refused
+from rallebench.http.limiter import Permit
 from rallebench.llms._openai.dialect import Dialect
 from rallebench.llms._openai.forms import (
     IGNORED,
@@ -95,7 +94,7 @@ class Client:
         """Whether the server was found to ignore ``response_format``."""
         return self._dialect.ignores_format
 
-    def ask(self, asking: Asking, turn: Turn) -> Iterator[str | Reply]:
+    def ask(self, asking: Asking, permit: Permit) -> Iterator[str | Reply]:
         """One request: pieces of text if it asks for a stream, then the Reply. Raises Failure, or BackendError
         once closed. A server that answers a streaming request as a whole is understood, too."""
         form, stream = asking.form, asking.stream
@@ -105,11 +104,11 @@ class Client:
         sent = self._dialect.fit(body, stream)
 
         def turned_away(error: Refusal, said: str) -> Failure:
-            turn.headers(error.headers)
+            permit.headers(error.headers)
             return self._refused(error, said, sent, asking)
 
         with self._connection.request("POST", PATH, sent, turned_away) as answer:
-            turn.headers(answer.headers)
+            permit.headers(answer.headers)
             for piece in self._read(answer, stream):
                 if isinstance(piece, str):
                     if form is None:  # else what is handed out may not be what was written
@@ -123,9 +122,9 @@ class Client:
                 reply = self._finished(piece, asking, no_form)
                 if form and stream and reply.text:
                     yield reply.text
-                _weigh(turn, reply, asking)
+                _weigh(permit, reply, asking)
                 yield reply
-            answer.until.end = min(answer.until.end, time.monotonic() + REUSE_SECONDS)
+            answer.deadline.end = min(answer.deadline.end, time.monotonic() + REUSE_SECONDS)
             with suppress(*self._connection.lost, Failure):
                 for _ in answer.pieces:
                     pass
@@ -135,9 +134,9 @@ class Client:
         timeout, lost = self._settings.timeout, self._connection.lost
 
         def heard() -> None:
-            answer.until.end = time.monotonic() + timeout
+            answer.deadline.end = time.monotonic() + timeout
 
-        start = answer.until.end - timeout
+        start = answer.deadline.end - timeout
         if stream and "event-stream" in kind:
             yield from read_stream(answer.pieces, start, self._key, lost, heard)
             return
@@ -175,13 +174,13 @@ class Client:
         return refused(error, said, self._settings, self._key)
 
 
-def _weigh(turn: Turn, reply: Reply, asking: Asking) -> None:
+def _weigh(permit: Permit, reply: Reply, asking: Asking) -> None:
     """What the request took: for the rates in tokens, for the pace in the steps a server needs for it (it reads
     a prompt many times faster than it writes, and everything takes it something)."""
     prompt = reply.prompt_tokens or asking.prompt_tokens
     written = reply.completion_tokens or len(reply.text.encode("utf-8", "replace")) / BYTES_A_TOKEN
-    turn.tokens = prompt + written
-    turn.work = 10 + written + prompt / 20
+    permit.tokens = prompt + written
+    permit.work = 10 + written + prompt / 20
 
 
 def _tokens_in(messages: Any) -> float:

@@ -28,7 +28,7 @@ class Settings:
 
     ``temperature``, ``max_tokens``, ``top_p``: null leaves them to the server.
 
-    At most ``concurrency`` requests are in flight, fewer while the server is crowded; that, and
+    At most ``concurrency`` requests are in flight, fewer while the server is overloaded; that, and
     ``requests_per_minute`` and ``tokens_per_minute`` (prompt and answer), hold for all models at one address.
 
     ``prices``: US dollars per million tokens, ``{"prompt": 0.15, "completion": 0.6}``.

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.types import Reply
-from rallebench.http.failures import DROPPED, NOT_OPENAI, Failure
-from rallebench.http.reading import parsed
+from rallebench.http.failures import DROPPED, NOT_OPENAI, Failure, parsed
 from rallebench.llms._openai.replies import choice_of, reply_of, text_of
 
 

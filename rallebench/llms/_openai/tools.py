@@ -9,8 +9,7 @@ from typing import Any
 from rallebench.core.errors import RalleError
 from rallebench.http.addresses import is_openai
 from rallebench.http.client import Connection
-from rallebench.http.failures import Failure, Refusal, refused
-from rallebench.http.reading import parsed
+from rallebench.http.failures import Failure, Refusal, parsed, refused
 from rallebench.llms._openai.settings import Settings
 
 SECONDS = 30.0

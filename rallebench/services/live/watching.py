@@ -121,7 +121,7 @@ class Live:
             and isinstance(asked, UseTool)
             and asked.tool == sandbox.TOOL
         ):
-            sandbox.let_go(asked.arguments["session"])
+            sandbox.stop(asked.arguments["session"])
 
     def _set(self, **changes: Any) -> bool:
         """Whether it went on until now."""

@@ -319,7 +319,7 @@ def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
         (
             {"prompts": "/"},
             BadFileError,
-            "No prompt is read for what is asked, so / would change nothing",
+            "This request reads no prompt, so / would change nothing",
         ),
     ],
 )

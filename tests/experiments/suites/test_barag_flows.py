@@ -32,7 +32,7 @@ from rallebench.workflows.barag import (
     OWN,
     READ,
     UNDECIDED,
-    Agent,
+    BaragAgent,
     Prompts,
     context_of,
     recent,
@@ -47,8 +47,8 @@ CONTEXT = "\n \nTitle: A\nAda did.\n \nTitle: B\nBea did.\n \n"
 FOUND = Reply("", HITS)
 
 
-def agent(**more: Any) -> Agent:
-    return Agent("llm", PROMPTS, "index", **more)
+def agent(**more: Any) -> BaragAgent:
+    return BaragAgent("llm", PROMPTS, "index", **more)
 
 
 def call(name: str, arguments: str) -> Reply:

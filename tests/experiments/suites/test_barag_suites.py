@@ -486,7 +486,7 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
         (
             "modes",
             ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR"),
-            "holds none of the prompts that are read (naive-system.txt",
+            "holds none of the prompts of this request (naive-system.txt",
         ),
         ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=both"), "needs a judge"),
         ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=grounded"), "it can be: f1, em"),

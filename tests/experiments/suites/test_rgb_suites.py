@@ -613,7 +613,7 @@ def test_the_published_folder_at_hand_lacks_the_english_base_set(
                 "--set",
                 "prompts=/",
             ),
-            "/ holds none of the prompts that are read (system-en.txt, user-en.txt)",
+            "/ holds none of the prompts of this request (system-en.txt, user-en.txt)",
         ),
     ],
 )

@@ -150,7 +150,7 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
         (
             ("--llm", "writer", "--set", "articles=CORPUS", "--set", "prompts=/"),
             2,
-            "/ holds none of the prompts that are read (question-one-en.txt)",
+            "/ holds none of the prompts of this request (question-one-en.txt)",
         ),
         (
             ("--llm", "writer", "--set", "articles=CORPUS", "--set", "known=r"),

@@ -21,7 +21,7 @@ from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.text import answer_tokens
 from rallebench.metrics.token_f1 import token_f1
-from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, Agent, context_of
+from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, context_of
 from rallebench.workflows.barag_uncertain import declines
 
 DATA_IS = "a file of articles with questions, or a folder of such"
@@ -72,7 +72,7 @@ class Study:
 
     asked: ExperimentRequest
     set: ArticleSet
-    agent: Agent
+    agent: BaragAgent
 
     @property
     def name(self) -> str:
@@ -115,7 +115,7 @@ def study_of(asked: ExperimentRequest, *, retrieves: bool = True, **more: Any) -
             s["index"]
         )  # a combination written out, or the sentence that says it is none
     check_own(s["prompts"], names_of(agents=True, judge=bool(s["judge"])))
-    agent = Agent(
+    agent = BaragAgent(
         asked.llm,
         agent_prompts(s["prompts"]),
         s["index"],

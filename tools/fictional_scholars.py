@@ -1,7 +1,8 @@
-"""Fictional scholars and publications that hold together, the same for a seed on every machine.
+"""Fictional scholars and publications, consistent with each other and equal for a seed on every machine.
 
-Run as ``python -m rallebench.environments._scholar.fictional FOLDER [SCHOLARS] [SEED]`` it writes the files that an import reads; with the
-defaults those of the starter. Citations, h-index and g-index are counted from the publications, relations follow from them.
+    python -m tools.fictional_scholars FOLDER [SCHOLARS] [SEED]     # files for an import; the defaults are the starter's
+
+Citations, h-index, g-index and relations are counted from the publications.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.files import writing
-from rallebench.environments._scholar._fiction import (
+from rallebench.environments._scholar.building import g_index, h_index
+from tools._fiction import (
     ADJECTIVES,
     FIELDS,
     KINDS,
@@ -30,7 +32,6 @@ from rallebench.environments._scholar._fiction import (
     VENUES,
     YEARS_IN,
 )
-from rallebench.environments._scholar.building import g_index, h_index
 
 SCHOLARS, SEED = 172, 42
 MOST_PAPERS = 10
@@ -70,7 +71,7 @@ def _people(rng: random.Random, count: int) -> list[Row]:
     positions = [name for name, share in POSITIONS for _ in range(math.ceil(share * count / 100))]
     rng.shuffle(positions)
     people: list[Row] = []
-    taken: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     names: set[str] = set()
     while len(people) < count:
         number = len(people)
@@ -82,9 +83,9 @@ def _people(rng: random.Random, count: int) -> list[Row]:
         twin = number % 2 == 1 and number < 2 * NAMESAKES
         if twin:
             name, language, woman = people[-1]["name"], people[-1]["language"], people[-1]["woman"]
-        if (name, organization) in taken or (name in names and not twin and count <= FEW):
+        if (name, organization) in pairs or (name in names and not twin and count <= FEW):
             continue
-        taken.add((name, organization))
+        pairs.add((name, organization))
         names.add(name)
         field = rng.randrange(len(FIELDS))
         topics = FIELDS[field][1].split(", ")
@@ -153,15 +154,15 @@ def _papers(rng: random.Random, people: list[Row]) -> list[Row]:
     return papers
 
 
-def _title(rng: random.Random, topic: str, taken: set[str]) -> str:
+def _title(rng: random.Random, topic: str, titles: set[str]) -> str:
     while True:
         title = rng.choice(PATTERNS).format(
             adjective=rng.choice(ADJECTIVES), noun=rng.choice(NOUNS), topic=_cased(topic)
         )
-        if len(taken) > 5000:
+        if len(titles) > 5000:
             title += f", Part {rng.randrange(2, 10_000)}"
-        if title not in taken:
-            taken.add(title)
+        if title not in titles:
+            titles.add(title)
             return title
 
 
@@ -224,26 +225,26 @@ def _relations(people: list[Row], papers: list[Row]) -> list[Row]:
     """Both ways. At one organization a professor is the advisor of who began ten years later, and others are colleagues."""
     known = {person["id"]: person for person in people}
     pairs = {
-        (one["id"], two["id"])
+        (first["id"], second["id"])
         for paper in papers
-        for one in paper["authors"]
-        for two in paper["authors"]
-        if one["id"] != two["id"]
+        for first in paper["authors"]
+        for second in paper["authors"]
+        if first["id"] != second["id"]
     }
     rows = []
-    for one, two in sorted(pairs):
-        a, b = known[one], known[two]
+    for first, second in sorted(pairs):
+        a, b = known[first], known[second]
         relation = "coauthor"
         if a["organization"] == b["organization"]:
             relation = "advisor" if _advises(b, a) else "advisee" if _advises(a, b) else "colleague"
-        rows.append({"person_id": one, "coauthor_id": two, "relation": relation})
+        rows.append({"person_id": first, "coauthor_id": second, "relation": relation})
     return rows
 
 
-def _advises(one: Row, other: Row) -> bool:
+def _advises(senior: Row, junior: Row) -> bool:
     return (
-        one["position"] in ("Professor", "Associate Professor")
-        and one["since"] + 10 <= other["since"]
+        senior["position"] in ("Professor", "Associate Professor")
+        and senior["since"] + 10 <= junior["since"]
     )
 
 
@@ -258,16 +259,16 @@ def _id(kind: str, number: int) -> str:
 
 def write_fictional(folder: Path, scholars: int = SCHOLARS, seed: int = SEED) -> dict[str, int]:
     """Write ``scholars.jsonl``, ``publications.jsonl``, ``coauthors.jsonl``; kind → rows. Raises BackendError if the disk is full."""
-    made = fictional(scholars, seed)
-    for kind, rows in made.items():
+    tables = fictional(scholars, seed)
+    for kind, rows in tables.items():
         with writing(folder / f"{kind}.jsonl") as handle:
             for row in rows:
                 handle.write(
                     (json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
                 )
-    return {kind: len(rows) for kind, rows in made.items()}
+    return {kind: len(rows) for kind, rows in tables.items()}
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    print(write_fictional(Path(given[0]), *map(int, given[1:3])))
+    words = sys.argv[1:]
+    print(write_fictional(Path(words[0]), *map(int, words[1:3])))

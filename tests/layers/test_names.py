@@ -1,0 +1,173 @@
+"""A class name names one class, an identifier names a thing, and code is laid out by ruff.
+
+``known_names.json`` records the present exceptions: filler words per package and the duplicated class names.
+It may only shrink: a test fails if there are more, and also if there are fewer and the file still says more.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import json
+import os
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from project import PROJECT
+
+ROOT = PROJECT / "rallebench"
+KNOWN = Path(__file__).with_name("known_names.json")
+EXEMPT = {"gui"}
+FILLERS = {"one", "found", "asked", "said", "told", "shown", "kept", "given", "wanted", "made"} | {
+    "there",
+    "whoever",
+    "nobody",
+}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Path below ``rallebench`` → its syntax tree; the old page is left out."""
+    gc.disable()  # the trees stay, so that collecting finds nothing and takes three quarters of the time
+    try:
+        return {
+            name: ast.parse(path.read_text(encoding="utf-8"))
+            for path in sorted(ROOT.rglob("*.py"))
+            if (name := path.relative_to(ROOT).as_posix()).split("/")[0] not in EXEMPT
+        }
+    finally:
+        gc.enable()
+
+
+def package_of(name: str) -> str:
+    return name.split("/")[0] if "/" in name else "."
+
+
+def bound_names(tree: ast.AST) -> Iterator[str]:
+    """Every name that the code gives: variables, attributes, arguments, functions, classes, aliases."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.asname
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            yield node.name
+
+
+def fillers(tree: ast.AST) -> list[str]:
+    return [name for name in bound_names(tree) if name.strip("_").lower() in FILLERS]
+
+
+def fillers_by_package() -> dict[str, int]:
+    counts = Counter({package_of(name): 0 for name in trees()})
+    for name, tree in trees().items():
+        counts[package_of(name)] += len(fillers(tree))
+    return {package: count for package, count in sorted(counts.items()) if count}
+
+
+def duplicated_classes() -> list[str]:
+    """Public names that two classes at the top of a module have."""
+    counts = Counter(
+        node.name
+        for tree in trees().values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    return sorted(name for name, count in counts.items() if count > 1)
+
+
+def unformatted(source: str, lines: Iterator[str]) -> list[int]:
+    """Lines with ``# fmt: skip`` (or off) that are not a table: a constant of literals."""
+    marks = [
+        token.start[0]
+        for token in tokenize.generate_tokens(lambda: next(lines, ""))
+        if token.type == tokenize.COMMENT and "fmt:" in token.string.replace("fmt :", "fmt:")
+    ]
+    tables = [
+        range(node.lineno, node.end_lineno + 1)
+        for node in ast.parse(source).body
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        and isinstance(node.value, (ast.Dict, ast.List, ast.Tuple, ast.Set))
+        and node.end_lineno
+    ]
+    return [line for line in marks if not any(line in table for table in tables)]
+
+
+@pytest.fixture(scope="module")
+def known() -> dict:
+    """The recorded exceptions; UPDATE_GOLDEN=1 takes off what is mended, and adds nothing."""
+    recorded = json.loads(KNOWN.read_text(encoding="utf-8"))
+    if os.environ.get("UPDATE_GOLDEN"):
+        present = fillers_by_package()
+        recorded = {
+            "fillers": {
+                package: min(count, present[package])
+                for package, count in recorded["fillers"].items()
+                if package in present
+            },
+            "classes": [name for name in recorded["classes"] if name in duplicated_classes()],
+        }
+        KNOWN.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
+    return recorded
+
+
+def test_no_identifier_is_a_filler_word(known: dict) -> None:
+    present = fillers_by_package()
+    more = {name: n for name, n in present.items() if n > known["fillers"].get(name, 0)}
+    fewer = {name: n for name, n in known["fillers"].items() if n > present.get(name, 0)}
+    assert not more, "name the thing: " + ", ".join(
+        f"{name}: {sorted(set(fillers(tree)))}"
+        for name, tree in trees().items()
+        if package_of(name) in more and fillers(tree)
+    )
+    assert not fewer, "mended: record the smaller counts (UPDATE_GOLDEN=1)"
+
+
+def test_a_public_class_name_names_one_class(known: dict) -> None:
+    present = set(duplicated_classes())
+    assert present - set(known["classes"]) == set(), "class names that another module has too"
+    assert set(known["classes"]) - present == set(), "mended: take them off (UPDATE_GOLDEN=1)"
+
+
+def test_only_tables_of_data_are_laid_out_by_hand() -> None:
+    marked = {}
+    for name in trees():
+        source = (ROOT / name).read_text(encoding="utf-8")
+        if "fmt:" in source and (lines := unformatted(source, iter(source.splitlines(True)))):
+            marked[name] = lines
+    assert marked == {}
+
+
+def test_the_filler_check_sees_every_kind_of_name() -> None:
+    source = """
+import os as found
+class Said: pass
+class Row:
+    kept: int
+def told(asked, *, made): self.given = 1
+for one in (): pass
+with open("x") as shown: pass
+[there for there in ()]
+try: pass
+except OSError as wanted: pass
+print(nobody)
+"""
+    assert sorted(name.lower() for name in fillers(ast.parse(source))) == sorted(
+        FILLERS - {"nobody", "whoever"}
+    )
+
+
+def test_a_mark_outside_a_table_is_seen() -> None:
+    source = "A = {1: 2}  # fmt: skip\nprint( 1 )  # fmt: skip\n"
+    assert unformatted(source, iter(source.splitlines(True))) == [2]
