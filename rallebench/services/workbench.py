@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rallebench.core.errors import RalleError
-from rallebench.core.folders import forget_all_dead
+from rallebench.core.parts import remove_all_abandoned
 from rallebench.core.types import Chain, Episode, Message, Question
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import Corpus, Importing, import_corpus
@@ -66,7 +66,7 @@ class Workbench:
         ``allowed_hosts``: further host names, of a proxy say, that MLflow's page answers to.
         """
         self.workspace = Workspace(workspace, base_settings)
-        forget_all_dead(self.workspace.path)
+        remove_all_abandoned(self.workspace.path)
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self._memo: Memo | None = None
