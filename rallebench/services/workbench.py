@@ -162,6 +162,11 @@ class Workbench:
                 self._memo = Memo.open(self.workspace.memo)
             return self._memo
 
+    @property
+    def memo_warning(self) -> str:
+        """Why replies are not kept beyond this process; '' if they are, or if nothing was asked yet."""
+        return self._memo.warning if self._memo is not None else ""
+
     def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
         """One chat turn: the chain as a flow, its last answer streamed."""
         question = Question("chat", text, history=tuple(history))

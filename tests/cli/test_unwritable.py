@@ -62,11 +62,7 @@ def read_only(*folders: Path) -> None:
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_ask_works_on_a_read_only_workspace_without_the_reply_cache_and_says_so(
-    cached: bool,
-    workspace: Path,
-    rallebench: CommandLine,
-    request: pytest.FixtureRequest,
-    caplog: pytest.LogCaptureFixture,
+    cached: bool, workspace: Path, rallebench: CommandLine, request: pytest.FixtureRequest
 ) -> None:
     if cached:
         assert rallebench(*ASK).code == 0
@@ -75,28 +71,51 @@ def test_ask_works_on_a_read_only_workspace_without_the_reply_cache_and_says_so(
     ran = rallebench(*ASK)
     assert ran.code == 0, ran.err
     assert "Titan" in ran.out
-    assert (
-        "memo.sqlite cannot be written" in caplog.text
-        and "choose another --workspace" in caplog.text
-    )
+    (warning,) = [line for line in ran.err.splitlines() if "memo.sqlite cannot be written" in line]
+    assert warning.startswith("Warning: ") and "choose another --workspace" in warning
     assert "Traceback" not in ran.err
 
 
-def test_a_run_needs_no_reply_cache_and_says_so(
-    workspace: Path,
-    rallebench: CommandLine,
-    request: pytest.FixtureRequest,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def without_cache(workspace: Path) -> None:
+    """Only runs can be written."""
     for name in ("cache", "runs"):
         (workspace / name).mkdir()
     read_only(workspace)
     (workspace / "runs").chmod(0o777)
+
+
+def test_a_run_needs_no_reply_cache_and_says_so_on_standard_error_and_in_its_state(
+    workspace: Path, rallebench: CommandLine, request: pytest.FixtureRequest
+) -> None:
+    without_cache(workspace)
     request.getfixturevalue("ordinary_user")
     ran = rallebench(*RUN, "mine")
     assert ran.code == 0, ran.err
-    assert "memo.sqlite cannot be written" in caplog.text
+    (warning,) = [line for line in ran.err.splitlines() if "memo.sqlite cannot be written" in line]
+    assert warning.startswith("Warning: ")
     assert (workspace / "runs" / "mine" / "report.json").exists()
+    assert "memo.sqlite cannot be written" in (workspace / "runs/mine/state.json").read_text()
+
+
+def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
+    workspace: Path, request: pytest.FixtureRequest
+) -> None:
+    from rallebench.gui import develop_output
+    from rallebench.services import benchmark
+
+    without_cache(workspace)
+    request.getfixturevalue("ordinary_user")
+    bench = Workbench(workspace)
+    try:
+        chain = bench.workspace.chain("read")
+        plan = benchmark.prepare(bench.workspace, chain, "tiny-qa", name="mine", track=False)
+        job = bench.start_run(plan)
+        bench.benches.wait(60)
+        assert job.done and "memo.sqlite cannot be written" in job.warning
+        with pytest.warns(UserWarning, match="memo.sqlite cannot be written"):
+            list(develop_output.whole_chain(bench, chain, plan.examples[0], mark=False))
+    finally:
+        bench.close()
 
 
 def test_a_run_where_runs_cannot_be_written_is_one_sentence(

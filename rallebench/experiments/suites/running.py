@@ -129,6 +129,10 @@ def run_suite(
                         if isinstance(stage, Ended):
                             reply = stage.answered
                         yield stage
+                    sentence = workbench.memo_warning
+                    if sentence and sentence not in warnings:
+                        warnings[sentence] = None
+                        yield Warned(sentence)
                     assert isinstance(reply, Answered)
                     ended.append(reply)
                     if part.keep is not None:

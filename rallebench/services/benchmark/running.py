@@ -88,6 +88,8 @@ def execute(
         folder.forget_stop()
         opened(folder)
         late = unknown_before(workspace, plan, backends)
+        if remembered is not None and remembered.warning:
+            late += (remembered.warning,)
         if late:
             yield Phase("warning", " ".join(late))
         warnings += late
