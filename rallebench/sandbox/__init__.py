@@ -11,7 +11,7 @@ The tool ``python`` is asked twice or more often per program, so that whoever as
 How a program may end: ``stop`` (well), ``not_python``, ``error``, ``refused``, ``time_limit``, ``memory_limit``, ``output_limit``,
 ``call_limit``, ``killed``, ``gone`` (somebody let go of it).
 
-What holds a program (README says it in full): on Linux a list of the system calls that it may make (``calls``, seccomp), Landlock
+What holds a program (docs/agents.md says it in full): on Linux a list of the system calls that it may make (``calls``, seccomp), Landlock
 for what it may read, limits of resources for memory, time and the size of files (0). It writes no file, so nothing has to be
 removed after it. ``protection()`` says what of this holds here; Python's own hooks refuse the rest, which a program can go round.
 """
