@@ -1,4 +1,4 @@
-"""README says what is true: two commands first, every verb and extension kind, examples that run."""
+"""README and the manual say what is true: two commands first, every extension kind, examples that run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from rallebench.cli.verbs import VERBS
 from rallebench.experiments.suites import settings_of
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
+MANUAL = {path.name: path.read_text(encoding="utf-8") for path in (PROJECT / "docs").glob("*.md")}
+TEXTS = {
+    Path("README.md"): README,
+    Path("CONTRIBUTING.md"): (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+    Path("CHANGELOG.md"): (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"),
+    **{Path("docs") / name: text for name, text in MANUAL.items()},
+}
+"""Path → text of everything that a person reads first."""
+
 EXTENSIONS = (
     "CORPORA",
     "RETRIEVERS",
@@ -54,12 +63,13 @@ def test_ci_runs_readmes_own_test_command() -> None:
 
 @pytest.mark.parametrize("verb", VERBS.names())
 def test_every_verb_is_explained(verb: str) -> None:
-    assert re.search(rf"^\| `{verb}[ `]", README, re.MULTILINE)
+    assert re.search(rf"^### {verb}\n\n\w", MANUAL["cli.md"], re.MULTILINE)
 
 
 def test_every_command_of_a_suite_names_settings_that_it_has() -> None:
     commands = [
-        shlex.split(command) for command in re.findall(r"`(suite [\w-]+ --set [^`]*)`", README)
+        shlex.split(command)
+        for command in re.findall(r"`(suite [\w-]+ --set [^`]*)`", MANUAL["experiments.md"])
     ]
     assert len(commands) >= 8
     for _, name, *words in commands:
@@ -68,20 +78,54 @@ def test_every_command_of_a_suite_names_settings_that_it_has() -> None:
 
 
 def test_the_curve_in_the_table_of_results_is_that_of_its_command() -> None:
-    (row,) = re.findall(r"^\| `barag-curve` \| XQuAD.*$", README, re.MULTILINE)
+    (row,) = re.findall(r"^\| `barag-curve` \| XQuAD.*$", MANUAL["experiments.md"], re.MULTILINE)
     assert "--set draft_passages=1 --llm extractive-reader`" in row and "never retrieve" not in row
 
 
 @pytest.mark.parametrize("registry", EXTENSIONS)
 def test_every_extension_kind_is_named(registry: str) -> None:
-    assert f"`{registry}`" in README
+    assert f"`{registry}`" in TEXTS[Path("CONTRIBUTING.md")]
 
 
-def test_every_picture_and_file_that_is_named_exists() -> None:
-    for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README):
-        assert (PROJECT / name).is_file(), name
-    for name in re.findall(r"`((?:rallebench|bench|tests|benchmarks|prompts)/[\w/.]+)`", README):
+@pytest.mark.parametrize("path", TEXTS, ids=str)
+def test_every_picture_link_and_file_that_is_named_exists(path: Path) -> None:
+    text, folder = TEXTS[path], (PROJECT / path).parent
+    for name, heading in re.findall(r"\]\(([^)#:]*)(?:#([\w-]+))?\)", text):
+        linked = folder / name if name else PROJECT / path
+        assert linked.is_file(), name
+        if heading:
+            heads = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in [head.lower().replace(" ", "-") for head in heads]
+    for name in re.findall(
+        r"`((?:rallebench|tests|tools|benchmarks|prompts|engine)/[\w/.]+)`", text
+    ):
         assert (PROJECT / name).exists() or (PROJECT / "rallebench" / name).exists(), name
+
+
+def test_readme_is_one_page_and_its_picture_is_small() -> None:
+    assert len(README.splitlines()) <= 80
+    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    assert (PROJECT / picture).stat().st_size < 200_000
+
+
+def test_every_command_of_the_manual_is_understood() -> None:
+    from rallebench.cli.main import _parser
+
+    parser, commands = _parser(), []
+    for text in TEXTS.values():
+        lines = "\n".join(blocks(text)).replace("\\\n", " ").split("\n")
+        commands += [line for line in lines if re.match(r"rallebench |python -m rallebench ", line)]
+        # What is written in capitals stands for a value; a verb that is only named has no arguments.
+        commands += re.findall(r"`((?:python -m )?rallebench [a-z-]+ (?:[^`|…])+)`", text)
+    assert len(commands) > 40
+    for command in commands:
+        words = shlex.split(command.removeprefix("python -m "), comments=True)
+        if words[1].isupper():
+            continue
+        try:
+            parser.parse_known_args(words[1:])
+        except SystemExit:
+            pytest.fail(f"not understood: {command}")
 
 
 def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(
@@ -92,7 +136,7 @@ def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(
         "id\ttext\ttitle\n1\tTitan is a moon of Saturn.\tTitan\n2\tRome is a city.\tRome\n"
     )
     Path("map.json").write_text('{"1": "10", "2": "20"}')
-    section = README.split("## Your own corpus")[1].split("\n## ")[0]
+    section = MANUAL["usage.md"].split("\n## Corpus")[1].split("\n## ")[0]
     lines = [line for block in blocks(section) for line in block.strip().split("\n")]
     assert len(lines) >= 2
     for line in lines:

@@ -28,7 +28,7 @@ def agent_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-python",
         action="store_true",
-        help="let a workflow run programs that the model writes (README says what holds them)",
+        help="let a workflow run programs that the model writes (docs/agents.md says what holds them)",
     )
 
 

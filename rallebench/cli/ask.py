@@ -148,6 +148,8 @@ def ask(args: argparse.Namespace) -> dict[str, Any]:
             if isinstance(event, Episode):
                 episode = event
     assert episode is not None
+    if workbench.memo_warning:
+        say(f"Warning: {workbench.memo_warning}")
     if episode.error:
         raise BackendError(episode.error)
     prices = prices_of(workbench.backends.llms)

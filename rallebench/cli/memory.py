@@ -13,7 +13,9 @@ from rallebench.core.memory import size
 
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", metavar="MODEL", help="a language model of this workspace, or one written out"
+        "model",
+        metavar="MODEL",
+        help="a language model of this workspace or an encoder, or one written out",
     )
     parser.add_argument(
         "--context", type=int, metavar="N", help="tokens of prompt and answer (default: 2048)"
@@ -40,7 +42,7 @@ def _plain(value: Mapping[str, Any]) -> str:
 
 @VERBS.register(
     "needs",
-    about="what a language model will take of memory, and whether it fits",
+    about="what a language model or an encoder will take of memory, and whether it fits",
     example="rallebench needs 'transformers:/models/qwen?quantization=4bit' --context 4096 --batch 8",
     order=2,
     flags=_flags,
@@ -59,7 +61,7 @@ def needs(args: argparse.Namespace) -> dict[str, Any]:
         raise NotFoundError(
             f"Nothing here says what {args.model} needs: it is served elsewhere, built in, or not downloaded yet."
         )
-    chosen = str(workbench.workspace.llm(args.model).settings.get("quantization", "none"))
+    chosen = workbench.loads.quantization_of(args.model)
     forms = {form: room.as_json() for form, room in found.items()}
     return {
         "model": args.model,

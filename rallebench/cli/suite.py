@@ -69,7 +69,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-python",
         action="store_true",
-        help="let agents run programs that a model wrote (README says what holds them)",
+        help="let agents run programs that a model wrote (docs/agents.md says what holds them)",
     )
     mlflow_flags(parser)
     settings_flag(parser, "a setting of the suite, as in data=FOLDER or noise=0,0.2")

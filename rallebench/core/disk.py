@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from rallebench.core.errors import BackendError
-from rallebench.core.folders import final_names
 from rallebench.core.memory import size
+from rallebench.core.parts import with_final_names
 
 _FULL = re.compile(
     r"No space left|Disk quota exceeded|File too large|\d+ requested and \d+ written|\d+ of \d+ bytes are there|iostream error"
@@ -38,7 +38,9 @@ def unwritten(what: str, place: Path, error: BaseException, needed: int = 0) -> 
     unknown. The sentence has the final name of a hidden temporary folder.
     """
     if not is_full(error):
-        reason = final_names(" ".join(str(getattr(error, "strerror", "") or error).split())[-300:])
+        reason = with_final_names(
+            " ".join(str(getattr(error, "strerror", "") or error).split())[-300:]
+        )
         mend = "free space or choose another --workspace"
         return DiskError(
             f"Could not write {what} {place}: {reason}. Nothing was left half-written; {mend}."

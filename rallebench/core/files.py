@@ -6,12 +6,12 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
+from rallebench.core.parts import part_of
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is refused; no record of any known dataset comes near it."""
@@ -24,39 +24,19 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     Raises UsageError if ``path`` is a folder or a device, which the file would replace.
     """
     path = Path(os.path.realpath(path))
-    handle = None
     if path.exists() and not path.is_file():
         raise UsageError(
             f"{path} is {'a folder' if path.is_dir() else 'no plain file'}; name a file to write."
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd, name = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.{os.getpid()}.", suffix=".part"
-        )
-        handle = os.fdopen(fd, "wb")
-        yield handle
-        handle.flush()
-        os.fsync(handle.fileno())
-        handle.close()
-        _share(name)
-        os.replace(name, path)
-    except BaseException as error:
-        if handle is not None:
-            with contextlib.suppress(OSError):  # closing flushes again, which a full disk refuses
-                handle.close()
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-        if isinstance(error, OSError):
-            raise disk_error(path, error) from error
-        raise
-
-
-def _share(name: str) -> None:
-    """Give a temporary file (mode 600) the mode of any other new file."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(name, 0o666 & ~mask)
+        with part_of(path) as part:
+            with open(part, "xb") as handle:
+                yield handle
+                handle.flush()
+                os.fsync(handle.fileno())
+            os.replace(part, path)
+    except OSError as error:
+        raise disk_error(path, error) from error
 
 
 def disk_error(path: Path, error: OSError) -> BackendError:

@@ -178,6 +178,20 @@ def release() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def read_mapped(model: Any) -> None:
+    """Read weights that are only mapped from their file into RAM: measured now, and no slow first answer."""
+    for parameter in model.parameters():
+        if parameter.device.type == "cpu" and parameter.is_contiguous():
+            parameter.data.view(-1)[:: 4096 // parameter.element_size()].max()
+
+
+def copy_mapped(model: Any) -> None:
+    """Copy what was not quantised out of the mapped file, which otherwise stays in RAM as a whole."""
+    for tensor in [*model.parameters(), *model.buffers()]:
+        if tensor.device.type == "cpu" and tensor.is_floating_point():
+            tensor.data = tensor.data.clone()
+
+
 @contextlib.contextmanager
 def pages_of_their_own() -> Iterator[None]:
     """During the block, map every memory block of 128 KiB and more, so that it returns to the system when dropped.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -20,6 +23,20 @@ def has_bfloat16(device: Any) -> bool:
     if any(check is not None and check() for check in checks):
         return True
     return bool(getattr(torch.cpu, "_is_arm_bf16_supported", lambda: False)())
+
+
+def has_bfloat16_here() -> bool:
+    """``has_bfloat16`` of this processor without importing torch: from the system's list of its features.
+
+    Where the system has no such list, only a torch that was imported knows; otherwise False.
+    """
+    if (torch := sys.modules.get("torch")) is not None:
+        return has_bfloat16(torch.device("cpu"))
+    try:
+        features = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+    return bool(re.search(r"\b(avx512_bf16|amx_tile|bf16)\b", features))
 
 
 def halved(model: Any) -> Any:

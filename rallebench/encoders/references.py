@@ -59,6 +59,24 @@ def open_encoder(reference: str) -> Encoder:
     return encoder
 
 
+def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
+    """(the quantisation that ``reference`` chooses, all that it can have, the largest first)."""
+    entry, settings = _resolved(reference)
+    setting = entry.traits.get("settings", {}).get("quantization")
+    if setting is None:
+        return "none", ("none",)
+    return str(settings.get("quantization", setting.default)), tuple(setting.choices)
+
+
+def encoder_need(reference: str, quantization: str = "none") -> Any:
+    """The memory that the encoder will take (``llms._memory.need.Need``), without loading it; None if nothing says so."""
+    entry, settings = _resolved(reference)
+    if "quantization" in entry.traits.get("settings", {}):
+        settings = {**settings, "quantization": quantization}
+    need = entry.traits.get("need")
+    return need(**settings) if need else None
+
+
 def with_settings(reference: str, **settings: Any) -> str:
     """``reference`` with other settings: ``quantization="8bit"`` loads a query encoder in 8-bit.
 

@@ -16,12 +16,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
 from rallebench.core.files import read_json, sha256_file
+from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
 from rallebench.encoders import DTYPES, ENCODERS
-from rallebench.encoders._engine import MAX_BATCH, Engine
+from rallebench.encoders._engine import MAX_BATCH, Engine, import_class
 from rallebench.llms._memory.failures import loading_failed
 from rallebench.llms._memory.folders import content_hash, model_folder, tensors, weight_files
+from rallebench.llms._memory.need import (
+    ENCODER,
+    Need,
+    cached_folder,
+    device_of,
+    encoder_need,
+    note_use,
+)
 
 if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
@@ -56,9 +65,9 @@ SETTINGS = {
 
 
 class SentenceTransformers:
-    """A loaded model. ``prompts``: the texts before queries and passages."""
+    """A loaded model. ``prompts``: the texts before queries and passages; ``memory``: what it took."""
 
-    def __init__(self, model: Any, source: str, settings: dict[str, Any]) -> None:
+    def __init__(self, model: Any, source: str, before: Memory, settings: dict[str, Any]) -> None:
         self.name = f"sentence_transformers:{settings['model']}"
         self.dtype: str = settings["dtype"]
         self.quantization: str = settings["quantization"]
@@ -72,6 +81,7 @@ class SentenceTransformers:
         self._engine = Engine(
             self.name, model.tokenizer, model, _pooled, tokens, self.dim, settings["batch"]
         )
+        self.memory = taken(model, before)
 
     @property
     def fast_dtypes(self) -> tuple[str, ...]:
@@ -97,6 +107,14 @@ class SentenceTransformers:
             )
         encode, prompt = self._engine.bulk(dtype), self.prompts["passage"]
         return lambda texts: encode([prompt + text for text in texts])
+
+
+def taken(model: Any, before: Memory) -> Memory:
+    """What an encoder takes that was loaded since ``before``, all its weights read into memory."""
+    read_mapped(model)
+    release()
+    note_use(ENCODER)
+    return Memory.now() - before
 
 
 def _pooled(model: Any, features: dict[str, Any]) -> Any:
@@ -128,8 +146,8 @@ def _poolings(model: Any) -> list[str]:
     return [str(module.pooling_mode) for module in model if hasattr(module, "pooling_mode")]
 
 
-def _load(settings: dict[str, Any]) -> tuple[Any, str]:
-    """(model, a name for its content). Raises RalleError."""
+def _load(settings: dict[str, Any]) -> tuple[Any, str, Memory]:
+    """(model, a name for its content, what this process held before). Raises RalleError."""
     _need_packages(settings["quantization"])
     name = f"sentence_transformers:{settings['model']}"
     folder = _folder(name, settings["model"])
@@ -142,7 +160,7 @@ def _load(settings: dict[str, Any]) -> tuple[Any, str]:
         raise sentence from None
 
 
-def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[Any, str]:
+def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[Any, str, Memory]:
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
@@ -157,7 +175,11 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
         from transformers import BitsAndBytesConfig
 
         logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)
+        import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
+
         more["quantization_config"] = BitsAndBytesConfig(load_in_8bit=True)
+    import_class(str(_weights_folder(folder)) if folder else where)
+    before = Memory.now()
     model = SentenceTransformer(
         where,
         device=device,
@@ -172,9 +194,12 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
         )
     if folder is not None:
         _check_complete(model[0], _weights_folder(folder))
-        return model, _content(folder)
+    if settings["quantization"] != "none":
+        copy_mapped(model)
+    if folder is not None:
+        return model, _content(folder), before
     commit = getattr(model[0].auto_model.config, "_commit_hash", None)
-    return model, f"{where}@{commit or settings['revision'] or 'main'}"
+    return model, f"{where}@{commit or settings['revision'] or 'main'}", before
 
 
 def _is_no_cast_warning(record: logging.LogRecord) -> bool:
@@ -256,7 +281,23 @@ def _content(folder: Path) -> str:
     return f"sha256:{digest(whole)[:12]}"
 
 
-@ENCODERS.register("sentence_transformers", needs_model=True, settings=SETTINGS)
+def need(**settings: Any) -> Need | None:
+    """What the encoder of these settings will take, without loading it; None if nothing here says so."""
+    given = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    folder = _folder(f"sentence_transformers:{given['model']}", given["model"])
+    inner = _weights_folder(folder) if folder else cached_folder(given["model"], given["revision"])
+    if inner is None:
+        return None
+    device = device_of(None) if given["device"] == "auto" else given["device"]
+    return encoder_need(inner, quantization=given["quantization"], device=device)
+
+
+@ENCODERS.register(
+    "sentence_transformers",
+    needs_model=True,
+    settings=SETTINGS,
+    need=need,
+)
 def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
     values = checked("encoder 'sentence_transformers'", SETTINGS, settings)

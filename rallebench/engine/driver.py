@@ -162,7 +162,11 @@ class Performer:
                     result: RunResult = end.value
                     return result
                 if isinstance(event, Warned):
-                    sentence = f"{request.dataset.name}: {event.message}"
+                    cache = self._context.reply_cache()
+                    general = cache is not None and event.message == cache.warning
+                    sentence = (
+                        event.message if general else f"{request.dataset.name}: {event.message}"
+                    )
                     if sentence in self.warnings:
                         continue
                     self.warnings[sentence] = None

@@ -75,6 +75,8 @@ def execute(
         run.forget_stop()
         on_open(run)
         late = (*context.coverage(request, backends), *lost_tools(request.flow, backends))
+        if cache is not None and cache.warning:
+            late = (*late, cache.warning)
         for sentence in late:
             yield Warned(task, sentence)
         warnings += late

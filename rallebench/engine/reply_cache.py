@@ -45,7 +45,12 @@ class Remembered(NamedTuple):
 
 
 class Memo:
-    """Remembered replies. Safe for several threads, and for several processes (SQLite's WAL)."""
+    """Remembered replies. Safe for several threads, and for several processes (SQLite's WAL).
+
+    ``warning``: why replies are kept in this process only, for the user; '' where they are kept in a file.
+    """
+
+    warning = ""
 
     def __init__(self, path: Path | None) -> None:
         """``path`` None keeps the memory in this process only."""
@@ -80,15 +85,16 @@ class Memo:
 
     @staticmethod
     def open(path: Path) -> Memo:
-        """The memory ``path``; where that cannot be written, one of this process only, and a warning that says so.
+        """The memory ``path``; where that cannot be written, one of this process only, whose ``warning`` says so.
 
         Raises BackendError for a damaged file.
         """
         try:
             return Memo(path)
         except UnwritableError as error:
-            log.warning("%s", error)
-            return Memo(None)
+            memo = Memo(None)
+            memo.warning = str(error)
+            return memo
 
     def get(self, request: Request, backends: Backends) -> Remembered | None:
         """The remembered reply and what it cost, or None."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.core.files import Appender, disk_error, read_json, read_own_jsonl, write_json
+from rallebench.core.folders import beside
 from rallebench.core.locks import held
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Episode, digest
@@ -74,22 +75,17 @@ class RunFolder:
         )
         if target.exists():
             raise taken
-        half = target.with_name(f".{name}.{os.getpid()}.{time.monotonic_ns()}.part")
         try:
-            half.mkdir(parents=True)
-            write_json(half / RUN, {"format": RUN_FORMAT, "name": name, **spec})
-            with Appender(half / QUESTIONS) as questions:
-                for record in records:
-                    questions.write(record)
-            os.rename(half, target)
-        except FileExistsError:
-            raise taken from None
+            with beside(Path(runs), name) as part:
+                write_json(part / RUN, {"format": RUN_FORMAT, "name": name, **spec})
+                with Appender(part / QUESTIONS) as questions:
+                    for record in records:
+                        questions.write(record)
+                os.rename(part, target)
         except OSError as error:
             if target.exists():
                 raise taken from None
             raise disk_error(target, error) from error
-        finally:
-            _remove_part(half)
         return RunFolder(target)
 
     @staticmethod
@@ -315,14 +311,6 @@ def _score_line(raw: bytes) -> dict[str, Any]:
 
 def _seal(value: Mapping[str, Any]) -> str:
     return digest(json.loads(json.dumps(value)))[:12]
-
-
-def _remove_part(folder: Path) -> None:
-    """Remove our own half-made folder if it still stands."""
-    with contextlib.suppress(OSError):
-        for file in folder.iterdir():
-            file.unlink()
-        folder.rmdir()
 
 
 def list_runs(runs: Path) -> list[RunFolder]:

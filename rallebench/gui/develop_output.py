@@ -19,6 +19,7 @@ from rallebench.engine.cost import Prices
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.gui import keepalive as pulse
 from rallebench.gui import views, views_cost
+from rallebench.gui.session import warn_of_memory
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import MAX_ACTIONS
 
@@ -82,6 +83,7 @@ def one_action(
         for news in loading(workbench, replace(chain, actions=(chain.actions[index],))):
             yield [gr.skip(), news, gr.skip(), gr.skip()]
         step = workbench.execute_action(chain, index, example.question, prefix(steps, index))
+        warn_of_memory(workbench)
     except RalleError as error:
         said = str(error)
     if step is None:
@@ -114,6 +116,7 @@ def whole_chain(
                 last = time.monotonic()
             yield unchanged() if event is None else watched.screen(event)
             if isinstance(event, Episode):
+                warn_of_memory(workbench)
                 workbench.trace(event, example.question.text, "develop")
     except RalleError as error:
         yield with_status(views.error(str(error)))

@@ -14,6 +14,7 @@ import gradio as gr
 
 from rallebench.core.errors import RalleError
 from rallebench.gui.wording import on_page
+from rallebench.services.workbench import Workbench
 
 
 @dataclass
@@ -59,3 +60,9 @@ def guard_stream(handler: Callable[..., Iterator[Any]], *args: Any) -> Iterator[
         raise gr.Error(
             escape(on_page(str(error)), quote=False), duration=20, print_exception=False
         ) from None
+
+
+def warn_of_memory(workbench: Workbench) -> None:
+    """Tell the visitor if replies cannot be kept, as on a read-only workspace."""
+    if workbench.memo_warning:
+        gr.Warning(on_page(workbench.memo_warning))

@@ -15,6 +15,7 @@ from typing import Any
 from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, checked_number, settings_from
+from rallebench.llms._memory.need import CONTEXT, READER, TOKEN, Need, first_use, note_use
 from rallebench.llms._stops import cut_at
 from rallebench.reader import REFUSAL, Found, Reader, Task
 from rallebench.reader.prompt import read_prompt
@@ -26,6 +27,9 @@ ABOUT = (
 
 
 DTYPES = ("auto", "float32", "bfloat16")
+
+LOADING = 24_000_000
+"""Bytes beside the weights while they are put together from the base model and what training changed; measured."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class ExtractiveReader:
         self.name = name
         self.about = ABOUT
         border = "" if decline_below is None else f"/below-{decline_below:g}"
+        self.memory = getattr(reader, "memory", None)
         self.fingerprint = f"extractive-reader/{reader.fingerprint}{border}"
         self._decline_below = decline_below
         self._reader: Reader | None = reader
@@ -136,14 +141,40 @@ def _fitted(reply: Reply, request: Generate, reader: Reader) -> Reply:
     return replace(reply, text=" ".join(words[:fits]), finish_reason="length")
 
 
-@LLMS.register("extractive-reader", about=ABOUT)
+def need(
+    name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
+) -> Need:
+    """What the reader will take, told before it is loaded. It writes nothing, so it keeps no cache."""
+    from rallebench.reader.spans import sizes
+
+    chosen = settings_from(Settings, name, settings)
+    check(name, chosen)
+    parameters, weights, vocabulary = sizes(chosen.dtype)
+    form = "float32" if weights == 4 * parameters else "bfloat16"
+    return Need(
+        weights=weights,
+        cache=0,
+        loading=4 * parameters - weights + LOADING,
+        parameters=parameters,
+        form=form,
+        device="cpu",
+        context=context or CONTEXT,
+        batch=batch or 1,
+        first_use=first_use(READER),
+        tokenizer=TOKEN[READER] * vocabulary,
+    )
+
+
+@LLMS.register("extractive-reader", about=ABOUT, need=need)
 def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
     from rallebench.reader.spans import load
 
     chosen = settings_from(Settings, name, settings)
     check(name, chosen)
-    return ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
+    reader = ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
+    note_use(READER)
+    return reader
 
 
 def check(name: str, chosen: Settings) -> None:

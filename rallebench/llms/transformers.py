@@ -26,7 +26,7 @@ from rallebench.llms._stops import cut_at
 from rallebench.llms._structured import before_calls, calls_of, in_form
 from rallebench.llms._transformers.fixed import fingerprint, places, quantization, set_token_rules
 from rallebench.llms._transformers.prompts import Prompt, Prompter
-from rallebench.llms._transformers.settings import Decoding, Settings, check
+from rallebench.llms._transformers.settings import QUANTIZATIONS, Decoding, Settings, check
 
 if TYPE_CHECKING:
     from rallebench.llms._memory.need import Need
@@ -371,7 +371,7 @@ def need(
     return loading.need(name, context, batch, **settings)
 
 
-@LLMS.register("transformers", loading=loading, need=need)
+@LLMS.register("transformers", loading=loading, need=need, quantizations=QUANTIZATIONS)
 def transformers(name: str, /, **settings: Any) -> TransformersLLM:
     """A model in this process (Hugging Face folder or id; 8bit and 4bit on CPU or CUDA)."""
     for step in loading(name, **settings):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HIDDEN = 384
+TABLE = "embeddings.word_embeddings.weight"
 
 
 def build(
@@ -37,18 +38,18 @@ def build(
         attention_probs_dropout_prob=0.0,
     )
     config._attn_implementation = attention
-    state = {
-        k: v
-        for k, v in load_file(str(folder / "model.safetensors")).items()
-        if not k.startswith("pooler.")
-    }
+    mapped, base = (load_file(str(folder / "model.safetensors")) for _ in range(2))
+    # The table is the only tensor that stays mapped: one tensor keeps the pages of its whole mapping in memory.
+    state = {k: v.clone() for k, v in base.items() if k != TABLE and not k.startswith("pooler.")}
+    state[TABLE] = mapped[TABLE]
+    del mapped, base
     head = {"weight": torch.zeros(2, HIDDEN), "bias": torch.zeros(2)}
     for name, values in (difference or {}).items():
         change = torch.from_numpy(values)
         if name.startswith("head."):
             head[name.removeprefix("head.")] = change
         else:
-            state[name] = state[name] + change
+            state[name] += change
     with torch.device("meta"):
         bert = BertModel(config, add_pooling_layer=False)
     bert.load_state_dict(state, strict=False, assign=True)
@@ -57,7 +58,9 @@ def build(
     bert.embeddings.token_type_ids = torch.zeros_like(places)
 
     class SpanNetwork(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
+        def __init__(
+            self, bert: Any
+        ) -> None:  # a closure would keep what replaces it from being freed
             super().__init__()
             self.bert = bert
             self.head = torch.nn.Linear(HIDDEN, 2)
@@ -70,7 +73,7 @@ def build(
             with torch.autocast(hidden.device.type, enabled=False):
                 return self.head(hidden.float())
 
-    return SpanNetwork()
+    return SpanNetwork(bert)
 
 
 def quickened(model: Any) -> Any:

@@ -6,10 +6,12 @@ are compared with the unchanged encoder (``comparing``), which is loaded when th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.memory import Memory
 from rallebench.reader import REFUSAL, Found, Task, delta
 from rallebench.reader.choice import Best, best_span, confidence
 from rallebench.reader.comparing import Comparer
@@ -42,6 +44,7 @@ class SpanReader:
 
         self.fingerprint = fingerprint
         self.about = about
+        self.memory: Memory | None = None
         self._network = network
         self._tokenizer = tokenizer
         self._rarity = Rarity(tokenizer.get_vocab())
@@ -160,6 +163,28 @@ def _grown(text: str, spots: Sequence[tuple[int, int]], at: int, count: int) -> 
     return " ".join(text[a:b] for a, b in spots[first:last])
 
 
+def sizes(dtype: str = "auto") -> tuple[int, int, int]:
+    """(parameters, bytes of its weights, entries of its vocabulary) of the shipped reader, from the header of its base."""
+    from safetensors import safe_open
+
+    from rallebench.encoders.half_precision import has_bfloat16_here
+    from rallebench.encoders.minilm import installed_folder
+    from rallebench.reader.network import TABLE
+
+    half = dtype == "bfloat16" or (dtype == "auto" and has_bfloat16_here())
+    parameters = weights = vocabulary = 0
+    with safe_open(installed_folder() / "model.safetensors", "numpy") as base:
+        for name in base.keys():  # noqa: SIM118 - not a mapping
+            shape = base.get_slice(name).get_shape()
+            if name.startswith("pooler."):
+                continue
+            count = math.prod(shape)
+            parameters += count
+            weights += count * (2 if half and "embed" not in name and len(shape) == 2 else 4)
+            vocabulary = shape[0] if name == TABLE else vocabulary
+    return parameters, weights, vocabulary
+
+
 def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     """The shipped reader. ``dtype``: float32, bfloat16, or auto: bfloat16 where the processor computes it itself.
 
@@ -169,16 +194,26 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     from transformers import AutoTokenizer
 
     from rallebench.core.files import sha256_file
+    from rallebench.core.memory import pages_of_their_own, read_mapped, release
+    from rallebench.encoders._engine import import_class
     from rallebench.encoders.half_precision import halved, has_bfloat16
     from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
     from rallebench.reader.network import build, quickened
 
     folder = model_folder()
-    difference, about = delta.read(weights, WEIGHTS_SHA256)
-    network = build(folder, difference).eval()
-    if dtype == "auto":
-        dtype = "bfloat16" if has_bfloat16(torch.device("cpu")) else "float32"
-    network.bert = halved(network.bert) if dtype == "bfloat16" else quickened(network.bert)
+    import_class(str(folder))
+    before = Memory.now()
+    with pages_of_their_own():
+        difference, about = delta.read(weights, WEIGHTS_SHA256)
+        network = build(folder, difference).eval()
+        del difference
+        if dtype == "auto":
+            dtype = "bfloat16" if has_bfloat16(torch.device("cpu")) else "float32"
+        network.bert = halved(network.bert) if dtype == "bfloat16" else quickened(network.bert)
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     fingerprint = f"extractive-trained/{sha256_file(weights)[:12]}/{dtype}"
-    return SpanReader(network, tokenizer, about, fingerprint)
+    reader = SpanReader(network, tokenizer, about, fingerprint)
+    read_mapped(network)
+    release()
+    reader.memory = Memory.now() - before
+    return reader

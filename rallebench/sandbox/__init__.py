@@ -11,7 +11,7 @@ The tool ``python`` gets several requests per program, so that the caller stays 
 The ends of a program: ``stop`` (well), ``not_python``, ``error``, ``refused``, ``time_limit``, ``memory_limit``,
 ``output_limit``, ``call_limit``, ``killed``, ``gone`` (the caller stopped it).
 
-The protection (README has the details), on Linux: a list of permitted system calls (``calls``, seccomp), Landlock for
+The protection (docs/agents.md has the details), on Linux: a list of permitted system calls (``calls``, seccomp), Landlock for
 reading, and resource limits for memory, time and the size of files (0, so there is nothing to clean up).
 ``protection()`` says which of these work here; Python's own hooks refuse the rest, but a program can bypass them.
 """

@@ -6,6 +6,7 @@ together, and whoever cancels it cancels it for all of them.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from rallebench.core.errors import (
 )
 from rallebench.core.runs import Backends
 from rallebench.datasets.kilt import read_questions
+from rallebench.encoders.references import encoder_need, quantizations
 from rallebench.llms._memory import budget
 from rallebench.llms._memory.watching import telling
 from rallebench.retrievers.composites import about, needs
@@ -150,22 +152,38 @@ class Loads:
     def room(
         self, name: str, *, context: int | None = None, batch: int | None = None
     ) -> budget.Room | None:
-        """What the language model ``name`` needs beside what is free now; None if nothing here says so.
+        """What a language model or an encoder needs beside what is free now; None if nothing here says so.
 
         Loads nothing and asks no network: of a hub id only what the local cache holds is known. ``context`` tokens
         and ``batch`` answers at once: by default what its settings say. Raises RalleError.
         """
-        return budget.room(
-            name, self._workspace.llm(name), self.held(), context=context, batch=batch
-        )
+        model = self._candidate(name, context, batch)
+        return budget.room(model, self.held()) if model else None
 
     def room_in_every_form(
         self, name: str, *, context: int | None = None, batch: int | None = None
     ) -> dict[str, budget.Room]:
         """The same for every quantisation of the model; {} if nothing here says so."""
-        return budget.in_every_form(
-            name, self._workspace.llm(name), self.held(), context=context, batch=batch
-        )
+        model = self._candidate(name, context, batch)
+        return budget.in_every_form(model, self.held()) if model else {}
+
+    def quantization_of(self, name: str) -> str:
+        """The quantisation in which ``name`` is loaded; ``none`` where it has none."""
+        model = self._candidate(name, None, None)
+        return model.chosen if model else "none"
+
+    def _candidate(
+        self, name: str, context: int | None, batch: int | None
+    ) -> budget.Candidate | None:
+        """The language model, or else the encoder, that ``name`` names. Raises NotFoundError."""
+        try:
+            entry = self._workspace.llm(name)
+        except NotFoundError:
+            with suppress(NotFoundError):
+                chosen, forms = quantizations(name)
+                return budget.Candidate(name, forms, chosen, functools.partial(encoder_need, name))
+            raise
+        return budget.candidate(name, entry, context=context, batch=batch)
 
     def held(self) -> dict[str, memory.Memory]:
         """Name → what it took, for all that is loaded."""
@@ -304,8 +322,9 @@ class Loads:
     def _enter(self, load: Load) -> None:
         """Open what the load is for and enter it in the table. Raises BackendMemoryError if it cannot fit."""
         room = (
-            budget.room(load.name, load.entry, self.held())
+            budget.room(model, self.held())
             if isinstance(load.entry, LLMEntry)
+            and (model := budget.candidate(load.name, load.entry)) is not None
             else None
         )
         if room is not None and not room.fits:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rallebench.core.errors import RalleError
-from rallebench.core.folders import forget_all_dead
+from rallebench.core.parts import remove_all_abandoned
 from rallebench.core.runs import Backends
 from rallebench.core.types import Chain, Episode, Message, Question
 from rallebench.corpora.chunking import Chunking
@@ -73,7 +73,7 @@ class Workbench:
         ``allowed_hosts``: further host names, of a proxy say, that MLflow's page answers to.
         """
         self.workspace = Workspace(workspace, base_settings)
-        forget_all_dead(self.workspace.path)
+        remove_all_abandoned(self.workspace.path)
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self._memo: Memo | None = None
@@ -167,6 +167,11 @@ class Workbench:
             if self._memo is None:
                 self._memo = Memo.open(self.workspace.memo)
             return self._memo
+
+    @property
+    def memo_warning(self) -> str:
+        """Why replies are not kept beyond this process; '' if they are, or if nothing was asked yet."""
+        return self._memo.warning if self._memo is not None else ""
 
     def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
         """One chat turn: the chain as a flow, its last answer streamed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 import subprocess
@@ -13,7 +15,8 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, in_a_process, make_workspace
 
-from rallebench.core.files import write_text
+from rallebench.core.files import writing
+from rallebench.core.parts import remove_all_abandoned
 from rallebench.services.workbench import Workbench
 
 ASK = ("ask", "--chain", "read", "--question", "Which moon of Saturn has a thick atmosphere?")
@@ -59,11 +62,7 @@ def read_only(*folders: Path) -> None:
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_ask_works_on_a_read_only_workspace_without_the_reply_cache_and_says_so(
-    cached: bool,
-    workspace: Path,
-    rallebench: CommandLine,
-    request: pytest.FixtureRequest,
-    caplog: pytest.LogCaptureFixture,
+    cached: bool, workspace: Path, rallebench: CommandLine, request: pytest.FixtureRequest
 ) -> None:
     if cached:
         assert rallebench(*ASK).code == 0
@@ -72,28 +71,51 @@ def test_ask_works_on_a_read_only_workspace_without_the_reply_cache_and_says_so(
     ran = rallebench(*ASK)
     assert ran.code == 0, ran.err
     assert "Titan" in ran.out
-    assert (
-        "memo.sqlite cannot be written" in caplog.text
-        and "choose another --workspace" in caplog.text
-    )
+    (warning,) = [line for line in ran.err.splitlines() if "memo.sqlite cannot be written" in line]
+    assert warning.startswith("Warning: ") and "choose another --workspace" in warning
     assert "Traceback" not in ran.err
 
 
-def test_a_run_needs_no_reply_cache_and_says_so(
-    workspace: Path,
-    rallebench: CommandLine,
-    request: pytest.FixtureRequest,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def without_cache(workspace: Path) -> None:
+    """Only runs can be written."""
     for name in ("cache", "runs"):
         (workspace / name).mkdir()
     read_only(workspace)
     (workspace / "runs").chmod(0o777)
+
+
+def test_a_run_needs_no_reply_cache_and_says_so_on_standard_error_and_in_its_state(
+    workspace: Path, rallebench: CommandLine, request: pytest.FixtureRequest
+) -> None:
+    without_cache(workspace)
     request.getfixturevalue("ordinary_user")
     ran = rallebench(*RUN, "mine")
     assert ran.code == 0, ran.err
-    assert "memo.sqlite cannot be written" in caplog.text
+    (warning,) = [line for line in ran.err.splitlines() if "memo.sqlite cannot be written" in line]
+    assert warning.startswith("Warning: ")
     assert (workspace / "runs" / "mine" / "report.json").exists()
+    assert "memo.sqlite cannot be written" in (workspace / "runs/mine/state.json").read_text()
+
+
+def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
+    workspace: Path, request: pytest.FixtureRequest
+) -> None:
+    from rallebench.gui import develop_output
+    from rallebench.services import benchmark
+
+    without_cache(workspace)
+    request.getfixturevalue("ordinary_user")
+    bench = Workbench(workspace)
+    try:
+        chain = bench.workspace.chain("read")
+        plan = benchmark.prepare(bench.workspace, chain, "tiny-qa", name="mine", track=False)
+        job = bench.start_run(plan)
+        bench.benches.wait(60)
+        assert job.done and "memo.sqlite cannot be written" in job.warning
+        with pytest.warns(UserWarning, match="memo.sqlite cannot be written"):
+            list(develop_output.whole_chain(bench, chain, plan.examples[0], mark=False))
+    finally:
+        bench.close()
 
 
 def test_a_run_where_runs_cannot_be_written_is_one_sentence(
@@ -120,50 +142,99 @@ def test_a_file_in_place_of_the_cache_folder_is_said_on_standard_error_and_no_ob
 # ── what killed processes left ───────────────────────────────────────────────
 
 
-def killed_while_writing(path: Path) -> int:
-    """A process that is killed in the middle of ``files.writing``; its id."""
-    code = (
-        "import os, signal, sys; from pathlib import Path; from rallebench.core.files import writing\n"
-        "with writing(Path(sys.argv[1])) as handle: handle.write(b'half'); handle.flush(); os.kill(os.getpid(), 9)"
-    )
-    with subprocess.Popen([sys.executable, "-c", code, str(path)]) as process:
-        assert process.wait(30) != 0
-    return process.pid
+IN_THE_MIDDLE = """
+import contextlib, sys, time
+from pathlib import Path
+from rallebench.core.files import writing
+from rallebench.core.folders import beside
+with contextlib.ExitStack() as stack:
+    for path in sys.argv[1:]:
+        handle = stack.enter_context(writing(Path(path)))
+        handle.write(b"half")
+        folder = stack.enter_context(beside(Path(path).parent, "other"))
+        (folder / "questions.jsonl").write_text("{}")
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+"""A process in the middle of a file and of a folder beside it."""
 
 
-def parts(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.part"))
+@contextlib.contextmanager
+def a_process_writing(*paths: Path) -> Iterator[subprocess.Popen[str]]:
+    code = [sys.executable, "-c", IN_THE_MIDDLE, *map(str, paths)]
+    with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "writing\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def unfinished(folder: Path) -> list[str]:
+    return sorted(path.name for kind in ("part", "lock") for path in folder.rglob(f".*.*.{kind}"))
 
 
 def test_what_a_killed_process_left_half_written_is_gone_at_the_next_opening(
     workspace: Path,
 ) -> None:
-    (workspace / "runs" / "mine").mkdir(parents=True)
-    pid = killed_while_writing(workspace / "runs" / "mine" / "state.json")
-    half = workspace / "runs" / f".other.{pid}.77.part"
-    half.mkdir()
-    (half / "questions.jsonl").write_text("{}")
-    assert len(parts(workspace)) == 2
+    """A killed suite or builder leaves files as deep as a run's own."""
+    with a_process_writing(
+        workspace / "runs" / "mine" / "state.json", workspace / "making" / "mine" / "asked.jsonl"
+    ):
+        assert len(unfinished(workspace)) == 8
+    assert len(unfinished(workspace)) == 8, "a killed process cannot clean up"
     Workbench(workspace).close()
-    assert parts(workspace) == []
+    assert unfinished(workspace) == []
 
 
-def test_what_a_living_process_is_writing_stays(workspace: Path) -> None:
-    pid = os.getppid()
-    (workspace / "runs" / f".other.{pid}.77.part").mkdir(parents=True)
-    (workspace / f".llms.json.{pid}.x1.part").write_text("half")
-    Workbench(workspace).close()
-    assert len(parts(workspace)) == 2
+def test_what_a_living_process_is_writing_stays_however_long_it_takes(workspace: Path) -> None:
+    with a_process_writing(workspace / "runs" / "mine" / "state.json"):
+        (workspace / "runs" / ".left.0f4b66d01c2e.part").mkdir()
+        for path in workspace.rglob(".*.part"):
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+        Workbench(workspace).close()
+        assert len(unfinished(workspace)) == 4 and not list(workspace.rglob(".left.*"))
 
 
-def test_a_half_written_file_of_an_earlier_process_with_the_same_number_is_gone(
-    workspace: Path,
-) -> None:
+def test_a_part_of_our_own_process_is_abandoned_unless_its_lock_is_held(workspace: Path) -> None:
     """In a container the program has the same process id at every start."""
-    old = workspace / f".llms.json.{os.getpid()}.x1.part"
-    old.write_text("half")
-    os.utime(old, (1_000_000_000, 1_000_000_000))
+    with writing(workspace / "llms.json") as handle:
+        handle.write(b"{}")
+        (workspace / ".retrievers.json.0f4b66d01c2e.part").write_text("half")
+        Workbench(workspace).close()
+        assert [name.split(".")[1] for name in unfinished(workspace)] == ["llms", "llms"]
+    assert unfinished(workspace) == []
+    assert (workspace / "llms.json").read_text() == "{}"
+
+
+def test_a_lock_that_outlived_its_part_is_gone_at_the_next_opening(workspace: Path) -> None:
+    (workspace / ".llms.json.0f4b66d01c2e.lock").write_text("")
     Workbench(workspace).close()
-    assert parts(workspace) == []
-    write_text(workspace / "llms.json", "{}")
-    assert parts(workspace) == []
+    assert unfinished(workspace) == []
+
+
+def test_hidden_files_of_other_programs_stay(workspace: Path) -> None:
+    (workspace / ".mlflow.db.part").write_text("another program's own lock says who writes it")
+    (workspace / ".film.mkv.part").write_text("a download")
+    Workbench(workspace).close()
+    assert sorted(path.name for path in workspace.glob(".*.part")) == [
+        ".film.mkv.part",
+        ".mlflow.db.part",
+    ]
+
+
+def test_a_file_system_without_locks_takes_files_and_loses_none(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with writing(workspace / "llms.json") as handle:
+        handle.write(b"{}")
+        remove_all_abandoned(workspace)
+        assert len(list(workspace.glob(".llms.json.*.part"))) == 1
+    assert (workspace / "llms.json").read_text() == "{}" and unfinished(workspace) == []

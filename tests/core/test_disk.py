@@ -117,5 +117,5 @@ def test_any_other_reason_is_told_as_it_is_without_the_hidden_folder(tmp_path: P
         "free space or choose another --workspace."
     )
     assert "/w/indexes/mine/x" in str(
-        unwritten("it", tmp_path, ValueError("odd: /w/indexes/.mine.12.345.part/x"))
+        unwritten("it", tmp_path, ValueError("odd: /w/indexes/.mine.0f4b66d01c2e.part/x"))
     )

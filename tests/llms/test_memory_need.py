@@ -236,3 +236,61 @@ def test_the_command_line_tells_every_quantisation(
     assert main(["needs", "scripted:?echo=true", *flags]) == 2
     assert "Nothing here says what scripted:?echo=true needs" in capfd.readouterr().err
     assert main(["needs", reference, "--batch", "0", *flags]) == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "forms"), [("minilm", ["none"]), ("extractive-reader", ["none"])]
+)
+def test_what_is_embedded_says_its_need_before_it_is_loaded(
+    model: str, forms: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["needs", model, "--json", "--workspace", str(tmp_path)]) == 0
+    value = json.loads(capfd.readouterr().out)
+    assert list(value["quantization"]) == forms == [value["chosen"]]
+    need = value["quantization"]["none"]
+    assert need["parameters"] == pytest.approx(22.6e6, rel=0.02) and need["needs"] > need["weights"]
+    assert value["sentence"].startswith(f"{model} needs about ")
+
+
+def test_an_encoder_says_its_need_in_each_of_its_quantisations(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_model(
+        tmp_path / "encoder",
+        {
+            "embeddings.word_embeddings.weight": ([500, 1000], "F32"),
+            "encoder.layer.0.output.dense.weight": ([1000, 1000], "F32"),
+        },
+        model_type="bert",
+    )
+    (folder / "tokenizer.json").write_text("{}")
+    reference = f"sentence_transformers:{folder}?quantization=8bit&device=cpu"
+    assert main(["needs", reference, "--json", "--workspace", str(tmp_path)]) == 0
+    value = json.loads(capfd.readouterr().out)
+    assert value["chosen"] == "8bit"
+    assert {form: row["weights"] for form, row in value["quantization"].items()} == {
+        "none": 4 * (MATRIX + EMBEDDING),
+        "8bit": MATRIX + 4 * EMBEDDING,
+    }
+
+
+def test_what_names_neither_a_model_nor_an_encoder_is_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["needs", "no-such", "--workspace", str(tmp_path)]) == 2
+    assert "There is no language model 'no-such'." in capfd.readouterr().err
+
+
+def test_the_processor_is_asked_for_bfloat16_without_torch() -> None:
+    child = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from rallebench.encoders.half_precision import has_bfloat16, has_bfloat16_here\n"
+            "said = has_bfloat16_here(); assert 'torch' not in sys.modules\n"
+            "import torch; assert said == has_bfloat16(torch.device('cpu'))",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert child.returncode == 0, child.stderr

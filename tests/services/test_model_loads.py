@@ -66,7 +66,7 @@ def needs(name: str, context: int | None, batch: int | None, /, **settings: Any)
 @pytest.fixture
 def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loads]:
     assert "slow" not in LLMS
-    traits = {"loading": opening, "need": needs}
+    traits = {"loading": opening, "need": needs, "quantizations": ("none", "8bit", "4bit")}
     monkeypatch.setitem(LLMS._entries, "slow", Entry("slow", Slow, "", traits))
     workspace = Workspace(tmp_path)
     for name, settings in (
@@ -202,7 +202,9 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(loads: Loads) ->
 
 def test_the_mend_names_what_would_make_room(loads: Loads) -> None:
     settings = {"size": 10**12, "quantization": "none"}
-    room = budget.room("x", LLMEntry(backend="slow", settings=settings), {})
+    model = budget.candidate("x", LLMEntry(backend="slow", settings=settings))
+    assert model is not None
+    room = budget.room(model, {})
     assert room is not None and list(room.others) == ["8bit", "4bit"]
 
 

@@ -19,34 +19,42 @@ def save_bert(
     *,
     pooling: str = "mean",
     hidden: int = 32,
+    layers: int = 2,
+    inner: int = 0,
+    words: int = 0,
     positions: int = 64,
     seed: int = 3,
     prompts: dict[str, str] | None = None,
     bare: bool = False,
 ) -> Path:
-    """Write a model of ``hidden`` dimensions; ``bare``: without modules.json, as transformers saves it."""
+    """Write a model of ``hidden`` dimensions; ``bare``: without modules.json, as transformers saves it.
+
+    ``inner``: the width inside a layer, by default twice ``hidden``; ``words``: the least size of the vocabulary.
+    """
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *dict.fromkeys(WORDS)])}
-    words = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    words.normalizer = normalizers.BertNormalizer()
-    words.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    words.post_processor = processors.TemplateProcessing(
+    known = [*SPECIAL, *dict.fromkeys(WORDS)]
+    known += [f"##word{number}" for number in range(len(known), words)]
+    vocabulary = {word: number for number, word in enumerate(known)}
+    pieces = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    pieces.normalizer = normalizers.BertNormalizer()
+    pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    pieces.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     names: dict[str, Any] = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIAL))
     PreTrainedTokenizerFast(
-        tokenizer_object=words,
+        tokenizer_object=pieces,
         model_max_length=positions,
         **{f"{key}_token": value for key, value in names.items()},
     ).save_pretrained(folder)
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=hidden,
-        intermediate_size=2 * hidden,
-        num_hidden_layers=2,
+        intermediate_size=inner or 2 * hidden,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         max_position_embeddings=positions,
     )

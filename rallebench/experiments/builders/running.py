@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,8 @@ def make(
             step = steps.send(sent)
     except StopIteration as end:
         made: Made = end.value
-        yield work.finished(maker, made)
+        notes = (*made.notes, *filter(None, [workbench.memo_warning]))
+        yield work.finished(maker, replace(made, notes=notes))
     finally:
         steps.close()
         work.close()

@@ -16,7 +16,7 @@ from rallebench.engine.perform import flow_error
 from rallebench.engine.single import Delta, Event, StepDone
 from rallebench.gui import form, views, views_chat
 from rallebench.gui import keepalive as pulse
-from rallebench.gui.session import Session, guard, guard_stream
+from rallebench.gui.session import Session, guard, guard_stream, warn_of_memory
 from rallebench.gui.tabs import TABS
 from rallebench.gui.views_chat import Turn
 from rallebench.services.workbench import Workbench, chat_holder
@@ -182,6 +182,7 @@ def asked(
                 last = now
                 yield turn
             if isinstance(event, Episode):
+                warn_of_memory(workbench)
                 workbench.trace(event, text, "chat")
     except (
         Exception

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.memory import Memory, size
@@ -11,9 +11,6 @@ from rallebench.llms import LLMS
 from rallebench.llms._memory.need import TIGHT, Need, free_on
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.ralle_settings import with_environment
-
-FORMS = ("none", "8bit", "4bit")
-"""The quantisations, the largest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,52 +104,53 @@ class Room:
         return {"cpu": held.ram, "auto": held.ram + held.vram}.get(self.need.device, held.vram)
 
 
-def room(
-    name: str,
-    entry: LLMEntry,
-    held: Mapping[str, Memory],
-    *,
-    context: int | None = None,
-    batch: int | None = None,
-) -> Room | None:
-    """What the model of an entry needs and what is free; None if it takes nothing here, or nothing says how much.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that could be loaded: ``need`` in each of its ``quantizations``, the largest first; ``chosen`` is one of them."""
 
-    Loads nothing and asks no network. Raises UsageError for wrong settings.
-    """
-    needs = LLMS.entry(entry.backend).traits.get("need") if entry.backend in LLMS else None
+    name: str
+    quantizations: tuple[str, ...]
+    chosen: str
+    need: Callable[[str], Need | None]
+
+
+def candidate(
+    name: str, entry: LLMEntry, *, context: int | None = None, batch: int | None = None
+) -> Candidate | None:
+    """The language model of an entry; None if it takes nothing here."""
+    traits = LLMS.entry(entry.backend).traits if entry.backend in LLMS else {}
+    needs = traits.get("need")
     if needs is None:
         return None
     settings = with_environment(entry).settings
-    need = needs(name, context, batch, **settings)
+    chosen = settings.get("quantization", "none")
+
+    def need(quantization: str) -> Need | None:
+        if quantization == chosen:
+            return needs(name, context, batch, **settings)  # type: ignore[no-any-return]
+        return needs(name, context, batch, **{**_plain(settings), "quantization": quantization})  # type: ignore[no-any-return]
+
+    return Candidate(name, tuple(traits.get("quantizations", ("none",))), chosen, need)
+
+
+def room(model: Candidate, held: Mapping[str, Memory]) -> Room | None:
+    """What a model needs and what is free; None if nothing says how much.
+
+    Loads nothing and asks no network. Raises UsageError for wrong settings.
+    """
+    need = model.need(model.chosen)
     if need is None:
         return None
-    form = settings.get("quantization", "none")
-    less = FORMS[FORMS.index(form) + 1 :] if form in FORMS else ()
-    others = {
-        q: needs(name, context, batch, **{**_plain(settings), "quantization": q}) for q in less
-    }
-    return Room(
-        name, need, free_on(need.device), {q: other for q, other in others.items() if other}, held
-    )
+    forms = model.quantizations
+    less = forms[forms.index(model.chosen) + 1 :] if model.chosen in forms else ()
+    others = {form: other for form in less if (other := model.need(form))}
+    return Room(model.name, need, free_on(need.device), others, held)
 
 
-def in_every_form(
-    name: str,
-    entry: LLMEntry,
-    held: Mapping[str, Memory],
-    *,
-    context: int | None = None,
-    batch: int | None = None,
-) -> dict[str, Room]:
-    """Quantisation → room, for the model of an entry in every quantisation; {} where ``room`` is None."""
-    found = {}
-    for form in FORMS:
-        other = LLMEntry(
-            backend=entry.backend, settings={**_plain(entry.settings), "quantization": form}
-        )
-        if (one := room(name, other, held, context=context, batch=batch)) is not None:
-            found[form] = one
-    return found
+def in_every_form(model: Candidate, held: Mapping[str, Memory]) -> dict[str, Room]:
+    """Quantisation → room, for the model in every quantisation; {} where ``room`` is None."""
+    rooms = {form: room(replace(model, chosen=form), held) for form in model.quantizations}
+    return {form: one for form, one in rooms.items() if one is not None}
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

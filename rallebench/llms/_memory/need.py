@@ -10,7 +10,7 @@ import importlib.metadata
 import logging
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,25 @@ SPARE = 100_000_000
 TEMPORARY = 32
 """Bytes for each weight of the largest matrix while it is being quantised: whole, cast, and its blocks."""
 
-FIRST_USE = {"none": 4_400_000, "8bit": 6_200_000, "4bit": 8_500_000}
+ENCODER, READER = "encoder", "reader"
+
+FIRST_USE = {
+    "none": 4_400_000,
+    "8bit": 6_200_000,
+    "4bit": 8_500_000,
+    ENCODER: 8_500_000,
+    READER: 16_000_000,
+}
 """Bytes of RAM that the first load of a process takes beside the weights, and keeps: the loader's thread, the code of the
 libraries' kernels that is read in from disk, tables of bitsandbytes. Measured on CPU in fresh processes for Llamas of 1.5 to
-103 million weights (tests/checkpoints/test_measured.py measures it again); a second load takes its weights alone."""
+103 million weights, for MiniLM and for the reader (tests/llms/test_memory_measured.py measures it again); a second load
+takes its weights alone."""
+
+TOKEN = {ENCODER: 300, READER: 500}
+"""Bytes of RAM for each entry of the vocabulary: the tokenizer, and for the reader a second list of the words. Measured."""
 
 _used: set[str] = set()
-"""The quantisations in which this process has loaded a model."""
+"""The forms in which this process has loaded a model."""
 
 # Names that configurations have for one thing, the most exact first.
 _LAYERS = (
@@ -76,6 +88,7 @@ class Need:
 
     ``form``: quantisation and number format. The cache is that of ``batch`` answers at once over ``context``
     tokens. ``device``: cpu, cuda, cuda:1 … or auto: all there is. ``first_use``: what libraries take at the first load.
+    ``tokenizer``: bytes of RAM, 0 where they are not counted, as for language models of transformers.
     """
 
     weights: int
@@ -87,11 +100,12 @@ class Need:
     context: int
     batch: int
     first_use: int = 0
+    tokenizer: int = 0
 
     @property
     def loaded(self) -> int:
         """What is measured once it is loaded."""
-        return self.weights + self.first_use
+        return self.weights + self.tokenizer + self.first_use
 
     @property
     def to_load(self) -> int:
@@ -170,15 +184,33 @@ def need_from(
     )
 
 
-def first_use(quantization: str) -> int:
-    """Bytes that the next load of this process takes beside the weights: 0 once a model was loaded in that form."""
-    before = max((FIRST_USE[form] for form in _used), default=0)
-    return max(0, FIRST_USE[quantization] - before)
+def first_use(form: str) -> int:
+    """Bytes that the next load of this process takes beside the weights: 0 once a model was loaded in that form.
+
+    ``form``: a quantisation, ENCODER or READER.
+    """
+    before = max((FIRST_USE[used] for used in _used), default=0)
+    return max(0, FIRST_USE[form] - before)
 
 
-def note_use(quantization: str) -> None:
+def note_use(form: str) -> None:
     """This process has loaded a model in that form."""
-    _used.add(quantization)
+    _used.add(form)
+
+
+def encoder_need(folder: Path, *, quantization: str = "none", device: str = "cpu") -> Need | None:
+    """What the sentence encoder of a folder takes in float32; None if nothing there says so."""
+    config = read_json(folder / "config.json")
+    found = _tensors(folder, (folder / "config.json").stat().st_mtime_ns)
+    if not isinstance(config, dict) or not found:
+        return None
+    need = need_from(found, config, quantization, "float32", device)
+    return replace(
+        need,
+        cache=0,
+        tokenizer=TOKEN[ENCODER] * _first(config, ("vocab_size",)) if device == "cpu" else 0,
+        first_use=first_use(ENCODER) if device == "cpu" else 0,
+    )
 
 
 def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str) -> int:

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, MissingPackageError, RalleError
-from rallebench.core.memory import Memory, forget_frames, pages_of_their_own, release, size
+from rallebench.core.memory import (
+    Memory,
+    copy_mapped,
+    forget_frames,
+    pages_of_their_own,
+    read_mapped,
+    release,
+    size,
+)
 from rallebench.llms import settings_from
 from rallebench.llms._memory.failures import loading_failed
 from rallebench.llms._memory.folders import content_hash, model_folder
@@ -123,8 +131,8 @@ def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Ite
             f"has (the first is {missing[0]}), so it would answer at random; give a complete language model."
         )
     if quantized:
-        _let_go_of_file(model)
-    _read_mapped(model)
+        copy_mapped(model)
+    read_mapped(model)
     release()
     source = (
         content_hash(folder) if folder else f"{where}@{config._commit_hash or common['revision']}"
@@ -187,20 +195,6 @@ def _quantized(settings: Settings, dtype: str) -> dict[str, Any]:
 def _is_no_cast_warning(record: logging.LogRecord) -> bool:
     """int8 layers compute in float16 by design; bitsandbytes says so at every single call."""
     return "will be cast from" not in record.getMessage()
-
-
-def _let_go_of_file(model: Any) -> None:
-    """Copy what was not quantised out of the mapped file, which otherwise stays in RAM as a whole."""
-    for tensor in [*model.parameters(), *model.buffers()]:
-        if tensor.device.type == "cpu" and tensor.is_floating_point():
-            tensor.data = tensor.data.clone()
-
-
-def _read_mapped(model: Any) -> None:
-    """Read weights that are only mapped from their file into RAM: measured now, and no slow first answer."""
-    for parameter in model.parameters():
-        if parameter.device.type == "cpu" and parameter.is_contiguous():
-            parameter.data.view(-1)[:: 4096 // parameter.element_size()].max()
 
 
 def _device(model: Any) -> str:

@@ -32,8 +32,11 @@ TEMPLATE_OURS = frozenset(
 )
 """Arguments of ``apply_chat_template`` that ``chat_template_kwargs`` may not set."""
 
+QUANTIZATIONS = ("none", "8bit", "4bit")
+"""The largest first."""
+
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
-    "quantization": ("none", "8bit", "4bit"),
+    "quantization": QUANTIZATIONS,
     "dtype": ("auto", "float32", "bfloat16", "float16"),
     "attn_implementation": (
         "auto",

@@ -11,7 +11,8 @@ from typing import Any
 from rallebench.core.disk import DiskError, is_full, unwritten
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.files import sha256_file, write_json
-from rallebench.core.folders import beside, check_name, final_names
+from rallebench.core.folders import beside, check_name
+from rallebench.core.parts import with_final_names
 from rallebench.core.settings import checked
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import Chunking
@@ -149,8 +150,8 @@ def _unbuilt(order: Order, error: OSError | RuntimeError | BackendError) -> Back
     if isinstance(error, OSError) or is_full(error):
         return unwritten("the index", order.target, error, order.needed)
     if isinstance(error, BackendError):
-        return type(error)(final_names(str(error)))
-    reason = final_names(" ".join(str(error).split())[-200:])
+        return type(error)(with_final_names(str(error)))
+    reason = with_final_names(" ".join(str(error).split())[-200:])
     return BackendError(
         f"The index {order.target} could not be built ({reason}). Nothing was left of it."
     )

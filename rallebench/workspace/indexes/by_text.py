@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rallebench.core.parts import part_of
 from rallebench.encoders import BulkEncoder, Encoder
 from rallebench.workspace.indexes._shards import (
     PART,
@@ -57,7 +58,6 @@ def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
     path = table_path(texts, corpus_sha256)
     if path.exists():
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
     pieces = [
         hashes(
             passage_text(passages[row]) for row in range(first, min(first + SHARD, len(passages)))
@@ -66,13 +66,10 @@ def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
     ]
     both = np.concatenate(pieces) if pieces else np.empty((0, 2), dtype="<u8")
     order = np.argsort(both[:, 0], kind="stable")
-    half = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(half, "wb") as handle:
+    with part_of(path) as part:
+        with open(part, "wb") as handle:
             np.save(handle, np.stack([both[order, 0], both[order, 1], order.astype(np.uint64)]))
-        os.replace(half, path)
-    finally:
-        half.unlink(missing_ok=True)
+        os.replace(part, path)
     return path
 
 

@@ -1,0 +1,112 @@
+"""Unfinished files and folders: ``.NAME.MARK.part``, written beside the lock ``.NAME.MARK.lock`` that its writer holds.
+
+The operating system frees the lock when its process ends, however it ends: a part whose lock is free is abandoned. A
+process id proves nothing, because it is used again, and another container does not see it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_PATIENCE = 5.0
+"""Seconds: another process that looks for abandoned parts holds a new lock for a moment."""
+
+_NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
+"""What a file system without locks answers."""
+
+_PART = re.compile(r"\.(.+)\.[0-9a-f]{12}\.(part|lock)")
+_HIDDEN = re.compile(r"([/\\])\.([^/\\]+?)\.[0-9a-f]{12}\.part\b")
+
+
+def with_final_names(text: str) -> str:
+    """A sentence that names paths: an unfinished file or folder has the name that it will have.
+
+    >>> with_final_names("Could not write /w/indexes/.mine.0f4b66d01c2e.part/flat.faiss.")
+    'Could not write /w/indexes/mine/flat.faiss.'
+    """
+    return _HIDDEN.sub(r"\1\2", text)
+
+
+@contextlib.contextmanager
+def part_of(path: Path) -> Iterator[Path]:
+    """The hidden path under which to write ``path``, to be moved into place; what is left of it at the end is removed.
+
+    The lock beside it is held meanwhile. A file system without locks gets the part alone: other processes cannot lock
+    it either, so they leave it. Raises OSError.
+    """
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+    lock = FileLock(part.with_suffix(".lock"), thread_local=False)
+    try:
+        lock.acquire(timeout=_PATIENCE)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    try:
+        yield part
+    finally:
+        _remove(part)
+        _remove(Path(lock.lock_file))
+        lock.release()
+
+
+def remove_abandoned(folder: Path, name: str = "") -> None:
+    """Remove the parts of ``name`` in ``folder`` whose writers are gone, files and folders; '' of every name."""
+    from filelock import FileLock
+
+    for kind in ("part", "lock"):  # a lock may be left without its part
+        for path in folder.glob(f".{glob.escape(name)}.*.{kind}" if name else f".*.{kind}"):
+            marks = _PART.fullmatch(path.name)
+            if marks is None or (name and marks[1] != name):
+                continue
+            lock = FileLock(path.with_suffix(".lock"), thread_local=False)
+            try:
+                lock.acquire(timeout=0)
+            except (
+                OSError
+            ):  # Timeout is one: its writer lives; otherwise nothing can be proved here
+                continue
+            _remove(path.with_suffix(".part"))
+            _remove(path.with_suffix(".lock"))
+            lock.release()
+
+
+def remove_all_abandoned(workspace: Path) -> None:
+    """``remove_abandoned`` in a workspace, in its folders, and in theirs: a run's files lie that deep."""
+    for folder in (
+        workspace,
+        *_inside(workspace),
+        *(inner for outer in _inside(workspace) for inner in _inside(outer)),
+    ):
+        with contextlib.suppress(OSError):
+            remove_abandoned(folder)
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [
+                Path(e.path)
+                for e in entries
+                if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()

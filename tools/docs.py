@@ -1,0 +1,261 @@
+"""Writes the parts of ``docs/`` that come from the code: verbs, metrics, registries with their settings.
+
+    python -m tools.docs            write them
+    python -m tools.docs --check    write nothing; name the files that are out of date and exit with 1
+
+A generated part stands between ``<!-- begin: NAME -->`` and ``<!-- end: NAME -->``; the text around it is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import rallebench
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+COMMAND = "python -m tools.docs"
+
+_PART = re.compile(r"(<!-- begin: ([\w-]+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
+
+
+# ── Markdown ─────────────────────────────────────────────────────────────────
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table.
+
+    >>> print(table(["a", "b"], [["1", "x|y"]]))
+    | a | b |
+    |---|---|
+    | 1 | x\\|y |
+    """
+    heads = list(heads)
+    lines = [heads, ["---"] * len(heads), *(map(_cell, row) for row in rows)]
+    first, rule, *others = (list(line) for line in lines)
+    return "\n".join([_row(first), "|" + "|".join(rule) + "|", *(_row(line) for line in others)])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+# ── verbs ────────────────────────────────────────────────────────────────────
+
+
+def verbs() -> str:
+    """Every verb of the command line: what it does, an example, its flags."""
+    parsers = _verb_parsers()
+    common = set.intersection(*({_name(a) for a in _flags(p)} for p in parsers.values()))
+    first = next(iter(parsers.values()))
+    parts = [
+        "## Every verb",
+        table(
+            ["verb", "what it does"],
+            ([f"[`{name}`](#{name})", _about(p)] for name, p in parsers.items()),
+        ),
+        "Flags of every verb:",
+        _flag_table(a for a in _flags(first) if _name(a) in common),
+    ]
+    for name, parser in parsers.items():
+        own = [action for action in _flags(parser) if _name(action) not in common]
+        example = str(parser.epilog or "").removeprefix("example: ")
+        parts += [f"### {name}", f"{_about(parser)}.", f"```bash\n{example}\n```"]
+        parts += [_flag_table(own, parser)] if own else []
+    return "\n\n".join(parts)
+
+
+def _verb_parsers() -> Mapping[str, argparse.ArgumentParser]:
+    # ``rallebench.cli`` has a function of the module's name.
+    command_line = importlib.import_module("rallebench.cli.main")
+    for action in command_line._parser()._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    raise AssertionError("the command line has verbs")
+
+
+def _about(parser: argparse.ArgumentParser) -> str:
+    return str(parser.description or "").rstrip(".")
+
+
+def _flags(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [a for a in parser._actions if a.help != argparse.SUPPRESS and a.dest != "help"]
+
+
+def _name(action: argparse.Action) -> str:
+    """How the flag is written: ``--limit N``; of an argument without a flag its name."""
+    metavar = action.metavar
+    if isinstance(metavar, tuple):
+        metavar = " ".join(metavar)
+    if metavar is None and action.choices is not None:
+        metavar = "|".join(map(str, action.choices))
+    if not action.option_strings:
+        return str(metavar or action.dest)
+    value = "" if action.nargs == 0 else f" {metavar or action.dest.upper()}"
+    return f"{', '.join(action.option_strings)}{value}"
+
+
+def _flag_table(
+    actions: Iterable[argparse.Action], parser: argparse.ArgumentParser | None = None
+) -> str:
+    return table(["flag", "meaning"], ([_code(_name(a)), _help(a)] for a in actions))
+
+
+def _help(action: argparse.Action) -> str:
+    text = (action.help or "") % {**vars(action), "prog": "rallebench"}
+    choices = action.choices is not None and action.metavar is not None
+    parts = [text, f"one of {', '.join(map(str, action.choices or ()))}" if choices else ""]
+    required = "required" if action.required and action.option_strings else ""
+    return "; ".join(filter(None, [*parts, required]))
+
+
+# ── metrics ──────────────────────────────────────────────────────────────────
+
+
+def metrics() -> str:
+    """One row a metric, one for all cut-offs of a family, from the cards."""
+    from rallebench.metrics import METRICS, read_card
+
+    cards = {re.sub(r"@\d+$", "@k", name): read_card(name) for name in METRICS.names()}
+    return table(
+        ["name", "what it is", "range", "better", "needs", "source"],
+        (
+            [
+                _code(name),
+                card.definition,
+                card.bounds,
+                {True: "higher", False: "lower", None: "–"}[card.higher_is_better],
+                card.needed,
+                card.source,
+            ]
+            for name, card in sorted(cards.items(), key=lambda pair: pair[0].lower())
+        ),
+    )
+
+
+# ── registries ───────────────────────────────────────────────────────────────
+
+ELSEWHERE = {"METRICS", "VERBS"}
+"""Registries that have a page of their own."""
+
+FRONT_ENDS = {"rallebench.cli", "rallebench.gui", "rallebench.server"}
+"""Packages whose names no user writes."""
+
+
+def registries() -> str:
+    """Every registry: the names in it, what each is, and the settings that it takes."""
+    parts = []
+    for variable, registry in sorted(_registries().items()):
+        if variable in ELSEWHERE:
+            continue
+        noun = str(getattr(registry, "noun", "") or registry.kind)
+        entries = [registry.entry(name) for name in registry.names()]
+        parts += [
+            f"### {noun[:1].upper()}{noun[1:]}",
+            f"`{variable}`; one file each in `{registry.package.replace('.', '/')}/`.",
+            table(["name", "what it is"], ([_code(e.name), e.about] for e in entries)),
+        ]
+        for names, form in _forms(entries):
+            parts += [f"Settings of {', '.join(map(_code, names))}:", _form_table(form)]
+    return "\n\n".join(parts)
+
+
+def _registries() -> dict[str, Any]:
+    """Variable → registry, of every registry that a package holds."""
+    from rallebench.core.registry import Registry
+
+    found: dict[str, Any] = {}
+    for top in pkgutil.iter_modules(rallebench.__path__, "rallebench."):
+        if not top.ispkg or top.name in FRONT_ENDS:
+            continue
+        package = importlib.import_module(top.name)
+        inner = pkgutil.walk_packages(package.__path__, f"{top.name}.")
+        for name in (top.name, *(module.name for module in inner if module.ispkg)):
+            names = vars(importlib.import_module(name))
+            found |= {key: value for key, value in names.items() if isinstance(value, Registry)}
+    return found
+
+
+def _forms(entries: Iterable[Any]) -> list[tuple[list[str], Mapping[str, Any]]]:
+    """Names that take the same settings, with these settings; what takes none is left out."""
+    forms: list[tuple[list[str], Mapping[str, Any]]] = []
+    for entry in entries:
+        form = getattr(entry, "form", None) or entry.traits.get("form")
+        form = form or entry.traits.get("settings") or {}
+        if not isinstance(form, Mapping) or not form:
+            continue
+        same = next((names for names, other in forms if other == form), None)
+        if same is None:
+            forms.append(([entry.name], form))
+        else:
+            same.append(entry.name)
+    return forms
+
+
+def _form_table(form: Mapping[str, Any]) -> str:
+    return table(
+        ["setting", "default", "values", "what it is"],
+        ([_code(k), _code(_value(s.default)), s.must_be, s.about] for k, s in form.items()),
+    )
+
+
+def _value(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {True: "true", False: "false", None: ""}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# ── files ────────────────────────────────────────────────────────────────────
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "verbs": verbs,
+    "metrics": metrics,
+    "registries": registries,
+}
+
+
+def generated(text: str) -> str:
+    """``text`` with every generated part as the code has it now."""
+    return _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", text)
+
+
+def outdated(folder: Path | None = None) -> Iterator[tuple[Path, str]]:
+    """Every file with a generated part that is out of date, and its new text."""
+    for path in sorted((folder or DOCS).glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        new = generated(text)
+        if new != text:
+            yield path, new
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write what is out of date, or with ``--check`` name it."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, exit with 1")
+    check = parser.parse_args(argv).check
+    files = list(outdated())
+    for path, text in files:
+        if not check:
+            path.write_text(text, encoding="utf-8")
+        print(f"{path.name} {'is out of date' if check else 'is written anew'}")
+    if check and files:
+        print(f"Write them anew: {COMMAND}", file=sys.stderr)
+    return int(check and bool(files))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
