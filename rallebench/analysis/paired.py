@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.engine.statistics import FEWEST_PAIRED, LEVEL, NOISE, Difference
 from rallebench.engine.statistics import difference as difference_of
+from rallebench.metrics import METRICS
 
 Z_95, Z_POWER_80 = 1.959964, 0.841621
 
@@ -17,9 +18,10 @@ Z_95, Z_POWER_80 = 1.959964, 0.841621
 class Paired:
     """Run B against run A on the ``n`` questions that both have scored.
 
-    ``difference`` = mean of B − mean of A. ``p``, ``corrected`` (for ``comparisons``) and ``low``..``high``, 95 % for all
-    of these comparisons together, come from one sign-flip test over ``clusters`` (``bench.statistics.Difference``): 0 lies
-    outside if and only if ``corrected`` < .05. ``note``: why there is no interval, or ''. All None where n is 0.
+    ``difference`` = mean of B − mean of A. ``p`` and ``low``..``high``, 95 % for all ``comparisons`` of a table together, come
+    from one sign-flip test over ``clusters`` (``engine.statistics.Difference``). ``corrected``: p corrected for all comparisons;
+    of one comparison 0 lies outside the interval if and only if it is below .05, of several see ``with_holm``. ``note``: why
+    there is no interval, or ''. All None where n is 0.
     ``wins``, ``ties``, ``losses``: questions on which B is better, equal, worse. ``flipped``: their ids, B's gains first.
     ``needed``: questions that a comparison would need to see this difference with 80 % power at the 5 % level, or None.
     """
@@ -80,14 +82,15 @@ def compare(
     pair = difference_of(
         gaps, None if clusters is None else [clusters[qid] for qid in common], comparisons
     )
+    low, high = _bounded(metric, pair)
     return Paired(
         metric=metric,
         n=len(common),
         a=float(left.mean()),
         b=float(right.mean()),
         difference=float(gaps.mean()),
-        low=pair.low,
-        high=pair.high,
+        low=low,
+        high=high,
         p=pair.p,
         wins=int((better > 0).sum()),
         ties=int((better == 0).sum()),
@@ -100,6 +103,35 @@ def compare(
         clusters=pair.clusters,
         note=pair.note,
     )
+
+
+def with_holm(pairs: Sequence[Paired]) -> list[Paired]:
+    """The comparisons of one table with Holm's step-down p (Holm 1979) as ``corrected``.
+
+    It is never above Bonferroni's, whose intervals at 1 − .05 / comparisons hold together at 95 %: where 0 lies outside such an
+    interval, ``corrected`` is below .05. The test may also show a difference whose interval holds 0: no finite simultaneous
+    intervals have exactly Holm's decisions (Strassburger and Bretz 2008). A pair without p is not counted out.
+    """
+    order = sorted(
+        (i for i, pair in enumerate(pairs) if pair.p is not None), key=lambda i: pairs[i].p or 0.0
+    )
+    adjusted, highest = list(pairs), 0.0
+    for step, i in enumerate(order):
+        highest = max(highest, min(1.0, (len(pairs) - step) * (pairs[i].p or 0.0)))
+        adjusted[i] = replace(pairs[i], corrected=highest)
+    return adjusted
+
+
+def _bounded(metric: str, pair: Difference) -> tuple[float | None, float | None]:
+    """The interval of a difference, inside what the metric's range allows."""
+    low, high = (
+        METRICS.entry(metric).traits.get("range", (None, None))
+        if metric in METRICS
+        else (None, None)
+    )
+    if pair.low is None or pair.high is None or low is None or high is None:
+        return pair.low, pair.high
+    return max(pair.low, low - high), min(pair.high, high - low)
 
 
 def shared_scores(a: Mapping[str, float | None], b: Mapping[str, float | None]) -> list[str]:

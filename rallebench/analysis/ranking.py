@@ -1,7 +1,7 @@
 """Several runs of one question set beside each other: every metric with its interval, and who beats the first.
 
 Only questions that all runs share are counted. Runs after the first are compared with it, question by question,
-with intervals and p-values that count all these comparisons (Bonferroni) and articles, not questions.
+with Holm's p, intervals that hold together (Bonferroni), and articles, not questions, as units.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rallebench.analysis.measures import (
     own_of,
     shared_measures,
 )
-from rallebench.analysis.paired import Paired, compare
+from rallebench.analysis.paired import Paired, compare, with_holm
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Example
@@ -302,7 +302,7 @@ def _against(
     scored = [qid for qid in qids if all(_is_number(column[name].get(qid)) for column in columns)]
     kept = [{qid: column[name].get(qid) for qid in scored} for column in columns]
     others = kept[1:]
-    pairs = (
+    pairs = [
         compare(
             name,
             kept[0],
@@ -312,5 +312,5 @@ def _against(
             comparisons=len(others),
         )
         for other in others
-    )
-    return tuple(Against(run.name, pair) for run, pair in zip(runs[1:], pairs))
+    ]
+    return tuple(Against(run.name, pair) for run, pair in zip(runs[1:], with_holm(pairs)))

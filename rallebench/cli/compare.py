@@ -96,8 +96,8 @@ def _table(value: Mapping[str, Any]) -> str:
                 + f"{figures[0]['n']:>8}"
             )
     lines.append(
-        f"{value['metric']} against {value['runs'][0]}; intervals (95 % for all together) and corrected p count {len(value['against'])} "
-        "comparisons (Bonferroni):"
+        f"{value['metric']} against {value['runs'][0]}; of {len(value['against'])} comparisons p is corrected by Holm, and the "
+        "intervals hold together at 95 % (Bonferroni):"
     )
     lines += [f"  {sentence(value['cluster_basis'], value['n'])}"]
     more, less = (

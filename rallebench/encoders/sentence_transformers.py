@@ -283,13 +283,15 @@ def _content(folder: Path) -> str:
 
 def need(**settings: Any) -> Need | None:
     """What the encoder of these settings will take, without loading it; None if nothing here says so."""
-    given = checked("encoder 'sentence_transformers'", SETTINGS, settings)
-    folder = _folder(f"sentence_transformers:{given['model']}", given["model"])
-    inner = _weights_folder(folder) if folder else cached_folder(given["model"], given["revision"])
+    chosen = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    folder = _folder(f"sentence_transformers:{chosen['model']}", chosen["model"])
+    inner = (
+        _weights_folder(folder) if folder else cached_folder(chosen["model"], chosen["revision"])
+    )
     if inner is None:
         return None
-    device = device_of(None) if given["device"] == "auto" else given["device"]
-    return encoder_need(inner, quantization=given["quantization"], device=device)
+    device = device_of(None) if chosen["device"] == "auto" else chosen["device"]
+    return encoder_need(inner, quantization=chosen["quantization"], device=device)
 
 
 @ENCODERS.register(

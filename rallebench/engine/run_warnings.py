@@ -23,10 +23,10 @@ def unread(
     """One sentence per re-ranker whose judgements could not all be read in between; both map to (asked, unread)."""
     sentences = []
     for name, counts in after.items():
-        asked, unparsed = (now - then for now, then in zip(counts, before[name]))
+        requests, unparsed = (now - then for now, then in zip(counts, before[name]))
         if unparsed:
             sentences.append(
-                f"{unparsed} of {asked} judgements of {name!r} could not be read; the order stayed as it was."
+                f"{unparsed} of {requests} judgements of {name!r} could not be read; the order stayed as it was."
             )
     return tuple(sentences)
 
@@ -47,7 +47,7 @@ class ReplyCounts:
     """Replies that lack what was asked for, by model."""
 
     def __init__(self) -> None:
-        self._asked: Counter[tuple[str, str]] = Counter()
+        self._requests: Counter[tuple[str, str]] = Counter()
         self._lacking: Counter[tuple[str, str]] = Counter()
 
     def count(self, episode: Episode) -> None:
@@ -62,13 +62,13 @@ class ReplyCounts:
                 self._count(request.llm, "response_format", "response_format" in reply.note)
 
     def _count(self, llm: str, option: str, lacking: bool) -> None:
-        self._asked[llm, option] += 1
+        self._requests[llm, option] += 1
         self._lacking[llm, option] += lacking
 
     def sentences(self) -> tuple[str, ...]:
         """One sentence per model and option that replies lack."""
         return tuple(
-            f"{count} of {self._asked[llm, option]} replies of {llm!r} {LACKING[option]}"
+            f"{count} of {self._requests[llm, option]} replies of {llm!r} {LACKING[option]}"
             for (llm, option), count in self._lacking.items()
             if count
         )

@@ -46,7 +46,7 @@ class Mean:
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A mean of paired differences. ``p``: two-sided, None below FEWEST_PAIRED clusters. ``corrected``: ``p`` times the number
-    of comparisons (Bonferroni), at most 1. ``low``..``high``: the interval that holds, with those of all comparisons,
+    of comparisons (Bonferroni), at most 1; tables put Holm's in its place. ``low``..``high``: the interval that holds, with those of all comparisons,
     at 95 %: 0 lies outside if and only if ``corrected`` < .05. ``error``: the standard error. ``note``: why there is no
     interval, or ''."""
 

@@ -135,7 +135,7 @@ def differences(found: Many) -> str:
     )
     body = "".join(_difference(one, upward) for one in found.against)
     correction = (
-        f" Corrected for {len(found.against)} comparisons (Bonferroni): the intervals hold together at 95 %, and 0 lies outside where the corrected p is below .05."
+        f" Of {len(found.against)} comparisons p is corrected by Holm, and the intervals hold together at 95 % (Bonferroni)."
         if len(found.against) > 1
         else ""
     )

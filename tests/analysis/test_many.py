@@ -138,7 +138,7 @@ def test_the_command_line_prints_the_table_for_more_than_two_runs(
     assert [one["run"] for one in found["against"]] == ["echo", "short"]
     plain = rallebench("compare", "titan", "echo", "short")
     assert (
-        "em against titan; intervals (95 % for all together) and corrected p count 2 comparisons (Bonferroni):"
+        "em against titan; of 2 comparisons p is corrected by Holm, and the intervals hold together at 95 % (Bonferroni):"
         in plain.out
     )
     assert "Warning: The runs asked different questions" in plain.err

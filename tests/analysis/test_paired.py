@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from rallebench.analysis.paired import compare, questions_needed
+from rallebench.analysis.paired import compare, questions_needed, with_holm
 from rallebench.engine.statistics import difference
 
 
@@ -93,3 +96,45 @@ def test_questions_of_one_article_count_together_and_a_table_counts_its_comparis
     several = compare("f1", a, b, clusters=clusters, comparisons=4)
     assert (several.p, several.corrected) == (grouped.p, pytest.approx(min(1, 4 * grouped.p)))
     assert several.shown == (several.low > 0)  # type: ignore[operator]
+
+
+# ── several comparisons ──────────────────────────────────────────────────────
+
+
+def holm(ps: list[float | None], corrected: float = 1.0) -> list[float | None]:
+    pairs = [replace(compare("em", {"q": 0.0}, {"q": 1.0}), p=p, corrected=p) for p in ps]
+    return [pair.corrected for pair in with_holm(pairs)]
+
+
+def test_holms_p_steps_down_and_never_falls() -> None:
+    # The example of Holm's paper has the same pattern: .01, .02, .03 of three.
+    assert holm([0.02, 0.01, 0.03]) == pytest.approx([0.04, 0.03, 0.04])
+    assert holm([0.04, 0.6, None]) == [pytest.approx(0.12), 1.0, None]
+    assert holm([]) == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=8))
+def test_holm_lies_between_the_p_itself_and_bonferronis(ps: list[float]) -> None:
+    found = holm(list(ps))
+    for p, corrected in zip(ps, found):
+        assert corrected is not None and p <= corrected + 1e-12
+        assert corrected <= min(1.0, len(ps) * p) + 1e-12
+    order = sorted(range(len(ps)), key=lambda i: ps[i])
+    values = [found[i] for i in order]
+    assert values == sorted(values)  # type: ignore[type-var]
+
+
+def test_a_simultaneous_interval_beside_zero_is_a_difference_that_holm_shows_too() -> None:
+    first = {f"q{n}": 0.0 for n in range(60)}
+    others = [{f"q{n}": float(n % share == 0) for n in range(60)} for share in (2, 5, 9, 20)]
+    pairs = with_holm([compare("em", first, other, comparisons=4) for other in others])
+    outside = [pair.low is not None and pair.low > 0 for pair in pairs]
+    assert any(outside) and all(pair.shown for pair, out in zip(pairs, outside) if out)
+
+
+def test_the_interval_of_a_difference_stays_inside_the_metrics_range() -> None:
+    a = {f"q{n}": 0.0 for n in range(12)}
+    b = {f"q{n}": float(n < 11) for n in range(12)}
+    pair = compare("em", a, b)
+    assert pair.high is not None and pair.high <= 1.0

@@ -26,7 +26,8 @@ from rallebench.experiments.suites._barag.prompts import names_of
 from rallebench.experiments.suites._barag.runs import Row, Run, read_runs
 
 SCORES = ("truthfulness", "relevance")
-Pairs = list[tuple[float, "float | None"]]
+Pairs = list[tuple[float, "float | None", str]]
+"""(given score, the judge's, the article's title) of each answer."""
 
 
 @SUITES.register(
@@ -88,8 +89,8 @@ def agreement(asked: ExperimentRequest) -> Experiment:
         found = judged.scores_in(answered)
         pairs[run.name] = {
             name: [
-                (_given(row, name), found.get(qid, {}).get(name))
-                for qid, (_, row, _) in cases.items()
+                (_given(row, name), found.get(qid, {}).get(name), article.title)
+                for qid, (_, row, article) in cases.items()
                 if qid in answered.episodes
             ]
             for name in SCORES
@@ -180,7 +181,7 @@ def _made(
         tables.append(
             Table(f"{name.capitalize()}: {llm} against the given scores", ("Run", *COLUMNS), rows)
         )
-        given, said = _sides(everything[name])
+        given, said, _ = _sides(everything[name])
         points = {
             score: means({"judge": values}, ranges={"judge": (1, 5)})["judge"]
             for score, values in by_given(given, said).items()
@@ -204,5 +205,5 @@ def _made(
     return Report(report, tuple(notes), tables=tuple(tables), figures=tuple(plots))
 
 
-def _sides(pairs: Pairs) -> tuple[list[float], list[float | None]]:
-    return [given for given, _ in pairs], [said for _, said in pairs]
+def _sides(pairs: Pairs) -> tuple[list[float], list[float | None], list[str]]:
+    return [given for given, _, _ in pairs], [said for _, said, _ in pairs], [a for *_, a in pairs]

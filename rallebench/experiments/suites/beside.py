@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.paired import Paired, compare, shared_scores
+from rallebench.analysis.paired import Paired, compare, shared_scores, with_holm
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import Table
 from rallebench.engine.clusters import clusters_of
@@ -53,7 +53,7 @@ def differences(
     workspace: Workspace, first: StoredExperiment, other: StoredExperiment
 ) -> dict[str, Any]:
     """A table, as a suite's own are in JSON: per part and metric the other's mean less the first's over the questions that both
-    have scored, with intervals and p of one sign-flip test over articles that count all lines (Bonferroni)."""
+    have scored, with p (Holm) and intervals (Bonferroni) of one sign-flip test over articles that count all lines."""
     sides: list[tuple[str, str, Any, Any, RunFolder]] = []
     for label, (a, b) in pairs_of(first, other).items():
         folder = RunFolder.open(workspace.runs, a)
@@ -61,9 +61,14 @@ def differences(
         names = [name for name in left if name in right and shared_scores(left[name], right[name])]
         sides += [(label, name, left[name], right[name], folder) for name in names]
     clusters = {folder.name: clusters_of(examples_of(folder)).of for *_, folder in sides}
+    pairs = with_holm(
+        [
+            compare(name, mine, theirs, clusters=clusters[folder.name], comparisons=len(sides))
+            for _, name, mine, theirs, folder in sides
+        ]
+    )
     rows = []
-    for label, name, mine, theirs, folder in sides:
-        pair = compare(name, mine, theirs, clusters=clusters[folder.name], comparisons=len(sides))
+    for (label, name, *_), pair in zip(sides, pairs):
         rows.append(
             [
                 label,
@@ -76,8 +81,8 @@ def differences(
             ]
         )
     note = (
-        f"{other.name} less {first.name}, over the questions that both have scored. Interval (95 % for all lines together) and p come "
-        f"from one sign-flip test over articles and count {len(rows)} comparisons (Bonferroni): 0 lies outside where p < .05."
+        f"{other.name} less {first.name}, over the questions that both have scored. Both come from one sign-flip "
+        f"test over articles and count {len(rows)} comparisons: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."
     )
     columns = ("part", "metric", "difference", "p, corrected", "higher", "equal", "lower")
     return asdict(Table(TITLE, columns, tuple(map(tuple, rows)), note=note))

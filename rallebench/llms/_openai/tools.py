@@ -37,18 +37,18 @@ def takes_tools(name: str, settings: Settings, key: str) -> bool:
     """
     if is_openai(settings.base_url):
         return True
-    said = _capability(name, settings, key)
-    if said is not None:
-        return said
+    supports = _capability(name, settings, key)
+    if supports is not None:
+        return supports
     alone = {
         "model": settings.model,
         "messages": [{"role": "user", "content": "Hi"}],
         "max_tokens": 1,
         "stream": False,
     }
-    plain = _prompt_tokens(_asked(name, settings, key, "POST", PATH, alone))
+    plain = _prompt_tokens(_answer(name, settings, key, "POST", PATH, alone))
     offered = _prompt_tokens(
-        _asked(name, settings, key, "POST", PATH, {**alone, "tools": [TOOL]}) if plain else None
+        _answer(name, settings, key, "POST", PATH, {**alone, "tools": [TOOL]}) if plain else None
     )
     return not plain or not offered or offered > plain
 
@@ -56,10 +56,10 @@ def takes_tools(name: str, settings: Settings, key: str) -> bool:
 def _capability(name: str, settings: Settings, key: str) -> bool | None:
     """What the server itself says; None if it says nothing."""
     root = replace(settings, base_url=settings.base_url.rstrip("/").removesuffix("/v1"))
-    document = _asked(name, root, key, "GET", "/props", None)
+    document = _answer(name, root, key, "GET", "/props", None)
     capabilities = document.get("chat_template_caps") if isinstance(document, Mapping) else None
-    said = capabilities.get("supports_tools") if isinstance(capabilities, Mapping) else None
-    return said if isinstance(said, bool) else None
+    supports = capabilities.get("supports_tools") if isinstance(capabilities, Mapping) else None
+    return supports if isinstance(supports, bool) else None
 
 
 def _prompt_tokens(document: Any) -> int:
@@ -68,7 +68,7 @@ def _prompt_tokens(document: Any) -> int:
     return count if isinstance(count, int) and not isinstance(count, bool) else 0
 
 
-def _asked(
+def _answer(
     name: str,
     settings: Settings,
     key: str,
@@ -79,8 +79,8 @@ def _asked(
     """What the server answers, None if it does not."""
     brief = replace(settings, timeout=min(settings.timeout, SECONDS))
 
-    def turned_away(error: Refusal, said: str) -> Failure:
-        return refused(error, said, brief, key)
+    def turned_away(error: Refusal, reason: str) -> Failure:
+        return refused(error, reason, brief, key)
 
     connection = Connection(name, brief, key)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -207,3 +208,23 @@ def test_where_there_is_no_correlation_there_is_none_and_no_warning(
     found = agreement_of(given, judged)
     assert found.pearson.value is None and found.spearman.value is None
     assert (found.mae.value is None) is (found.n == 0)
+
+
+def test_answers_of_one_article_are_resampled_together() -> None:
+    given = [1.0, 2.0, 4.0, 5.0, 2.0, 3.0]
+    judged = [2.0, 2.0, 3.0, 5.0, 1.0, 4.0]
+    three = agreement_of(
+        [s for s in given for _ in range(3)], [s for s in judged for _ in range(3)]
+    )
+    articles = [str(i) for i in range(6) for _ in range(3)]
+    together = agreement_of(
+        [s for s in given for _ in range(3)], [s for s in judged for _ in range(3)], articles
+    )
+    alone = agreement_of(given, judged)
+    assert together.mae.value == three.mae.value == alone.mae.value
+
+    def width(one: Any) -> float:
+        return float(one.mae.high - one.mae.low)
+
+    assert width(together) == pytest.approx(width(alone), rel=0.2)
+    assert width(three) < 0.8 * width(together), "copies of an answer are no further answers"

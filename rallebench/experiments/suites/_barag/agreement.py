@@ -61,24 +61,26 @@ COLUMNS = ("Pairs", "Unparsed", "Given", "Judged", *NAMES.values())
 
 
 def agreement_of(
-    given: Sequence[float], judged: Sequence[float | None], *, seed: int = 0
+    given: Sequence[float],
+    judged: Sequence[float | None],
+    articles: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
 ) -> Agreement:
     """Of scores in the same order; None is a judgement that could not be read, which is counted and left out.
+
+    ``articles``: the article of each answer; the intervals resample whole articles, without it answers.
 
     >>> found = agreement_of([1, 2, 4, 5], [1, 3, 4, None])
     >>> found.n, found.unparsed, round(found.mae.value, 4), round(found.exact.value, 4), round(found.spearman.value, 4)
     (3, 1, 0.3333, 0.6667, 1.0)
     """
-    pairs = [(one, other) for one, other in zip(given, judged, strict=True) if other is not None]
-    x, y = (np.array([pair[side] for pair in pairs], dtype=np.float64) for side in (0, 1))
-    n = len(pairs)
-    drawn = (
-        np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
-        if n
-        else np.zeros((0, 0), dtype=np.int64)
-    )
-    many_x, many_y = x[drawn], y[drawn]
-    found = {name: _mean(measure, x, y, many_x, many_y, n) for name, measure in MEASURES.items()}
+    rows = [i for i, score in enumerate(judged) if score is not None]
+    x = np.array([given[i] for i in rows], dtype=np.float64)
+    y = np.array([judged[i] for i in rows], dtype=np.float64)
+    n = len(rows)
+    draws = _draws([articles[i] for i in rows] if articles else list(range(n)), seed)
+    found = {name: _mean(measure, x, y, draws, n) for name, measure in MEASURES.items()}
     return Agreement(
         n,
         len(given) - n,
@@ -92,8 +94,7 @@ def _mean(
     measure: Callable[[Array, Array], Array],
     x: Array,
     y: Array,
-    many_x: Array,
-    many_y: Array,
+    draws: Sequence[NDArray[np.int64]],
     n: int,
 ) -> Mean:
     if not n or (n < FEWEST and measure in (_pearson, _spearman)):
@@ -101,12 +102,31 @@ def _mean(
     value = float(measure(x[None, :], y[None, :])[0])
     if np.isnan(value):
         return Mean(None, None, None, n)
-    draws = measure(many_x, many_y)
-    draws = draws[~np.isnan(draws)]
-    if not len(draws):
+    resampled = np.concatenate([measure(x[rows], y[rows]) for rows in draws])
+    resampled = resampled[~np.isnan(resampled)]
+    if not len(resampled):
         return Mean(value, value, value, n)
-    low, high = np.percentile(draws, [2.5, 97.5])
+    low, high = np.percentile(resampled, [2.5, 97.5])
     return Mean(value, float(low), float(high), n)
+
+
+def _draws(labels: Sequence[Any], seed: int) -> list[NDArray[np.int64]]:
+    """Resamples of whole articles, as arrays of (resamples, answers); those with equally many answers are one array."""
+    members: dict[Any, list[int]] = {}
+    for row, label in enumerate(labels):
+        members.setdefault(label, []).append(row)
+    groups = [np.array(rows, dtype=np.int64) for rows in members.values()]
+    count = len(groups)
+    if not count:
+        return [np.zeros((0, 0), dtype=np.int64)]
+    drawn = np.random.default_rng(seed).integers(0, count, size=(RESAMPLES, count))
+    if count == len(labels):
+        return [drawn]
+    by_size: dict[int, list[NDArray[np.int64]]] = {}
+    for choice in drawn:
+        rows = np.concatenate([groups[i] for i in choice])
+        by_size.setdefault(len(rows), []).append(rows)
+    return [np.stack(resamples) for resamples in by_size.values()]
 
 
 def _pearson(x: Array, y: Array) -> Array:

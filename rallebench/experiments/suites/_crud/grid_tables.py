@@ -140,8 +140,8 @@ def differences(compared_all: Compared) -> Table:
                     )
                 )
     note = (
-        "The value less the base in points of 100, over the questions that both answered. Interval (95 % for all together) and p come "
-        "from one sign-flip test and count all comparisons of one metric (Bonferroni): 0 lies outside where p < .05."
+        "The value less the base in points of 100, over the questions that both answered. Both come from one sign-flip "
+        "test and count all comparisons of one metric: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."
     )
     columns = ("", "metric", "difference", "p, corrected", "higher", "equal", "lower")
     return Table("Differences to the base, question by question", columns, tuple(rows), note=note)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis.paired import Paired, compare, shared_scores
+from rallebench.analysis.paired import Paired, compare, shared_scores, with_holm
 from rallebench.core.experiments import Table
 from rallebench.engine.statistics import TOO_FEW
 from rallebench.experiments.published import published_table
@@ -69,7 +69,7 @@ class Versus:
 def versus(
     found: Outcomes, grid: Grid, metric: str, groups: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], list[Versus]]:
-    """(group, factor) → its values against the base; p and interval count all that are returned (Bonferroni)."""
+    """(group, factor) → its values against the base; p (Holm) and interval (Bonferroni) count all that are returned."""
     raw: list[tuple[tuple[str, str], Any, dict[str, float | None], dict[str, float | None]]] = []
     clusters: dict[str, str] = {}
     for group, tasks in groups.items():
@@ -98,11 +98,12 @@ def versus(
                             }
                     if shared_scores(a, b):
                         raw.append(((group, factor), value, a, b))
+    pairs = with_holm(
+        [compare(metric, a, b, clusters=clusters, comparisons=len(raw)) for _, _, a, b in raw]
+    )
     out: dict[tuple[str, str], list[Versus]] = {}
-    for place, value, a, b in raw:
-        out.setdefault(place, []).append(
-            Versus(value, compare(metric, a, b, clusters=clusters, comparisons=len(raw)))
-        )
+    for (place, value, _, _), pair in zip(raw, pairs):
+        out.setdefault(place, []).append(Versus(value, pair))
     return out
 
 
@@ -168,7 +169,7 @@ def table_of(found: Outcomes, grid: Grid, metric: str, heading: str) -> Table:
     tried = len([one for row in all_of[metric].values() for one in row])
     note = (
         f"By {heading}, each value against the base on the questions that both answered: sign-flip test, p < {LEVEL} "
-        f"corrected for {tried} comparisons (Bonferroni); differences in points of 100 with the interval of the same test (95 % for all). "
+        f"corrected for {tried} comparisons (Holm); differences in points of 100 with intervals that hold together at 95 % (Bonferroni). "
         "The paper tested nothing. "
     )
     note += (
