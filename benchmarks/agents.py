@@ -18,6 +18,7 @@ import _report
 from _report import Fact, Measure, Report
 
 from rallebench import sandbox
+from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -30,7 +31,6 @@ from rallebench.core.types import (
     ToolSpec,
 )
 from rallebench.engine import loop
-from rallebench.engine.perform import Backends
 from rallebench.environments import Observed
 from rallebench.llms.scripted import Scripted
 from rallebench.workflows import Limits

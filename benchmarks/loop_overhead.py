@@ -16,9 +16,9 @@ import _report
 from _report import Fact, Measure, Report, Took
 
 from rallebench.chains.chain import as_flow
+from rallebench.core.runs import Backends
 from rallebench.core.types import Action, Chain, Evidence, Generate, Hit, Message, Question
-from rallebench.engine.answer import work
-from rallebench.engine.perform import Backends
+from rallebench.engine.answer import answer
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
@@ -108,7 +108,7 @@ def by_the_runner(
     questions = [Question(record["id"], record["input"]) for record in records]
 
     def answer_all() -> None:
-        for _ in work(
+        for _ in answer(
             run,
             lambda question: as_flow(chain, question),
             questions,

@@ -34,7 +34,7 @@ from loop_overhead import (
     three_actions,
 )
 
-from rallebench.engine.perform import Backends
+from rallebench.core.runs import Backends
 from rallebench.engine.reply_cache import Memo
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted, prompt_of

@@ -23,9 +23,9 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report, Took
 
+from rallebench.core.runs import Backends
 from rallebench.core.types import Flow, Generate, Message, Outcome, Question
 from rallebench.engine.loop import run
-from rallebench.engine.perform import Backends
 from rallebench.llms import LLMS
 
 WINDOW, MEDIAN, SIGMA, ERRORS = 16, 0.05, 0.5, 0.01

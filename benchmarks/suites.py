@@ -76,13 +76,21 @@ def by_the_suite(
     workbench: Any, data: Path, name: str, shares: tuple[float, ...], **more: Any
 ) -> Any:
     """The suite's last word."""
-    from rallebench.experiments.suites import Asked, settings_of
-    from rallebench.experiments.suites.running import run_suite
+    from rallebench.core.events import complete
+    from rallebench.core.experiments import ExperimentRequest
+    from rallebench.core.runs import RunOptions
+    from rallebench.experiments.suites import settings_of
 
     settings = settings_of("rgb-noise", {"data": str(data), "noise": ",".join(map(str, shares))})
-    asked = Asked(workbench.workspace, more.get("llm", MODEL), settings, more.get("limit"))
-    *_, finished = run_suite(workbench, "rgb-noise", asked, name, track=False)
-    return finished
+    request = ExperimentRequest(
+        workbench.workspace,
+        more.get("llm", MODEL),
+        settings,
+        more.get("limit"),
+        kind="rgb-noise",
+        name=name,
+    )
+    return complete(workbench.experiments.run_suite(request, RunOptions(track=False)))
 
 
 def measure(
@@ -110,7 +118,7 @@ def measure(
         asked_twice += workbench.backends.llms[MODEL].calls - asked - count
         found = {
             (s, q): bool(v)
-            for s, one in zip(SHARES, finished.parts)
+            for s, one in zip(SHARES, finished.runs)
             for q, v in one.values["all_rate"].items()
         }
         wrong += sum(found[key] != right for key, right in expected.items()) + abs(
@@ -141,8 +149,10 @@ def read_by_the_reader(
     """Index, testbed and five shares, by the clock."""
     import time
 
-    from rallebench.experiments.suites import Asked, settings_of
-    from rallebench.experiments.suites.running import run_suite
+    from rallebench.core.events import complete
+    from rallebench.core.experiments import ExperimentRequest
+    from rallebench.core.runs import RunOptions
+    from rallebench.experiments.suites import settings_of
     from rallebench.services.workbench import Workbench
 
     workbench = Workbench(folder / "reading")
@@ -152,21 +162,18 @@ def read_by_the_reader(
     settings = settings_of(
         "rgb-testbed", {"data": str(data / f"{name}_kilt.jsonl"), "index": "bed", "positives": "5"}
     )
-    *_, made = run_suite(
-        workbench,
-        "rgb-testbed",
-        Asked(workbench.workspace, "", settings, LOOKED_AT),
-        "bed",
-        track=False,
+    request = ExperimentRequest(
+        workbench.workspace, "", settings, LOOKED_AT, kind="rgb-testbed", name="bed"
     )
+    made = complete(workbench.experiments.run_suite(request, RunOptions(track=False)))
     building = time.perf_counter() - started
     noise = by_the_suite(
         workbench, made.folder, "read", SHARES, llm="extractive-reader", limit=count
     )
     whole, processor = time.perf_counter() - started, time.process_time() - used
     rates = ", ".join(
-        f"{part.part.label} {part.mean('all_rate'):.3f} (n = {len(part.episodes)})"
-        for part in noise.parts
+        f"{part.request.label} {part.mean('all_rate'):.3f} (n = {len(part.episodes)})"
+        for part in noise.runs
     )
     workbench.close()
     return [

@@ -16,19 +16,19 @@ import tempfile
 from collections.abc import Sequence
 from operator import truediv
 from pathlib import Path
-from typing import Any
 
 import _report
 from _report import Fact, Measure, Report
 
+from rallebench.core.events import complete
 from rallebench.core.files import write_text
+from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Generate, Retrieve, Step
-from rallebench.experiments.sweeps import cells, factor, run_name
-from rallebench.experiments.sweeps.results import Swept
-from rallebench.experiments.sweeps.running import sweep
+from rallebench.experiments.sweeps import run_name
+from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
-from rallebench.workspace.paths import Workspace, parse_settings
+from rallebench.workspace.paths import Workspace
 
 RETRIEVER, MODEL, BATCH = "starter-bm25", "slow", 20
 DEPTHS = (2, 4, 6, 8, 10)
@@ -74,16 +74,13 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
             "".join(json.dumps(record) + "\n" for record in records),
         )
         workbench = Workbench(place)
-        list(workbench.lease("the benchmark").load_for(CHAIN))
-        variants = cells(CHAIN, [factor(f"k={','.join(map(str, DEPTHS))}", parse_settings)])
-        found: list[Any] = []
-        seconds, _ = _report.timed(
-            lambda bench=workbench, kept=found, every=variants: kept.extend(
-                sweep(bench, "s", CHAIN, every, "asked", track=False)
-            )
-        )
+        complete(workbench.lease("the benchmark").load_for(CHAIN.llms, CHAIN.retrievers))
+        settings = sweep_settings(CHAIN, [f"k={','.join(map(str, DEPTHS))}"], "asked")
+        variants = variants_of(settings)
+        sweep = workbench.experiments.run_sweep("s", settings, RunOptions(track=False))
+        seconds, result = _report.timed(lambda sweep=sweep: complete(sweep))
         took.append(seconds.wall)
-        assert isinstance(found[-1], Swept)
+        assert len(result.runs) == len(variants)
         steps = steps_of(workbench, [run_name("s", cell) for cell in variants])
         real = [step.request for step in steps if not step.cached]
         searched += sum(isinstance(request, Retrieve) for request in real)

@@ -7,16 +7,14 @@ pages and no answers.
 from __future__ import annotations
 
 import math
-import platform
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench import __version__
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import sha256_file
+from rallebench.core.runs import DatasetRef, RunRequest, imported_flow
 from rallebench.core.sources import Source
 from rallebench.core.types import (
     Episode,
@@ -27,15 +25,15 @@ from rallebench.core.types import (
     Passage,
     Reply,
     Retrieve,
-    RunSpec,
     Step,
 )
 from rallebench.datasets.kilt import read_questions
-from rallebench.engine.score import choose_metrics, score_run
+from rallebench.engine.experiment_store import check_free
+from rallebench.engine.run_file import write_run
+from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics import metric
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.services.name_check import refuse_taken
 from rallebench.workspace.paths import Workspace
 
 WORKFLOW = IMPORTED
@@ -74,7 +72,7 @@ def import_run(
     nothing is written.
     """
     name = checked_run_name(name)
-    refuse_taken(workspace, "run", name)
+    check_free(workspace.path, "run", name)
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path)
     form = form or recognised(file)
@@ -84,48 +82,20 @@ def import_run(
         list(READERS[form](file)), {e.question.qid for e in examples}, file, dataset_name, skip_bad
     )
     metrics = _metrics(found, examples, dataset_name)
-    spec = RunSpec(
-        dataset_name,
-        WORKFLOW,
-        {"file": file.name, "sha256": sha256_file(file), "dataset_sha256": sha256_file(path)},
+    # Where all lists are empty, no pages were looked for.
+    any_pages = any(prediction.pages for prediction in found.values())
+    settings = {"file": file.name, "sha256": sha256_file(file)}
+    request = RunRequest(
+        imported_flow(WORKFLOW, settings),
+        DatasetRef(dataset_name, str(path) if dataset_name != dataset else "", sha256_file(path)),
+        examples,
         metrics,
+        name=name,
     )
-    made = {
-        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "fingerprint": spec.fingerprint(),
-        "dataset_file": str(path) if dataset_name != dataset else "",
-        "spec": {
-            "dataset": dataset_name,
-            "workflow": WORKFLOW,
-            "settings": dict(spec.settings),
-            "limit": None,
-            "seed": 0,
-        },
-        "metrics": list(metrics),
-        "batch_size": 1,
-        "versions": {"rallebench": __version__, "python": platform.python_version()},
-        "platform": platform.platform(),
-    }
-    any_pages = any(
-        one.pages for one in found.values()
-    )  # where all lists are empty, nobody looked for any
     episodes = [
         _episode(example, found.get(example.question.qid), file, any_pages) for example in examples
     ]
-    folder = RunFolder.create(workspace.runs, name, made, (dict(e.record) for e in examples))
-    with folder.log() as log:
-        for episode in episodes:
-            folder.append(log, episode, "import", 0.0)
-    report = score_run(folder, metrics)
-    folder.set_state(
-        "done",
-        done=report["n_done"],
-        total=report["n"],
-        errors=report["n_errors"],
-        seconds=0.0,
-        message="",
-    )
-    return folder
+    return write_run(workspace.runs, request, episodes)
 
 
 def recognised(file: Path) -> str:

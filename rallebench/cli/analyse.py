@@ -15,7 +15,6 @@ from rallebench.analysis.runs import waterfall_of
 from rallebench.analysis.waterfall import STAGES, UNTRACED
 from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.experiments.suites import kept
 from rallebench.experiments.suites.shown import table_text
 from rallebench.services.workbench import Workbench
 
@@ -151,12 +150,12 @@ def _aspect(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
 def runs_of(workbench: Workbench, names: list[str]) -> list[str]:
     """The runs that are named, those of a suite run in its place. Raises UsageError for a suite run that has not ended."""
     found: list[str] = []
-    suites = kept.names(workbench.workspace)
+    suites = workbench.experiments.suites()
     for name in names:
         if name not in suites or (workbench.workspace.runs / name).exists():
             found.append(name)
             continue
-        report = kept.opened(workbench.workspace, name).report
+        report = workbench.experiments.open_suite(name).report
         if report is None:
             raise UsageError(
                 f"The suite run {name!r} has not ended yet; run it again under its name, or name its runs."

@@ -14,15 +14,17 @@ from rallebench.cli.acting import agent_flags, agent_of
 from rallebench.cli.verbs import VERBS, interruptible, say, settings_flag, workbench_of
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import read_json
+from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Chain, Episode, Generate, Question, Retrieve, Step, UseTool
 from rallebench.engine import cost_text
 from rallebench.engine.cost import Prices, prices_of, step_to_json, total
-from rallebench.engine.perform import Backends
 from rallebench.engine.record import hit_to_json, request_to_json
-from rallebench.services import benchmark
 from rallebench.services.leases import Lease
 from rallebench.services.live.transcript import pieces
 from rallebench.workflows import REASONS
+from rallebench.workspace.checking import check_flow
+from rallebench.workspace.flows import chain_flow
+from rallebench.workspace.overrides import with_overrides
 from rallebench.workspace.paths import parse_settings
 
 
@@ -83,7 +85,7 @@ def override_flags(parser: argparse.ArgumentParser) -> None:
 def overridden(chain: Chain, args: argparse.Namespace, *, all_fit: bool = True) -> Chain:
     """The chain with what the flags change; UsageError for what fits no action."""
     chain = override(chain, llm=args.llm, retriever=args.retriever)
-    return benchmark.with_overrides(chain, parse_settings(args.set), all_fit=all_fit)
+    return with_overrides(chain, parse_settings(args.set), all_fit=all_fit)
 
 
 def _ask_flags(parser: argparse.ArgumentParser) -> None:
@@ -130,18 +132,18 @@ def ask(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("The question is empty; write it behind --question.")
     workbench = workbench_of(args)
     agent = agent_of(workbench, args)
-    chain = (
-        agent.named_backends() if agent else overridden(workbench.workspace.chain(args.chain), args)
+    flow = (
+        agent.flow if agent else chain_flow(overridden(workbench.workspace.chain(args.chain), args))
     )
-    benchmark.check_chain(workbench.workspace, chain)
+    check_flow(workbench.workspace, flow)
     question = Question("ask", args.question)
     episode = None
     with workbench.lease("rallebench ask") as lease:
-        _load(lease, chain)
+        _load(lease, flow)
         for event in (
             workbench.run_agent(agent, question)
             if agent
-            else workbench.execute_chain(chain, question)
+            else workbench.execute_chain(flow.chain, question)
         ):
             if isinstance(event, Episode):
                 episode = event
@@ -200,11 +202,8 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
     return value
 
 
-def _load(lease: Lease, chain: Chain) -> Backends:
-    loading = lease.load_for(chain)
+def _load(lease: Lease, flow: FlowSpec) -> None:
+    loading = lease.load_for(flow.llms, flow.retrievers)
     with interruptible(loading):
-        for piece in loading:
-            if isinstance(piece, Backends):
-                return piece
-            say(piece)
-    raise AssertionError("load_for ends with the backends")
+        for event in loading:
+            say(event.message)

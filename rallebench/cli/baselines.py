@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.references import COLUMNS, beside
+from rallebench.analysis.references import COLUMNS, LABELS, beside
 from rallebench.cli.partial_failure import tell_failed
 from rallebench.cli.run import run_plan
 from rallebench.cli.verbs import VERBS, mlflow_flags, say, workbench_of
 from rallebench.core.errors import RalleError, StoppedError
-from rallebench.services import benchmark
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +35,7 @@ def _plain(value: Mapping[str, Any]) -> str:
         shown = ("–" if column not in row else f"{row[column]['value']:.4f}" for column in columns)
         cells = "".join(f"{text:>{width}}" for text, width in zip(shown, wide.values()))
         lines.append(f"  {name:<22}{cells}{row['run']['n']:>8}")
-    lines += [
-        f"{benchmark.LABELS[line]} failed: {sentence}" for line, sentence in value["failed"].items()
-    ]
+    lines += [f"{LABELS[line]} failed: {sentence}" for line, sentence in value["failed"].items()]
     return "\n".join(lines)
 
 
@@ -55,10 +52,8 @@ def reference(args: argparse.Namespace) -> dict[str, Any]:
     workbench = workbench_of(args)
     run = workbench.open_run(args.run)
     failed: dict[str, str] = {}
-    for line, plan in benchmark.line_plans(
-        workbench.workspace, run, track=not args.no_mlflow
-    ).items():
-        say(f"── {benchmark.LABELS[line]}: {plan.name}")
+    for line, plan in workbench.benches.baseline_runs(run, track=not args.no_mlflow).items():
+        say(f"── {LABELS[line]}: {plan.name}")
         try:
             run_plan(workbench, plan)
         except StoppedError:
@@ -67,12 +62,12 @@ def reference(args: argparse.Namespace) -> dict[str, Any]:
             RalleError
         ) as error:  # a chain may need a passage to work at all; the other lines are worth having
             failed[line] = str(error)
-            say(f"{benchmark.LABELS[line]} failed: {error}")
-    found = beside(run, benchmark.lines_of(workbench.workspace, run))
+            say(f"{LABELS[line]} failed: {error}")
+    found = beside(run, workbench.benches.baselines_of(run))
     if not {"oracle"} & {*found.lines, *failed}:
         say("The gold names no pages, so there are no oracle passages.")
     if not found.lines:
-        labels = [benchmark.LABELS[line] for line in failed]
+        labels = [LABELS[line] for line in failed]
         tell_failed(
             args,
             "reference lines",

@@ -17,6 +17,7 @@ from rallebench.cli.verbs import (
     written,
 )
 from rallebench.core.errors import UsageError
+from rallebench.core.events import Progress
 from rallebench.experiments.builders import MAKERS, Order, settings_of
 from rallebench.experiments.builders.running import Done, Filed, make
 
@@ -98,9 +99,9 @@ def make_dataset(args: argparse.Namespace) -> dict[str, Any]:
             done = news
         elif isinstance(news, Filed):
             say(f"{news.label}: {sentence_of(news.counts)}")
-        else:
+        elif isinstance(news, Progress):
             of = f" of {news.total}" if news.total else ""
-            told.say(f"{news.label}: {news.said or f'{news.done}{of}'}")
+            told.say(f"{news.task}: {news.message or f'{news.done}{of}'}")
     assert done is not None
     return {
         "name": done.name,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,15 @@ from rallebench.cli.partial_failure import fail_at_end
 from rallebench.cli.stopping import Stoppable
 from rallebench.cli.verbs import VERBS, Paced, mlflow_flags, say, workbench_of
 from rallebench.core.errors import RalleError, StoppedError, UsageError
-from rallebench.core.types import Chain
+from rallebench.core.events import Event, Progress, Warned, complete
+from rallebench.core.runs import FlowSpec
 from rallebench.engine import cost_text
-from rallebench.engine.answer import Progress
 from rallebench.engine.clusters import sentence
 from rallebench.engine.statistics import interval_text
-from rallebench.experiments.sweeps.results import Swept, as_json, swept
-from rallebench.experiments.sweeps.tracked import track
-from rallebench.services import benchmark
+from rallebench.experiments.benchmark import Benchmark, prepare
+from rallebench.experiments.sweeps.results import SweepReport, as_json, ranked
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.flows import Agent, told
+from rallebench.workspace.flows import chain_flow, told
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 
@@ -100,7 +98,7 @@ def run(args: argparse.Namespace) -> Any:
     if agent is not None:
         return run_plan(
             workbench,
-            _plan(workbench, agent.named_backends(), args, args.name, args.resume, agent=agent),
+            _plan(workbench, agent.flow, args, args.name, args.resume),
         )
     files = workbench.workspace.chain_folder(args.chain)
     if files is None:
@@ -140,18 +138,18 @@ def _track_together(
     name = args.name or Path(args.chain).resolve().name
     failed = dict(failure.split(": ", 1) for failure in failures)
     try:
-        told = as_json(swept(workbench, name, chains, failed))
+        told = as_json(ranked(workbench.workspace, name, chains, failed))
     except (
         RalleError
     ) as error:  # they asked different questions: side by side all the same, without a winner
-        told = as_json(Swept(name, chains, None, failed)) | {"verdict": str(error)}
-    if warning := track(workbench, told, "batch"):
+        told = as_json(SweepReport(name, chains, None, failed)) | {"verdict": str(error)}
+    if warning := workbench.track_experiment(told, "batch"):
         say(f"Warning: {warning}")
 
 
 def _prepare_in_folder(
     workbench: Workbench, name: str, path: Path, args: argparse.Namespace
-) -> benchmark.Plan:
+) -> Benchmark:
     run = f"{args.name}-{name}" if args.name else ""
     resume = args.resume and (workbench.workspace.runs / run).exists()
     try:
@@ -167,33 +165,32 @@ def _prepare(
     run: str,
     resume: bool,
     name: str = "",
-) -> benchmark.Plan:
+) -> Benchmark:
     """The plan of one chain, checked; ``name`` is that of a chain in a folder of chains."""
     chain = workbench.workspace.chain(reference)
     experiment = workbench.workspace.experiment(reference)
     changed = overridden(replace(chain, name=name or chain.name), args, all_fit=not name)
-    return _plan(workbench, changed, args, run, resume, experiment=experiment)
+    return _plan(workbench, chain_flow(changed), args, run, resume, experiment=experiment)
 
 
 def _plan(
     workbench: Workbench,
-    chain: Chain,
+    flow: FlowSpec,
     args: argparse.Namespace,
     run: str,
     resume: bool,
     *,
     experiment: Experiment | None = None,
-    agent: Agent | None = None,
-) -> benchmark.Plan:
+) -> Benchmark:
     """The plan of what the flags ask for; what they leave open is as an ``experiment`` of RaLLe's says."""
     dataset, limit, batch_size = args.dataset, args.limit, args.batch_size
     if experiment is not None:
         dataset = dataset or experiment.dataset_name
         limit = limit if limit is not None else experiment.num_evaluate
         batch_size = batch_size if batch_size is not None else experiment.batch_size
-    return benchmark.prepare(
+    return prepare(
         workbench.workspace,
-        chain,
+        flow,
         dataset or DEFAULT_DATASET,
         limit=limit,
         metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip())
@@ -205,59 +202,51 @@ def _plan(
         max_errors=args.max_errors,
         resume=resume,
         track=not args.no_mlflow,
-        agent=agent,
     )
 
 
-def run_plan(workbench: Workbench, plan: benchmark.Plan) -> dict[str, Any]:
-    """Run a plan to its end, telling how far it is: what ``run`` prints of it. Raises StoppedError if it was stopped."""
-    with (
-        Stoppable(workbench, plan.name) as stoppable,
-        contextlib.closing(workbench.run(plan)) as stages,
-    ):
-        finished, before = _follow(stages, stoppable)
-    report = finished.report
-    for warning in (one for one in finished.warnings if one not in before):
+def run_plan(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
+    """Run a benchmark to its end, saying how far it is; returns what ``run`` prints. Raises StoppedError if it was stopped."""
+    warnings: list[str] = []
+    progress = Paced()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Warned):
+            warnings.append(event.message)
+            say(f"Warning: {event.message}")
+        elif isinstance(event, Progress) and event.message:
+            stoppable.running = event.message == "running"
+            say(event.message)
+        elif isinstance(event, Progress):
+            errors = f", {event.errors} failed" if event.errors else ""
+            progress.say(
+                f"{event.done}/{event.total}{errors} ({event.seconds:.0f} s)",
+                always=event.done == event.total,
+            )
+
+    with Stoppable(workbench, benchmark.name) as stoppable:
+        result = complete(workbench.run(benchmark), hear)
+    report = result.report
+    for warning in (text for text in result.warnings if text not in warnings):
         say(f"Warning: {warning}")
     for message, count in report["errors"].items():
         say(f"{count} failed: {message}")
-    if finished.state == "stopped":
+    if result.stopped:
         raise StoppedError(
-            f"Stopped after {report['n_done']} of {report['n']} questions; continue with --name {plan.name} --resume."
+            f"Stopped after {report['n_done']} of {report['n']} questions; continue with --name {benchmark.name} --resume."
         )
+    agent = benchmark.request.flow.agent
     return {
-        "run": finished.folder.name,
+        "run": result.run,
         "n": report["n"],
         "n_errors": report["n_errors"],
         "seconds": report["seconds"],
         "metrics": {**report["metrics"], **_ralle_keys(report["metrics"])},
         "clusters": report.get("clusters"),
         "cost": report["cost"],
-        **({"agent": told(finished.folder.episodes().values())} if plan.agent else {}),
+        **({"agent": told(workbench.open_run(result.run).episodes().values())} if agent else {}),
     }
 
 
 def _ralle_keys(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("@", "_at_"): value for name, value in metrics.items() if "@" in name}
-
-
-def _follow(stages: Iterator[Any], stoppable: Stoppable) -> tuple[Any, str]:
-    """Show the stages on stderr; return the last, and the warnings that came before the first question."""
-    stage, told, warnings = None, Paced(), ""
-    for stage in stages:
-        if isinstance(stage, benchmark.Phase):
-            stoppable.running = stage.name == "running"
-            if stage.name == "warning":
-                warnings += stage.message
-                say(f"Warning: {stage.message}")
-            else:
-                say(stage.message or stage.name) if stage.name == "loading" else say(
-                    f"{stage.name} {stage.message}".strip()
-                )
-        elif isinstance(stage, Progress):
-            errors = f", {stage.errors} failed" if stage.errors else ""
-            told.say(
-                f"{stage.done}/{stage.total}{errors} ({stage.seconds:.0f} s)",
-                always=stage.done == stage.total,
-            )
-    return stage, warnings

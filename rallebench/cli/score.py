@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rallebench.cli.verbs import VERBS, say, workbench_of
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
-from rallebench.experiments.suites import kept as suites_kept
-from rallebench.experiments.suites.tracked import group_of as suite_group
-from rallebench.experiments.sweeps.kept import opened
-from rallebench.experiments.sweeps.results import as_json
-from rallebench.experiments.sweeps.tracked import group_of
+from rallebench.experiments.sweeps.results import as_json, opened
+from rallebench.services.grouping import group_of
 from rallebench.services.mlflow_model import log_chain
-from rallebench.services.name_check import KINDS, kinds_of
-from rallebench.services.workbench import Workbench
+from rallebench.services.workbench import KINDS, Workbench
 
 KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
 
@@ -79,9 +76,7 @@ def _track_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run", metavar="RUN", help="a run, or a sweep or a suite: its runs and the run above them"
     )
-    parser.add_argument(
-        "--kind", choices=tuple(KINDS), help="which one, where several have this name"
-    )
+    parser.add_argument("--kind", choices=KINDS, help="which one, where several have this name")
     parser.add_argument("--model", action="store_true", help="log the run's chain as a model, too")
     parser.add_argument("--tracking-uri", metavar="URI")
 
@@ -110,7 +105,7 @@ def track(args: argparse.Namespace) -> dict[str, Any]:
 
 def _kind_of(workbench: Workbench, args: argparse.Namespace) -> str:
     """What the name is one of; ``run`` where there is none. Of several, the one that was asked for, or the first and a word on it."""
-    have = kinds_of(workbench.workspace, args.run)
+    have = workbench.kinds_of(args.run)
     if args.kind:
         if args.kind not in have:
             raise NotFoundError(
@@ -128,7 +123,7 @@ def _kind_of(workbench: Workbench, args: argparse.Namespace) -> str:
 def _track_suite(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     if args.model:
         raise UsageError(f"{args.run!r} is a suite; give --model with one of its runs.")
-    report = suites_kept.opened(workbench.workspace, args.run).report
+    report = workbench.experiments.open_suite(args.run).report
     if not report or not report["parts"]:
         raise UsageError(
             f"The suite run {args.run!r} has not ended yet; run it again under its name, then send it."
@@ -138,7 +133,7 @@ def _track_suite(workbench: Workbench, args: argparse.Namespace) -> dict[str, An
     }
     return {
         "suite": args.run,
-        "mlflow_run_id": workbench.log_group(suite_group(workbench, report)),
+        "mlflow_run_id": workbench.log_group(_group(workbench, report, "suite")),
         "runs": runs,
     }
 
@@ -146,11 +141,17 @@ def _track_suite(workbench: Workbench, args: argparse.Namespace) -> dict[str, An
 def _track_sweep(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     if args.model:
         raise UsageError(f"{args.run!r} is a sweep; give --model with one of its runs.")
-    found = opened(workbench, args.run)
+    found = opened(workbench.workspace, args.run)
     if not found.runs:
         raise UsageError(
             f"No variant of the sweep {args.run!r} has ended yet, so there is nothing to send."
         )
     runs = {name: workbench.log_run(workbench.open_run(name)) for name in found.runs}
-    parent = workbench.log_group(group_of(workbench, as_json(found)))
+    parent = workbench.log_group(_group(workbench, as_json(found), "sweep"))
     return {"sweep": args.run, "mlflow_run_id": parent, "runs": runs}
+
+
+def _group(workbench: Workbench, report: Mapping[str, Any], kind: str) -> Any:
+    group = group_of(workbench.workspace, report, kind)
+    assert group is not None  # it has runs
+    return group

@@ -8,7 +8,6 @@ from typing import Any
 from rallebench.cli.verbs import VERBS, allowed_host_flag, say, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import access_of
-from rallebench.engine.perform import Backends
 from rallebench.server.endpoint import KEY_VARIABLE, listening_on, serve
 
 
@@ -47,9 +46,8 @@ def serve_(args: argparse.Namespace) -> dict[str, Any] | None:
     holder = f"the server of {', '.join(names)} (rallebench serve)"
     with listening_on(args.host, args.port) as listening, workbench.lease(holder) as lease:
         for chain in chains:
-            for piece in lease.load_for(chain):
-                if not isinstance(piece, Backends):
-                    say(piece)
+            for event in lease.load_for(chain.llms, chain.retrievers):
+                say(event.message)
         say(
             f"Answering as {', '.join(names)} on http://{args.host}:{listening.getsockname()[1]}/v1 (stop with Ctrl-C)"
         )

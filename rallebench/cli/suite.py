@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.cli.following import follow
 from rallebench.cli.partial_failure import tell_failed
-from rallebench.cli.stopping import Stoppable
 from rallebench.cli.verbs import (
     VERBS,
     Paced,
@@ -21,20 +21,17 @@ from rallebench.cli.verbs import (
     written,
 )
 from rallebench.core.errors import UsageError
+from rallebench.core.events import complete
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunOptions
+from rallebench.engine import estimate, pilot, plan
+from rallebench.engine.experiment_store import run_name
 from rallebench.engine.statistics import interval_text
-from rallebench.experiments.suites import SUITES, Asked, estimating, planning, probing, settings_of
-from rallebench.experiments.suites._names import name_of, run_name
-from rallebench.experiments.suites.running import (
-    Ended,
-    Finished,
-    Warned,
-    Working,
-    as_json,
-    run_suite,
-)
+from rallebench.experiments.suites import SUITES, settings_of
 from rallebench.experiments.suites.shown import plan_text, table_text
+from rallebench.services.context import Context
+from rallebench.services.experiments import suite_name
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes.ensure import Described, planned
 
 OWN = ("suite", "name", "folder")
 """Of a report, what stands above and below its table."""
@@ -66,7 +63,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
         "--probe",
         type=int,
         metavar="N",
-        help=f"with --plan: questions a part that are really answered, to see what it costs (default {probing.QUESTIONS}; 0: none)",
+        help=f"with --plan: questions a part that are really answered, to see what it costs (default {pilot.QUESTIONS}; 0: none)",
     )
     loop_flags(parser)
     parser.add_argument(
@@ -159,75 +156,62 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     if args.limit is not None and args.limit < 1:
         raise UsageError(f"--limit is {args.limit}; give at least 1, or leave it out for all.")
     workbench = workbench_of(args)
-    asked = Asked(workbench.workspace, llm, settings, args.limit, args.seed, workbench.allow_python)
-    name = args.name or name_of(args.suite, llm, settings, args.limit)
+    name = args.name or suite_name(args.suite, llm, settings, args.limit)
+    request = ExperimentRequest(
+        workbench.workspace,
+        llm,
+        settings,
+        args.limit,
+        args.seed,
+        workbench.allow_python,
+        args.suite,
+        name,
+    )
     if args.plan:
-        return _planned(workbench, args, asked, name)
+        return _planned(workbench, args, request)
     if args.probe is not None:
         raise UsageError("--probe goes with --plan; without it the suite is run.")
-    found, told = None, Paced()
-    stoppable = args.ending.enter_context(Stoppable(workbench))
-    for piece in run_suite(
+    options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
+    result = follow(
         workbench,
-        args.suite,
-        asked,
-        name,
-        batch_size=args.batch_size,
-        max_errors=args.max_errors,
-        track=not args.no_mlflow,
-    ):
-        stoppable.running = isinstance(piece, Working) and bool(piece.done)
-        if isinstance(piece, Working):
-            stoppable.name = run_name(name, piece.label)
-        if isinstance(piece, Finished):
-            found = piece
-        elif isinstance(piece, Warned):
-            say(f"Warning: {piece.sentence}")
-        elif isinstance(piece, Ended):
-            say(f"{piece.answered.part.label}: {'had ended before' if piece.before else 'done'}")
-            if piece.answered.warning:
-                say(f"Warning: {piece.answered.warning}")
-        else:
-            told.say(
-                f"{piece.label}: {f'{piece.done}/{piece.total}' if piece.total else piece.said}"
-            )
-    assert found is not None
-    if found.warning:
-        say(f"Warning: {found.warning}")
-    failed = found.made.failed
+        workbench.experiments.run_suite(request, options),
+        lambda task: run_name(name, task),
+    )
+    if result.warning:
+        say(f"Warning: {result.warning}")
+    failed = result.report.failed
     mend = f"Start the suite again with --name {name!r} when it is mended: only what is missing is run."
-    tell_failed(args, "parts", failed, len(found.parts) + len(failed), mend)
-    return as_json(found)
+    tell_failed(args, "parts", failed, len(result.runs) + len(failed), mend)
+    return dict(result.document)
 
 
 def _planned(
-    workbench: Workbench, args: argparse.Namespace, asked: Asked, name: str
+    workbench: Workbench, args: argparse.Namespace, request: ExperimentRequest
 ) -> dict[str, Any]:
-    """What would be run; and what it would cost, told from a few questions that are really answered."""
-    count = probing.QUESTIONS if args.probe is None else args.probe
+    """What would be run, and what it would cost, estimated from a few questions that are really asked."""
+    count = pilot.QUESTIONS if args.probe is None else args.probe
     if count < 0:
         raise UsageError(f"--probe is {count}; it must be 0 for none, or a number of questions.")
-    plan = planning.plan(args.suite, asked, name)
-    value: dict[str, Any] = {**planning.as_json(plan), "probe": None}
+    planned = workbench.experiments.plan(request)
+    value: dict[str, Any] = {**plan.as_json(planned), "probe": None}
     if not count:
         return value
-    told = Paced()
-    if plan.builds:
-        value["indexes"]["costs"] = _costs(workbench, plan.builds)
-    for piece in probing.probe(workbench, plan, asked, questions=count, batch_size=args.batch_size):
-        if isinstance(piece, estimating.Estimate):
-            value["probe"] = estimating.as_json(piece)
-        else:
-            told.say(f"{piece.label}: {piece.said}")
+    if planned.builds:
+        value["indexes"]["costs"] = _costs(workbench, planned.builds)
+    estimated = follow(
+        workbench,
+        workbench.experiments.pilot(planned, request, questions=count, batch_size=args.batch_size),
+        lambda task: "",
+    )
+    value["probe"] = estimate.as_json(estimated)
     return value
 
 
-def _costs(workbench: Workbench, builds: Sequence[Described]) -> str:
-    """What the indexes will take: their documents are cut for it, which is kept."""
-    counting, told = planned(workbench.workspace, builds), Paced(later=True)
-    while True:
-        try:
-            piece = next(counting)
-        except StopIteration as end:
-            return str(end.value.sentence)
-        told.say(f"{piece.stage}: {piece.done:,}")
+def _costs(workbench: Workbench, builds: Sequence[Any]) -> str:
+    """What the indexes will take: their documents are cut into chunks for it, which are kept."""
+    progress = Paced(later=True)
+    with workbench.lease("the estimate of the indexes") as lease:
+        return complete(
+            Context(workbench, lease).index_costs(tuple(builds)),
+            lambda event: progress.say(f"{event.message}: {event.done:,}"),  # type: ignore[union-attr]
+        )

@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.cli.ask import overridden, override_flags
+from rallebench.cli.following import follow
 from rallebench.cli.partial_failure import tell_failed
-from rallebench.cli.stopping import Stoppable
-from rallebench.cli.verbs import VERBS, Paced, loop_flags, mlflow_flags, say, workbench_of
+from rallebench.cli.verbs import VERBS, loop_flags, mlflow_flags, say, workbench_of
 from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.runs import RunOptions
 from rallebench.engine.statistics import ends_text, interval_text, p_text
-from rallebench.experiments.sweeps import WAYS, Cell, cells, factor, indexing, remarks, run_name
-from rallebench.experiments.sweeps.kept import opened
-from rallebench.experiments.sweeps.results import Swept, as_json, headline
-from rallebench.experiments.sweeps.running import Counted, Ended, Warned, sweep
-from rallebench.services.benchmark import check_chain
+from rallebench.experiments.sweeps import STRATEGIES, Variant, indexing, remarks, run_name
+from rallebench.experiments.sweeps.results import as_json, headline, opened
+from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.services.workbench import Workbench
+from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import Costs
-from rallebench.workspace.paths import DEFAULT_DATASET, parse_settings
+from rallebench.workspace.paths import DEFAULT_DATASET
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +41,9 @@ def _flags(parser: argparse.ArgumentParser) -> None:
         help="only say which runs, index builds and encodings it would take",
     )
     parser.add_argument(
-        "--way",
-        choices=WAYS,
-        default=WAYS[0],
+        "--strategy",
+        choices=STRATEGIES,
+        default=STRATEGIES[0],
         help="one-factor: one field at a time (default); grid: all combinations",
     )
     parser.add_argument(
@@ -103,66 +103,40 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
     if not args.chain and args.vary:
         raise UsageError("--vary needs the chain that it varies: --chain starter.")
     if not args.chain:
-        return as_json(opened(workbench, args.name, args.metric))
+        return as_json(opened(workbench.workspace, args.name, args.metric))
     chain = overridden(workbench.workspace.chain(args.chain), args)
-    variants = cells(chain, [factor(text, parse_settings) for text in args.vary], args.way)
-    if args.plan:
-        return _planned(workbench, variants)
-    name, found, told = args.name or time.strftime("sweep-%Y%m%d-%H%M%S"), None, Paced()
-    going = sweep(
-        workbench,
-        name,
+    settings = sweep_settings(
         chain,
-        variants,
+        args.vary,
         args.dataset or DEFAULT_DATASET,
-        limit=args.limit,
+        strategy=args.strategy,
         metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip())
         if args.metrics
         else None,
-        by=args.metric,
-        batch_size=args.batch_size,
-        seed=args.seed,
-        max_errors=args.max_errors,
-        track=not args.no_mlflow,
+        metric=args.metric,
     )
-    with Stoppable(workbench) as stoppable:
-        for piece in going:
-            if isinstance(piece, Swept):
-                found = piece
-            elif isinstance(piece, Counted):
-                say(piece.costs.sentence)
-            elif isinstance(piece, Warned):
-                say(f"Warning: {' '.join(piece.sentences)}")
-            elif isinstance(piece, Ended):
-                stoppable.running = False
-                how = (
-                    f"failed: {piece.error}"
-                    if piece.error
-                    else "had ended before"
-                    if piece.before
-                    else "done"
-                )
-                say(f"{piece.cell.label}: {how}")
-            else:
-                stoppable.name, stoppable.running = (
-                    run_name(name, piece.cell),
-                    bool(piece.done) or piece.said == "running",
-                )
-                where = f"{piece.done}/{piece.questions}" if piece.done else piece.said
-                told.say(f"{piece.number}/{piece.total} {piece.cell.label}: {where}")
-    assert found is not None
-    if found.warning:
-        say(f"Warning: {found.warning}")
-    if found.failed and not found.runs:
-        raise BackendError(f"Every variant failed. {next(iter(found.failed.values()))}")
+    variants = variants_of(settings)
+    if args.plan:
+        return _planned(workbench, variants)
+    name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
+    options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
+    sweep = workbench.experiments.run_sweep(
+        name, settings, options, limit=args.limit, seed=args.seed
+    )
+    names = {variant.label: run_name(name, variant) for variant in variants}
+    result = follow(workbench, sweep, lambda task: names.get(task, ""))
+    failed = result.report.failed
+    if len(failed) == len(variants):
+        raise BackendError(f"Every variant failed. {next(iter(failed.values()))}")
     mend = (
         f"Start the sweep again with --name {name} when it is mended: only what is missing is run."
     )
-    tell_failed(args, "variants", found.failed, len(variants), mend)
-    return as_json(found)
+    tell_failed(args, "variants", failed, len(variants), mend)
+    warnings = [*result.document["warnings"], *filter(None, [result.warning])]
+    return {**result.document, "warnings": warnings}
 
 
-def _planned(workbench: Workbench, variants: Sequence[Cell]) -> dict[str, Any]:
+def _planned(workbench: Workbench, variants: Sequence[Variant]) -> dict[str, Any]:
     """What a sweep would take. Raises UsageError for a variant that could not run."""
     for cell in variants:
         check_chain(workbench.workspace, cell.chain)

@@ -126,6 +126,20 @@ class Chain:
     actions: tuple[Action, ...]
     about: str = ""
 
+    @property
+    def llms(self) -> tuple[str, ...]:
+        """The language models that the chain asks, in order, each once."""
+        return self._targets("generate")
+
+    @property
+    def retrievers(self) -> tuple[str, ...]:
+        """The retrievers that the chain asks, in order, each once."""
+        return self._targets("retrieve")
+
+    def _targets(self, kind: str) -> tuple[str, ...]:
+        targets = (a.target for a in self.actions if a.kind == kind and a.template)
+        return tuple(dict.fromkeys(targets))
+
     def replace_action(self, index: int, **changes: Any) -> Chain:
         """A new chain in which action ``index`` (from 0) has ``changes``."""
         actions = list(self.actions)

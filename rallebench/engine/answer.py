@@ -1,16 +1,16 @@
-"""Work on a run folder: ask what is not answered yet, append, keep the state, stop when asked."""
+"""Answer the questions of a run that are not answered yet: ask, append, write the state, stop when asked."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 from rallebench.core.errors import BackendError
+from rallebench.core.events import Operation, Progress
+from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
-from rallebench.engine.perform import Backends
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.store import RunFolder
 
@@ -21,30 +21,20 @@ STATE_EVERY = 0.5
 """Seconds between two writings of the state; what came in between is written when they are over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a run stands; ``seconds`` are of this session, ``episode`` is the newest."""
-
-    done: int
-    total: int
-    errors: int
-    seconds: float
-    episode: Episode
-
-
-def work(
+def answer(
     folder: RunFolder,
     make_flow: Callable[[Question], Flow],
     questions: Sequence[Question],
     backends: Backends,
     *,
+    task: str = "",
     workflow: str = "chain",
     memo: Memo | None = None,
     batch_size: int = 20,
     max_errors: int | None = None,
     observe: Callable[[Episode], Mapping[str, float | None]] = lambda episode: {},
-) -> Iterator[Progress]:
-    """Answer what is missing in ``folder``, yielding progress; failed questions are tried again.
+) -> Operation[None]:
+    """Answer what is missing in ``folder``, yielding progress of ``task``; failed questions are tried again.
 
     ``observe`` gives an episode's values of a few metrics; their means so far stand in the state.
     Ends with the state ``answered`` or ``stopped``. Raises BackendError when the first five all
@@ -53,7 +43,7 @@ def work(
     lines = folder.lines()
     finished = {qid for qid, line in lines.items() if not line.get("error")}
     todo = [question for question in questions if question.qid not in finished]
-    counter = _Counter(folder, len(questions), len(finished), observe)
+    counter = _Counter(folder, task, len(questions), len(finished), observe)
     counter.tell("running")
     log = folder.log()
     try:
@@ -87,11 +77,13 @@ class _Counter:
     def __init__(
         self,
         folder: RunFolder,
+        task: str,
         total: int,
         already: int,
         observe: Callable[[Episode], Mapping[str, float | None]],
     ) -> None:
-        self.folder, self.total, self.already, self.observe = folder, total, already, observe
+        self.folder, self.task, self.observe = folder, task, observe
+        self.total, self.already = total, already
         self.sums: dict[str, list[float]] = {}
         self.new = self.errors = 0
         self.first_message = ""
@@ -130,7 +122,14 @@ class _Counter:
                 self._later = threading.Timer(STATE_EVERY, self._tell_later)
                 self._later.daemon = True
                 self._later.start()
-        return Progress(self.done, self.total, self.errors, self.elapsed, episode)
+        return Progress(
+            self.task,
+            self.done,
+            self.total,
+            errors=self.errors,
+            seconds=self.elapsed,
+            means=self._means(),
+        )
 
     def _add(self, values: Mapping[str, float | None]) -> None:
         for name, value in values.items():
@@ -138,6 +137,9 @@ class _Counter:
                 total = self.sums.setdefault(name, [0.0, 0.0])
                 total[0] += value
                 total[1] += 1
+
+    def _means(self) -> dict[str, list[float]]:
+        return {name: [total / n, int(n)] for name, (total, n) in self.sums.items()}
 
     def _tell_later(self) -> None:
         with self._lock:
@@ -173,5 +175,5 @@ class _Counter:
             seconds=round(self.elapsed, 3),
             rate=round(rate, 3),
             message=message,
-            means={name: [total / n, int(n)] for name, (total, n) in self.sums.items()},
+            means=self._means(),
         )

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rallebench.core.errors import RalleError
+from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Note, Question, Reply, Request, Step
-from rallebench.engine.perform import Answered, Backends, batch_key, flow_error, perform, resource
+from rallebench.engine.perform import ReplyOrError, batch_key, flow_error, perform, resource
 from rallebench.engine.reply_cache import Memo
 
 STOP_PATIENCE = 10.0
@@ -34,7 +35,7 @@ class _Open:
     request: Request = field(default_factory=lambda: Note(""))
 
 
-_Finished = tuple[list[_Open], list[Answered], float]
+_Finished = tuple[list[_Open], list[ReplyOrError], float]
 
 
 class _Worker:

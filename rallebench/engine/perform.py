@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Union
 
 from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
+from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool, digest
 from rallebench.retrievers import embedding_tokens
 
 log = logging.getLogger(__name__)
 
-Answered = Union[Reply, RalleError]
-
-
-@dataclass(frozen=True)
-class Backends:
-    """What is loaded, by name; plain dicts, so tests pass literals."""
-
-    retrievers: Mapping[str, Any] = field(default_factory=dict)
-    llms: Mapping[str, Any] = field(default_factory=dict)
-    tools: Mapping[str, Any] = field(default_factory=dict)
-
-    def of(self, request: Request) -> Any:
-        """Who answers ``request``; NotFoundError says what to load."""
-        if isinstance(request, Retrieve):
-            return _loaded(self.retrievers, request.retriever, "retriever")
-        if isinstance(request, Generate):
-            return _loaded(self.llms, request.llm, "language model")
-        assert isinstance(request, UseTool)
-        return _loaded(self.tools, request.tool, "tool")
-
-
-def _loaded(table: Mapping[str, Any], name: str, kind: str) -> Any:
-    if name not in table:
-        have = ", ".join(sorted(table)) or "none"
-        raise NotFoundError(
-            f"The {kind} {name!r} is not loaded (loaded: {have}). Load it in the Models tab."
-        )
-    return table[name]
+ReplyOrError = Union[Reply, RalleError]
 
 
 def resource(request: Request) -> tuple[str, str]:
@@ -69,7 +43,7 @@ def batch_key(request: Request) -> str:
     return resource(request)[1]
 
 
-def perform(requests: Sequence[Request], backends: Backends) -> list[Answered]:
+def perform(requests: Sequence[Request], backends: Backends) -> list[ReplyOrError]:
     """Answer requests of one batch key, in order; a request that failed has its error in its place.
 
     A batch that fails as a whole (out of memory, or one bad request) is halved until the
@@ -87,10 +61,10 @@ def perform(requests: Sequence[Request], backends: Backends) -> list[Answered]:
         return perform(requests[:middle], backends) + perform(requests[middle:], backends)
 
 
-def _ask(requests: Sequence[Any], backend: Any) -> list[Answered]:
+def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
     first = requests[0]
     if isinstance(first, Retrieve):
-        answers: list[Answered] = _searched(
+        answers: list[ReplyOrError] = _searched(
             [request.query for request in requests], first.k, backend
         )
     elif isinstance(first, Generate):
@@ -104,7 +78,7 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[Answered]:
     return answers
 
 
-def _searched(queries: Sequence[str], k: int, retriever: Any) -> list[Answered]:
+def _searched(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:
     found = retriever.search(queries, k)
     counts = (
         embedding_tokens(retriever, queries) if len(found) == len(queries) else [None] * len(found)

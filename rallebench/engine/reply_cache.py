@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rallebench.core.errors import BackendError
+from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Reply, Request, Retrieve, digest
-from rallebench.engine.perform import Backends, trim
+from rallebench.engine.perform import trim
 from rallebench.engine.record import checked_reply, reply_from_json, reply_to_json, request_to_json
 
 log = logging.getLogger(__name__)

@@ -10,12 +10,13 @@ from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_text
+from rallebench.core.runs import NO_RATES, Rates, Values
 from rallebench.core.types import Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.cost import question_to_json, recorded_prices
 from rallebench.engine.run_cost import not_recorded, run_cost
-from rallebench.engine.statistics import means
+from rallebench.engine.statistics import Mean, means
 from rallebench.engine.store import COSTS, SCORES, RunFolder
 from rallebench.metrics import metric
 from rallebench.metrics.columns import columns
@@ -175,6 +176,28 @@ def report_of(
     return report, scores
 
 
+def rate_values(
+    rates: Rates, examples: Iterable[Example], episodes: Mapping[str, Episode]
+) -> dict[str, dict[str, float | None]]:
+    """Metric → question id → value, of the questions that were answered, in the order asked."""
+    rows = {
+        example.question.qid: rates.score(example, episode)
+        for example in examples
+        if (episode := episodes.get(example.question.qid)) is not None and not episode.error
+    }
+    return {name: {qid: row.get(name) for qid, row in rows.items()} for name in rates.columns}
+
+
+def rate_means(
+    rates: Rates, examples: Sequence[Example], values: Mapping[str, Values]
+) -> dict[str, Mean]:
+    """Metric → mean, all metrics over the same questions and by the articles of ``examples``."""
+    qids = list(next(iter(values.values()), {}))
+    labels = clusters_of(examples).labels(qids)
+    columns = {name: list(column.values()) for name, column in values.items()}
+    return means(columns, labels, rates.ranges)
+
+
 def ranges_of(names: Iterable[str]) -> dict[str, Any]:
     """Metric → (lowest, highest) value, None = no bound, for the intervals of means."""
     return {name: metric(name).traits.get("range", (None, None)) for name in names}
@@ -207,10 +230,34 @@ def _cost(folder: RunFolder, episodes: Mapping[str, Episode]) -> dict[str, Any]:
     )
 
 
-def score_run(folder: RunFolder, names: Sequence[str]) -> dict[str, Any]:
-    """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report."""
+def score_run(
+    folder: RunFolder,
+    names: Sequence[str],
+    rates: Rates = NO_RATES,
+    own_examples: Sequence[Example] = (),
+) -> dict[str, Any]:
+    """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
+
+    The means of an experiment's own ``rates`` stand in the report under ``suite``, their meaning under ``definitions``. They
+    are computed on ``own_examples``, whose gold may hold more than the records.
+    """
     examples, episodes = examples_of(folder), folder.episodes()
     report, scores = report_of(folder, examples, episodes, names)
+    if rates.columns:
+        values = rate_values(rates, own_examples, episodes)
+        report |= {
+            "suite": {
+                name: asdict(mean) for name, mean in rate_means(rates, own_examples, values).items()
+            },
+            "definitions": dict(rates.columns),
+            "ranges": dict(rates.ranges),
+        }
+        scores += [
+            Score(qid, name, value)
+            for name, column in values.items()
+            if name not in names
+            for qid, value in column.items()
+        ]
     prices = recorded_prices(folder.spec())
     write_text(
         folder.path / SCORES,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Union
 
 from rallebench.core.errors import RalleError
+from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
-from rallebench.engine.perform import Backends, as_ralle_error, flow_error, perform
+from rallebench.engine.perform import as_ralle_error, flow_error, perform
 from rallebench.engine.reply_cache import Memo
 
 

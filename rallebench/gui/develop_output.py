@@ -125,9 +125,8 @@ def whole_chain(
 def loading(workbench: Workbench, chain: Chain) -> Iterator[str]:
     """News about loading what the chain names, as HTML. Raises RalleError."""
     with workbench.lease(f"the chain {chain.name!r}, which is being executed") as lease:
-        for news in lease.load_for(chain, heavy=False):
-            if isinstance(news, str):
-                yield views.note(f"{news[:1].upper()}{news[1:]} …")
+        for event in lease.load_for(chain.llms, chain.retrievers, heavy=False):
+            yield views.note(f"{event.message[:1].upper()}{event.message[1:]} …")
 
 
 def with_status(html: str) -> list[Any]:

@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 from rallebench.core.errors import StoppedError
+from rallebench.core.events import Progress
 from rallebench.experiments.builders.running import Done, Filed
-from rallebench.experiments.suites.running import Working
 from rallebench.gui.views import badge, empty, error, note, progress_bar
 from rallebench.gui.views_data import cut_text, table
 from rallebench.gui.wording import on_page
@@ -45,18 +45,18 @@ def about(text: str) -> str:
 def going_on(name: str, said: Sequence[Any], stopping: bool) -> str:
     """How far a making is: the stages that ended, and the one that goes on."""
     filed = {piece.label: piece.counts for piece in said if isinstance(piece, Filed)}
-    now = next((piece for piece in reversed(said) if isinstance(piece, Working)), None)
+    now = next((piece for piece in reversed(said) if isinstance(piece, Progress)), None)
     state = badge("stopping", "bad") if stopping else badge("making", "page")
     head = f'<div class="rb-label"><b>{escape(name)}</b> {state} <span>{escape(_where(now, filed))}</span></div>'
-    bar = progress_bar(now.done, now.total) if now and now.total and now.label not in filed else ""
+    bar = progress_bar(now.done, now.total) if now and now.total and now.task not in filed else ""
     return f'<div class="rb-work">{head}{bar}{stages(filed) if filed else ""}</div>'
 
 
-def _where(now: Working | None, filed: Mapping[str, Any]) -> str:
-    if now is None or now.label in filed:
+def _where(now: Progress | None, filed: Mapping[str, Any]) -> str:
+    if now is None or now.task in filed:
         return "starting …" if now is None else ""
     of = f" of {now.total:,}" if now.total else ""
-    return f"{stage_name(now.label)}: {now.said or f'{now.done:,}{of}'} …"
+    return f"{stage_name(now.task)}: {now.message or f'{now.done:,}{of}'} …"
 
 
 def ended(name: str, end: Any) -> str:

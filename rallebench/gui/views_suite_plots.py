@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.experiments.suites.kept import Kept
+from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.experiments.suites.shown import is_mean
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 
 
-def plots_of(first: Kept, other: Kept | None) -> list[Mapping[str, Any]]:
+def plots_of(first: StoredExperiment, other: StoredExperiment | None) -> list[Mapping[str, Any]]:
     """A suite's plots; beside another's, the lines of both in each that both have, a line of the paper once."""
     mine = list((first.report or {}).get("plots", ()))
     theirs = {one["title"]: one for one in (other.report or {}).get("plots", ())} if other else {}

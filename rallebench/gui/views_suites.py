@@ -9,8 +9,10 @@ from html import escape
 from typing import Any
 
 from rallebench.core.errors import StoppedError
-from rallebench.experiments.suites.kept import Kept, changed
-from rallebench.experiments.suites.running import Ended, Finished, Warned, Working
+from rallebench.core.events import Finished, Progress, Warned
+from rallebench.core.runs import RunResult
+from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.experiments.suites.shown import (
     bounds,
     cell,
@@ -24,6 +26,7 @@ from rallebench.gui import views_runs
 from rallebench.gui.views import badge, empty, error, note
 from rallebench.gui.views_csv import csv_link
 from rallebench.gui.wording import on_page
+from rallebench.services.experiments import changed_settings
 
 Table = Mapping[str, Any]
 
@@ -58,7 +61,7 @@ def _plain_row(row: Sequence[str], bold: bool = False) -> str:
 
 def probing(name: str, said: Any, stopping: bool) -> str:
     """How far a probe is."""
-    where = f"{said.label}: {said.said}" if said else "beginning"
+    where = f"{said.task}: {said.message or said.done}" if said else "beginning"
     return note(f"{'Stopping the probe' if stopping else 'Probing'} of {name}: {where} …")
 
 
@@ -88,42 +91,42 @@ def command(
 
 def going_on(name: str, said: Sequence[Any], state: Mapping[str, Any], stopping: bool) -> str:
     """The parts that have ended, and the one that runs now, with its bar."""
-    ended = [piece for piece in said if isinstance(piece, Ended)]
-    now = next((piece for piece in reversed(said) if isinstance(piece, Working)), None)
-    lines = "".join(note(piece.sentence) for piece in said if isinstance(piece, Warned))
+    ended = [piece for piece in said if isinstance(piece, Finished)]
+    now = next((piece for piece in reversed(said) if isinstance(piece, Progress)), None)
+    lines = "".join(note(piece.message) for piece in said if isinstance(piece, Warned))
     lines += "".join(part_ended(piece) for piece in ended)
     phase = "stopping" if stopping else "running" if now and now.total else "loading"
     head = f'<div class="rb-label"><b>{escape(name)}</b> {badge(phase, "bad" if stopping else "page")}<span>part {len(ended) + 1}</span></div>'
-    if now is None or (said and isinstance(said[-1], Ended)):
+    if now is None or (said and isinstance(said[-1], Finished)):
         return head + lines + note("The next part is being made …")
     if not now.total:
-        return head + lines + note(f"{now.label}: {now.said} …")
+        return head + lines + note(f"{now.task}: {now.message} …")
     return (
         head
         + lines
-        + views_runs.live(now.label, {"done": now.done, "total": now.total, **state}, "", "")
+        + views_runs.live(now.task, {"done": now.done, "total": now.total, **state}, "", "")
     )
 
 
-def part_ended(piece: Ended) -> str:
+def part_ended(piece: Finished) -> str:
     """A part that has ended, in a line: how, how many, and its means."""
-    found = piece.answered
+    found: RunResult = piece.result
     means = "".join(
         badge(f"{metric} {figure(mean.value)} (n = {mean.n})")
         for metric, mean in list(found.means.items())[:6]
         if mean.value is not None
     )
     failed = badge(f"{found.n_errors} failed", "bad") if found.n_errors else ""
-    how = badge("had ended before" if piece.before else "done", "good")
+    how = badge("had ended before" if piece.reused else "done", "good")
     told = f"{found.n} question{'s' * (found.n != 1)}, {duration(found.seconds)}"
-    warned = note(found.warning) if found.warning else ""
-    return f'<div class="rb-label"><span>{escape(found.part.label)}</span>{how}<span>{told}</span>{failed}{means}</div>{warned}'
+    warned = "".join(map(note, found.warnings))
+    return f'<div class="rb-label"><span>{escape(found.request.label)}</span>{how}<span>{told}</span>{failed}{means}</div>{warned}'
 
 
 def ended(name: str, end: Any) -> str:
     """How a suite ended, in a line."""
-    if isinstance(end, Finished):
-        parts = f"{len(end.parts)} part{'s' * (len(end.parts) != 1)}"
+    if isinstance(end, ExperimentResult):
+        parts = f"{len(end.runs)} part{'s' * (len(end.runs) != 1)}"
         return note(f"{name}: {parts} done. Its tables are below.", "good") + note(end.warning)
     if isinstance(end, StoppedError):
         return note(
@@ -135,7 +138,7 @@ def ended(name: str, end: Any) -> str:
 # what came out
 
 
-def whole(found: Kept) -> str:
+def whole(found: StoredExperiment) -> str:
     """A suite's facts, notes and tables."""
     if found.report is None:
         return head(found) + note(
@@ -147,15 +150,15 @@ def whole(found: Kept) -> str:
     return head(found) + notes + "".join(own + parts)
 
 
-def head(found: Kept) -> str:
+def head(found: StoredExperiment) -> str:
     """Name, suite and request of a suite that was run, as badges."""
-    asked = found.asked
+    asked = found.request
     facts = [
-        found.suite,
+        found.kind,
         str(asked.get("llm") or ""),
         f"first {asked['limit']} questions" if asked.get("limit") else "",
     ]
-    facts += [f"{key} {value}" for key, value in changed(found).items()]
+    facts += [f"{key} {value}" for key, value in changed_settings(found).items()]
     report = found.report or {}
     made = str(report.get("made", ""))[:16].replace("T", " ")
     badges = "".join(badge(fact) for fact in [*facts, f"made {made}" if made else ""] if fact)
@@ -270,7 +273,7 @@ def file_link(path: str, data: bytes) -> str:
 # two beside each other
 
 
-def beside(first: Kept, other: Kept, differences: Table) -> str:
+def beside(first: StoredExperiment, other: StoredExperiment, differences: Table) -> str:
     """Two suites' tables, row by row; a table that only one of them has stands alone. ``differences``: that of both."""
     tables, others = (
         [*(one.report or {}).get("tables", ()), *parts_tables(one.report or {"parts": ()})]

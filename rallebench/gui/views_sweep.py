@@ -7,10 +7,11 @@ from html import escape
 from typing import Any
 
 from rallebench.core.errors import StoppedError
+from rallebench.core.events import Failed, Finished, Progress, Warned
+from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.statistics import p_text
-from rallebench.experiments.sweeps import Cell, remarks
-from rallebench.experiments.sweeps.results import Swept
-from rallebench.experiments.sweeps.running import Counted, Ended, Warned, Working
+from rallebench.experiments.sweeps import Variant, remarks
+from rallebench.experiments.sweeps.results import SweepReport
 from rallebench.gui.views import badge, error, note, progress_bar
 from rallebench.gui.views_csv import csv_link
 from rallebench.gui.views_runs import interval_of, number
@@ -18,7 +19,7 @@ from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 from rallebench.workspace.indexes.ensure import Costs
 
 
-def plan(found: Sequence[Cell], costs: Any) -> str:
+def plan(found: Sequence[Variant], costs: Any) -> str:
     """What a sweep would run; ``costs``: what its indexes take, None where none is varied."""
     names = ", ".join(cell.label for cell in found)
     said = f" {costs.sentence}" if isinstance(costs, Costs) else ""
@@ -27,51 +28,44 @@ def plan(found: Sequence[Cell], costs: Any) -> str:
     ) + remarked(found)
 
 
-def remarked(found: Sequence[Cell]) -> str:
+def remarked(found: Sequence[Variant]) -> str:
     """What the fields that are varied do not mean; '' where nothing is likely to be mistaken."""
     return "".join(map(note, remarks(found)))
 
 
 def going_on(name: str, said: Sequence[Any], stopping: bool) -> str:
     """How far a sweep is: what ended, and the variant that runs now."""
-    ended = [piece for piece in said if isinstance(piece, Ended)]
-    now = next((piece for piece in reversed(said) if isinstance(piece, Working)), None)
-    counted = "".join(note(piece.costs.sentence) for piece in said if isinstance(piece, Counted))
-    counted += "".join(
-        note(sentence)
-        for piece in said
-        if isinstance(piece, Warned)
-        for sentence in piece.sentences
-    )
-    lines = counted + "".join(_ended(piece) for piece in ended)
+    now = next((event for event in reversed(said) if isinstance(event, Progress)), None)
+    lines = "".join(note(event.message) for event in said if isinstance(event, Warned))
+    lines += "".join(_ended(event) for event in said if isinstance(event, (Finished, Failed)))
     if now is None:
         return (
             f'<div class="rb-label"><b>{escape(name)}</b> {badge("starting", "page")}</div>{lines}'
         )
-    share = (len(ended) + (now.done / now.questions if now.questions else 0.0)) / now.total
-    where = f"{now.done} of {now.questions} questions" if now.done else escape(now.said)
+    where = f"{now.done} of {now.total} questions" if now.done else escape(now.message)
     state = badge("stopping", "bad") if stopping else badge("running", "page")
-    head = f"<b>{escape(name)}</b> {state} <span>variant {now.number} of {now.total}: {escape(now.cell.label)}, {where}</span>"
-    return f'<div class="rb-label">{head}</div>{progress_bar(round(1000 * share), 1000)}{lines}'
+    head = f"<b>{escape(name)}</b> {state} <span>variant {escape(now.task)}, {where}</span>"
+    bar = progress_bar(now.done, now.total) if now.total else ""
+    return f'<div class="rb-label">{head}</div>{bar}{lines}'
 
 
-def _ended(piece: Ended) -> str:
-    if piece.error:
-        return error(f"{piece.cell.label}: {piece.error}")
-    how = "had ended before" if piece.before else "done"
-    return (
-        f'<div class="rb-label"><span>{escape(piece.cell.label)}</span> {badge(how, "good")}</div>'
-    )
+def _ended(event: Finished | Failed) -> str:
+    if isinstance(event, Failed):
+        return error(f"{event.task}: {event.error}")
+    how = "had ended before" if event.reused else "done"
+    return f'<div class="rb-label"><span>{escape(event.task)}</span> {badge(how, "good")}</div>'
 
 
 def ended(name: str, end: Any) -> str:
     """How a sweep ended, in a line."""
-    if isinstance(end, Swept):
-        return note(f"{name}: {end.verdict}", "good")
+    if isinstance(end, ExperimentResult):
+        return note(f"{name}: {end.document['verdict']}", "good") + note(end.warning) * bool(
+            end.warning
+        )
     return note(str(end)) if isinstance(end, StoppedError) else error(f"{name}: {end}")
 
 
-def whole(found: Swept) -> str:
+def whole(found: SweepReport) -> str:
     """The verdict, and every variant with its metric, the best first."""
     failed = "".join(error(f"{label}: {sentence}") for label, sentence in found.failed.items())
     compared = found.compared
@@ -147,14 +141,14 @@ def whole(found: Swept) -> str:
             "".join(f'<td class="num">{cell}</td>' for cell in cells)
             + f'<td class="name">{escape(run)}</td></tr>'
         )
-    warnings = "".join(map(note, [*compared.warnings, *filter(None, [found.warning])]))
+    warnings = "".join(map(note, [*compared.warnings]))
     return (
         f'{note(found.verdict, "good")}{warnings}{failed}<div class="rb-wide"><table class="rb-table rb-tight"><thead><tr>{head}</tr>'
         f"</thead><tbody>{body}</tbody></table></div>{csv_link(f'{found.name}.csv', rows)}"
     )
 
 
-def figure(found: Swept) -> Any:
+def figure(found: SweepReport) -> Any:
     """A plotly figure: a point per variant with its interval, numbers in order, the best marked."""
     import plotly.graph_objects as go
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from rallebench.chains import chain as chains
 from rallebench.core.errors import UsageError
+from rallebench.core.events import complete
+from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Chain,
     Example,
@@ -23,7 +25,6 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.datasets.kilt import read_questions
-from rallebench.engine.perform import Backends
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import Event, answer_one, run_one
 from rallebench.services.leases import Lease
@@ -82,7 +83,7 @@ class Asking:
         with self._loads.lease(
             f"action {index + 1} of the chain {chain.name!r}, which is being executed"
         ) as lease:
-            return answer_one(request, _ready(lease, alone), self._memo())
+            return answer_one(request, _ready(lease, alone.llms, alone.retrievers), self._memo())
 
     def execute_chain(
         self, chain: Chain, question: Question, *, stream: bool = False, holder: str = ""
@@ -94,7 +95,7 @@ class Asking:
         with self._loads.lease(
             holder or f"the chain {chain.name!r}, which is being executed"
         ) as lease:
-            backends = _ready(lease, chain)
+            backends = _ready(lease, chain.llms, chain.retrievers)
             flow = chains.as_flow(chain, question)
             yield from run_one(flow, backends, qid=question.qid, memo=self._memo(), stream=stream)
 
@@ -153,8 +154,9 @@ class Asking:
         The events, and the Episode's steps, are those that come then.
         """
         with self._loads.lease(f"an episode of the agent {agent.workflow!r}") as lease:
-            backends = agent.with_tools(_ready(lease, agent.named_backends()))
-            flow = continued(agent.flows(backends)(question), before)
+            spec = agent.flow
+            backends, make_flow = spec.open(_ready(lease, spec.llms, spec.retrievers))
+            flow = continued(make_flow(question), before)
             yield from run_one(
                 flow,
                 backends,
@@ -176,9 +178,6 @@ class Asking:
         return path
 
 
-def _ready(lease: Lease, chain: Chain) -> Backends:
-    """What ``chain`` names, loaded and held; a heavy model must be loaded already."""
-    for piece in lease.load_for(chain, heavy=False):
-        if isinstance(piece, Backends):
-            return piece
-    raise AssertionError("load_for ends with the backends")
+def _ready(lease: Lease, llms: Sequence[str], retrievers: Sequence[str]) -> Backends:
+    """These models and retrievers, loaded and held; a heavy model must be loaded already."""
+    return complete(lease.load_for(llms, retrievers, heavy=False))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
+from rallebench.core.events import Operation
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,11 @@ class Followed:
                 if self._error is not None:
                     raise self._error
                 return
+
+
+def streamed(operation: Operation[Any]) -> Generator[Any, None, None]:
+    """The events of an operation, then its result."""
+    yield (yield from operation)
 
 
 class Works:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from rallebench.core.types import Chain
-from rallebench.engine.perform import Backends
+from rallebench.core.events import Operation, Progress
+from rallebench.core.runs import Backends
 
 PAUSE = 0.02
 """Seconds between two looks whether all leases are closed."""
@@ -40,17 +40,19 @@ class Lease:
         self.holder = holder
         self._loads = loads
 
-    def load_for(self, chain: Chain, *, heavy: bool = True) -> Iterator[str | Backends]:
-        """Load and hold all that ``chain`` names, yielding progress, the Backends last.
+    def load_for(
+        self, llms: Iterable[str], retrievers: Iterable[str], *, heavy: bool = True
+    ) -> Operation[Backends]:
+        """Load and hold these models and retrievers; returns all that is loaded.
 
         With ``heavy`` false a model that may take gigabytes must be loaded already. Models come first: a
         wrong setting is then found before a starter index is built. Raises RalleError.
         """
-        for action in sorted(chain.actions, key=lambda action: action.kind != "generate"):
-            if action.template and action.kind != "identity":
-                kind = "language model" if action.kind == "generate" else "retriever"
-                yield from self.load(action.target, kind, heavy=heavy)
-        yield self._loads.backends
+        for kind, names in (("language model", llms), ("retriever", retrievers)):
+            for name in names:
+                for message in self.load(name, kind, heavy=heavy):
+                    yield Progress("", message=message)
+        return self._loads.backends
 
     def load(self, name: str, kind: str, *, heavy: bool = True) -> Iterator[str]:
         """Load and hold a ``retriever`` or ``language model``, yielding progress. Raises RalleError."""

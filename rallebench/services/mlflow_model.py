@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.events import complete
 from rallebench.core.types import Chain, Episode, Message
 from rallebench.engine.store import RunFolder
 from rallebench.services.workbench import Workbench
@@ -45,8 +46,7 @@ def open_chain(
     lease = workbench.lease(
         f"the MLflow model of the chain {made.name!r}"
     )  # for as long as the process lives
-    for _ in lease.load_for(made):
-        pass
+    complete(lease.load_for(made.llms, made.retrievers))
     return partial(_ask, workbench, made)
 
 

@@ -22,9 +22,9 @@ from rallebench.core.errors import (
     StoppedError,
     UsageError,
 )
+from rallebench.core.runs import Backends
 from rallebench.datasets.kilt import read_questions
 from rallebench.encoders.references import encoder_need, quantizations
-from rallebench.engine.perform import Backends
 from rallebench.llms._memory import budget
 from rallebench.llms._memory.watching import telling
 from rallebench.retrievers.composites import about, needs

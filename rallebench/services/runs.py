@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.events import Event, Operation, Progress, Warned, complete
+from rallebench.core.runs import RunResult
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.engine.reply_cache import Memo
+from rallebench.engine.execute import execute
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder, list_runs
+from rallebench.experiments import baselines
+from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.services import benchmark
+from rallebench.services.context import Context
 from rallebench.services.leases import Lease
-from rallebench.services.memory_usage import Footprint
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import chain_from_json
-from rallebench.workspace.flows import Agent
+from rallebench.workspace.flows import Agent, chain_flow
 from rallebench.workspace.paths import Workspace
 
 
@@ -72,6 +75,10 @@ def where_read(made: Mapping[str, Any]) -> str:
     )
 
 
+PHASES = ("running", "scoring", "tracking")
+"""What a run's progress says of where it is; any other message is of loading."""
+
+
 class Runs:
     """The verbs of the Benchmark and Runs tabs. ``jobs``: every benchmark that this process works on or has worked on."""
 
@@ -79,73 +86,68 @@ class Runs:
         self,
         workspace: Workspace,
         loads: Loads,
-        memo: Callable[[], Memo],
         agent: Callable[..., Agent],
-        track: Callable[[RunFolder], str],
-        footprint: Callable[[Iterable[str]], Footprint],
+        context: Callable[[Lease, bool], Context],
     ) -> None:
-        """``agent`` makes the agent of a run again; ``track`` logs a finished run, and says why that did not work."""
-        self._workspace, self._loads, self._memo = workspace, loads, memo
-        self._agent, self._track, self._footprint = agent, track, footprint
+        """``agent`` makes the agent of a run again."""
+        self._workspace, self._loads = workspace, loads
+        self._agent, self._context = agent, context
         self.jobs: dict[str, Job] = {}
         self._lock = threading.RLock()
 
     def run(
-        self, plan: benchmark.Plan, job: Job | None = None, lease: Lease | None = None
-    ) -> Generator[benchmark.Stage, None, None]:
-        """Run a plan in the calling thread, yielding its stages.
+        self, benchmark: Benchmark, job: Job | None = None, lease: Lease | None = None
+    ) -> Operation[RunResult]:
+        """Run a benchmark in the calling thread.
 
         ``lease``: that of the work which the run is part of, which keeps what the run loads; else it has its own.
         """
-        heavy = job is None
 
-        def opened(folder: RunFolder) -> None:
+        def on_open(folder: RunFolder) -> None:
             if job is not None:
                 job.folder = folder
                 if job.stop:
                     folder.ask_to_stop()
 
-        with self._lease(plan) as own:
-            yield from benchmark.execute(
-                self._workspace,
-                plan,
-                lambda chain: (lease or own).load_for(chain, heavy=heavy),
-                self._memo,
-                self._track,
-                opened,
-                self._footprint,
-            )
+        with self._lease(benchmark) as own:
+            context = self._context(lease or own, job is None)
+            return (yield from execute(benchmark.request, context, benchmark.options, on_open))
 
-    def _lease(self, plan: benchmark.Plan) -> Lease:
-        return self._loads.lease(f"the run {plan.name!r}")
+    def _lease(self, benchmark: Benchmark) -> Lease:
+        return self._loads.lease(f"the run {benchmark.name!r}")
 
-    def start_run(self, plan: benchmark.Plan) -> Job:
-        """Run a plan in the background; follow it by the job and its run folder."""
+    def start_run(self, benchmark: Benchmark) -> Job:
+        """Run a benchmark in the background; follow it by the job and its run folder."""
         with self._lock:
-            running = self.jobs.get(plan.name)
+            running = self.jobs.get(benchmark.name)
             if running and not running.done:
-                raise UsageError(f"The run {plan.name!r} is running already.")
-            job = self.jobs[plan.name] = Job(plan.name, warning=" ".join(plan.warnings))
+                raise UsageError(f"The run {benchmark.name!r} is running already.")
+            job = Job(benchmark.name, warning=" ".join(benchmark.warnings))
+            self.jobs[benchmark.name] = job
         # Held from now on, and not only once the thread has begun.
-        lease = self._lease(plan).hold(
-            action.target for action in plan.chain.actions if action.target
-        )
+        lease = self._lease(benchmark).hold(benchmark.request.flow.names)
         threading.Thread(
-            target=self._work, args=(plan, job, lease), name=f"run {plan.name}", daemon=True
+            target=self._work,
+            args=(benchmark, job, lease),
+            name=f"run {benchmark.name}",
+            daemon=True,
         ).start()
         return job
 
-    def _work(self, plan: benchmark.Plan, job: Job, lease: Lease) -> None:
+    def _work(self, benchmark: Benchmark, job: Job, lease: Lease) -> None:
+        def hear(event: Event) -> None:
+            if isinstance(event, Warned):
+                job.warning = " ".join(filter(None, dict.fromkeys([job.warning, event.message])))
+            elif isinstance(event, Progress) and event.message:
+                known = event.message in PHASES
+                job.phase, job.message = (
+                    (event.message, "") if known else ("loading", event.message)
+                )
+
         try:
-            for stage in self.run(plan, job, lease):
-                if isinstance(stage, benchmark.Phase) and stage.name == "warning":
-                    job.warning = " ".join(
-                        filter(None, dict.fromkeys([job.warning, stage.message]))
-                    )
-                elif isinstance(stage, benchmark.Phase):
-                    job.phase, job.message = stage.name, stage.message
-                elif isinstance(stage, benchmark.Finished):
-                    job.phase, job.message = stage.state, " ".join(stage.warnings)
+            result = complete(self.run(benchmark, job, lease), hear)
+            job.phase = "stopped" if result.stopped else "done"
+            job.message = " ".join(result.warnings)
         except RalleError as error:
             job.phase, job.error = "failed", str(error)
         except Exception as error:
@@ -158,14 +160,20 @@ class Runs:
             lease.close()
             job.done = True
 
+    def baseline_runs(self, run: RunFolder, *, track: bool = True) -> dict[str, Benchmark]:
+        """Baseline → its benchmark, of those that a run has not yet. Raises UsageError where there can be none."""
+        return baselines.line_plans(self._workspace, run, track=track)
+
+    def baselines_of(self, run: RunFolder) -> dict[str, RunFolder]:
+        """Baseline → its run, of those that have a report."""
+        return baselines.lines_of(self._workspace, run)
+
     def start_references(self, name: str, *, track: bool = True) -> list[Job]:
-        """Run the missing reference lines of a run in the background, one after another; see ``benchmark.lines``.
+        """Run the missing reference lines of a run in the background, one after another; see ``baselines.lines``.
 
         What they were loaded for is let go again. Raises UsageError if there is none to run.
         """
-        plans = list(
-            benchmark.line_plans(self._workspace, self.open_run(name), track=track).values()
-        )
+        plans = list(self.baseline_runs(self.open_run(name), track=track).values())
         if not plans:
             raise UsageError(f"All reference lines of {name!r} are there already.")
         with self._lock:
@@ -181,7 +189,7 @@ class Runs:
         ).start()
         return jobs
 
-    def _work_through(self, plans: Sequence[benchmark.Plan], jobs: Sequence[Job]) -> None:
+    def _work_through(self, plans: Sequence[Benchmark], jobs: Sequence[Job]) -> None:
         """One after another; once one was asked to stop, those after it are not begun."""
         before = {line.name for line in self._loads.status()}
         for plan, job in zip(plans, jobs):
@@ -191,12 +199,7 @@ class Runs:
             job.phase = "loading"
             with suppress(Exception):  # the job tells it, and the other lines go on
                 self._work(plan, job, self._lease(plan))
-        retrievers = {
-            action.target
-            for plan in plans
-            for action in plan.chain.actions
-            if action.kind == "retrieve"
-        }
+        retrievers = {name for plan in plans for name in plan.request.flow.retrievers}
         for name in retrievers - before:
             with suppress(RalleError):
                 self._loads.unload(name, told=False)
@@ -221,22 +224,21 @@ class Runs:
         while any(not job.done for job in list(self.jobs.values())) and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def resume_plan(self, name: str) -> benchmark.Plan:
-        """The plan that continues an existing run, from what its folder says."""
-        made = RunFolder.open(self._workspace.runs, name).spec()
-        spec = made["spec"]
+    def resume_plan(self, name: str) -> Benchmark:
+        """The benchmark that continues an existing run, from what its folder says."""
+        stored = RunFolder.open(self._workspace.runs, name).spec()
+        spec = stored["spec"]
         agent = self._agent_of(spec)
-        return benchmark.prepare(
+        return prepare(
             self._workspace,
-            agent.named_backends() if agent else _chain_of(made, name),
-            made.get("dataset_file") or spec["dataset"],
+            agent.flow if agent else chain_flow(_chain_of(stored, name)),
+            stored.get("dataset_file") or spec["dataset"],
             limit=spec["limit"],
-            metrics=tuple(made["metrics"]),
+            metrics=tuple(stored["metrics"]),
             name=name,
-            batch_size=made["batch_size"],
+            batch_size=stored["batch_size"],
             seed=spec["seed"],
             resume=True,
-            agent=agent,
         )
 
     def _agent_of(self, spec: Mapping[str, Any]) -> Agent | None:

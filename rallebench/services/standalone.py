@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rallebench.core.errors import BackendError
+from rallebench.core.events import complete
 from rallebench.core.types import Chain, Episode, Message, Question
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import chain_to_json
@@ -23,8 +24,7 @@ class Ready:
         self.chain = chain
         self._workbench = Workbench(Path(workspace))
         self._lease = self._workbench.lease(f"a program with the chain {chain.name!r}")
-        for _ in self._lease.load_for(chain):
-            pass
+        complete(self._lease.load_for(chain.llms, chain.retrievers))
 
     def answer(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
         """Every step and the answer. ``history``: (role, text) of earlier turns. Raises BackendError if it fails."""

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 from rallebench.core.errors import RalleError
 from rallebench.core.parts import remove_all_abandoned
+from rallebench.core.runs import Backends
 from rallebench.core.types import Chain, Episode, Message, Question
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import Corpus, Importing, import_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.cost import prices_of
-from rallebench.engine.perform import Backends
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import Event
 from rallebench.engine.store import RunFolder
@@ -27,7 +27,10 @@ from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.experiments.tradeoff.kept import free_name, measure_and_keep
 from rallebench.services.asking import Asking
 from rallebench.services.background import Works
+from rallebench.services.context import Context
 from rallebench.services.data import Data
+from rallebench.services.experiments import Experiments
+from rallebench.services.grouping import group_of
 from rallebench.services.memory_usage import Footprint, footprint
 from rallebench.services.model_entries import Models
 from rallebench.services.models import Loads
@@ -39,6 +42,10 @@ from rallebench.workspace.paths import Workspace
 
 PATIENCE = 5.0
 """Seconds that ``close`` waits for all work to end."""
+
+
+KINDS = ("run", "sweep", "suite")
+"""What a name can be one of."""
 
 
 class Stoppable(Protocol):
@@ -83,11 +90,10 @@ class Workbench:
         self.benches = Runs(
             self.workspace,
             self.loads,
-            lambda: self.memo,
             self.asking.agent,
-            self.track_run,
-            self.footprint,
+            lambda lease, heavy: Context(self, lease, heavy=heavy),
         )
+        self.experiments = Experiments(self)
         self.jobs = self.benches.jobs
         self.closing += [self.data.verifications, self.benches, self.loads]
         # The verbs of its parts are the workbench's own.
@@ -174,6 +180,12 @@ class Workbench:
 
     # runs and their records
 
+    def kinds_of(self, name: str) -> list[str]:
+        """The kinds that have this name in the workspace."""
+        kinds = ["run"] if (self.workspace.runs / name / "run.json").is_file() else []
+        noun = self.experiments.store.noun_of(name)
+        return [*kinds, noun] if noun else kinds
+
     def footprint(self, names: Iterable[str]) -> Footprint:
         """What loaded models and indexes took in memory, those included that they are made of."""
         return footprint(self.workspace, self.status(), names)
@@ -204,6 +216,21 @@ class Workbench:
         from rallebench.tracking.groups import log_group
 
         return log_group(group, workspace=self.workspace.path, tracking_uri=self.tracking_uri)
+
+    def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
+        """Put an experiment's runs below one parent in MLflow; '' or one sentence on why that did not work."""
+        group = group_of(self.workspace, document, kind)
+        if group is None:
+            return ""
+        try:
+            self.log_group(group)
+        except RalleError as error:
+            later = "RUN" if group.kind == "batch" else repr(group.name)
+            return (
+                f"The {group.kind} {group.name!r} is complete but was not put together in MLflow: {error} "
+                f"Send it later: rallebench track {later}."
+            )
+        return ""
 
     def trace(self, episode: Episode, question: str, source: str = "") -> None:
         """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""

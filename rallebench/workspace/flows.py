@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rallebench import sandbox
+from rallebench.chains.chain import as_flow
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.prompts import prompts_folder, read_prompt
 from rallebench.core.registry import unknown
+from rallebench.core.runs import Backends, FlowSpec
 from rallebench.core.settings import Setting, checked
-from rallebench.core.types import Action, Chain, Episode, Flow, Generate, Question, digest
-from rallebench.engine.perform import Backends
+from rallebench.core.types import Chain, Episode, Flow, Generate, Question, digest
 from rallebench.environments import ENVIRONMENTS
 from rallebench.workflows import WORKFLOWS, Limits, Shot
 from rallebench.workflows._prompts import read_shots
+from rallebench.workspace.entries import chain_to_json
 from rallebench.workspace.environments import Acting, make_environment
 from rallebench.workspace.paths import Workspace
 
@@ -73,22 +76,29 @@ class Agent:
             protocol == "auto" and bool(getattr(llm, "calls_tools", False))
         )
 
-    def with_tools(self, backends: Backends) -> Backends:
-        """``backends`` and what the environment and the programs ask beside them."""
-        tools = {**backends.tools, **(self.acting.tools if self.acting else {})}
-        if self.python:
-            tools[sandbox.TOOL] = sandbox.PythonTool()
-        return replace(backends, tools=tools)
+    @property
+    def retrievers(self) -> tuple[str, ...]:
+        """The retrievers that the environment searches."""
+        return self.acting.retrievers if self.acting else ()
 
-    def named_backends(self) -> Chain:
-        """What must be loaded, in the form in which a workbench is asked to load."""
-        retrievers = self.acting.retrievers if self.acting else ()
-        return Chain(
-            "-".join(filter(None, [self.workflow, self.acting.name if self.acting else ""])),
-            (
-                Action("generate", "-", target=self.llm),
-                *(Action("retrieve", "-", target=name) for name in retrievers),
-            ),
+    @property
+    def tools(self) -> dict[str, Any]:
+        """What the environment and the programs of the model ask."""
+        tools = dict(self.acting.tools) if self.acting else {}
+        return {**tools, sandbox.TOOL: sandbox.PythonTool()} if self.python else tools
+
+    @property
+    def flow(self) -> FlowSpec:
+        """The agent as a flow with its identity."""
+        return FlowSpec(
+            self.workflow,
+            {"agent": self.as_json()},
+            self.flows,
+            (self.llm,),
+            self.retrievers,
+            self.tools,
+            agent=self,
+            name="-".join(filter(None, [self.workflow, self.acting.name if self.acting else ""])),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -110,6 +120,20 @@ class Agent:
         if self.python:
             value["python"] = sandbox.PythonTool().fingerprint
         return value
+
+
+def chain_flow(chain: Chain) -> FlowSpec:
+    """A chain as a flow with its identity."""
+    saved = {key: value for key, value in chain_to_json(chain).items() if key != "about"}
+    return FlowSpec(
+        "chain",
+        {"chain": saved},
+        lambda backends: partial(as_flow, chain),
+        chain.llms,
+        chain.retrievers,
+        chain=chain,
+        name=chain.name,
+    )
 
 
 def prepare_agent(

@@ -105,7 +105,7 @@ READ_BY: dict[str, tuple[tuple[str, ...], ...]] = {
     "retrievers.json": OF_AN_INDEX,
     "chains/read.json": OF_AN_INDEX,
     "cache/memo.sqlite": OF_AN_INDEX,
-    "sweeps/s.json": OF_A_SWEEP,
+    "experiments/s/experiment.json": OF_A_SWEEP,
     "runs/s k=1/report.json": OF_A_SWEEP,
     **{
         f"corpora/corp/{name}": (

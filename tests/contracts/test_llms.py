@@ -13,8 +13,8 @@ import pytest
 import tiny_models
 
 from rallebench.core.errors import RalleError
+from rallebench.core.runs import Backends
 from rallebench.core.types import Evidence, Generate, Message, Passage, Reply
-from rallebench.engine.perform import Backends
 from rallebench.engine.reply_cache import memo_key
 from rallebench.llms import LLMS, StreamingLLM
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import BackendError
+from rallebench.core.runs import Backends, DatasetRef, RunRequest
 from rallebench.core.types import (
     Action,
     Chain,
@@ -28,16 +29,16 @@ from rallebench.core.types import (
 )
 from rallebench.engine import cost_text, loop
 from rallebench.engine.cost import prices_of, recorded_prices, step_to_json, total, usd_of
-from rallebench.engine.perform import Backends
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.run_cost import run_cost
+from rallebench.engine.run_file import run_json
 from rallebench.engine.score import cost_of, score_run
 from rallebench.engine.single import run_one
 from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics import card, metric
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed, writing_seconds
-from rallebench.services.benchmark import Plan, run_spec
+from rallebench.workspace.flows import chain_flow
 
 PRICES = {"gpt": {"prompt": 0.5, "completion": 2.0}}
 ASKED = Generate("gpt", (Message("user", "Who?"),))
@@ -207,11 +208,11 @@ def test_half_a_price_is_enough_for_nothing_but_an_empty_answer() -> None:
 
 def test_prices_stand_in_the_runs_record_and_change_no_fingerprint() -> None:
     chain = Chain("c", (Action("generate", "{question}", target="gpt"),))
-    plan = Plan(chain, "tiny", (), "aa", "", ("em",), "run")
+    request = RunRequest(chain_flow(chain), DatasetRef("tiny", "", "aa"), (), ("em",))
     plain, priced = Scripted(["x"], name="gpt"), Scripted(["x"], name="gpt")
     priced.prices = PRICES["gpt"]  # type: ignore[attr-defined]
     before, after = (
-        run_spec(plan, Backends({}, {"gpt": model, "other": plain})) for model in (plain, priced)
+        run_json(request, Backends({}, {"gpt": model, "other": plain})) for model in (plain, priced)
     )
     assert (before["prices"], after["prices"]) == ({"gpt": None}, PRICES)
     assert before["fingerprint"] == after["fingerprint"] and before["spec"] == after["spec"]

@@ -13,6 +13,7 @@ import pytest
 
 from rallebench.chains.chain import as_flow
 from rallebench.core.errors import BackendError, BackendMemoryError
+from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Action,
     Chain,
@@ -28,7 +29,6 @@ from rallebench.core.types import (
     Retrieve,
 )
 from rallebench.engine import loop
-from rallebench.engine.perform import Backends
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import Delta, StepDone, run_one
 from rallebench.retrievers.in_memory import InMemory

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from project import PROJECT
 
 from rallebench.core.errors import BackendError, BadFileError, MismatchError, UsageError
+from rallebench.core.events import Progress
+from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -37,8 +39,7 @@ from rallebench.core.types import (
     ToolSpec,
     UseTool,
 )
-from rallebench.engine.answer import STATE_EVERY, Progress, work
-from rallebench.engine.perform import Backends
+from rallebench.engine.answer import STATE_EVERY, answer
 from rallebench.engine.record import (
     episode_from_json,
     episode_to_json,
@@ -99,7 +100,7 @@ def done(
     folder: RunFolder, model: Scripted, questions: Sequence[Question] = QUESTIONS, **more: Any
 ) -> list[Progress]:
     """All progress of one session."""
-    return list(work(folder, asking, questions, Backends(llms={"far": model}), **more))
+    return list(answer(folder, asking, questions, Backends(llms={"far": model}), **more))
 
 
 def lines(folder: RunFolder) -> list[dict[str, Any]]:
@@ -475,7 +476,7 @@ def test_the_state_tells_of_a_whole_batch_while_the_next_one_is_still_being_answ
 def test_a_file_stops_a_run_after_the_batch_and_is_taken_away(folder: RunFolder) -> None:
     model = Scripted(lambda request: "a", "far", delay=0.05)
     seen = 0
-    for progress in work(folder, asking, QUESTIONS, Backends(llms={"far": model}), batch_size=1):
+    for progress in answer(folder, asking, QUESTIONS, Backends(llms={"far": model}), batch_size=1):
         RunFolder(folder.path).ask_to_stop()
         seen = progress.done
     assert 1 <= seen < 12
@@ -496,7 +497,7 @@ def test_a_stop_that_was_asked_before_the_work_began_is_not_lost(folder: RunFold
 
 def test_an_interrupt_keeps_what_was_answered(folder: RunFolder) -> None:
     with pytest.raises(KeyboardInterrupt):
-        for progress in work(
+        for progress in answer(
             folder, asking, QUESTIONS, Backends(llms={"far": answering()}), batch_size=1
         ):
             if progress.done == 4:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.events import complete
+from rallebench.core.runs import Backends
 from rallebench.datasets.kilt import read_questions
 from rallebench.datasets.r_eval import read_r_eval
 from rallebench.engine import loop
-from rallebench.engine.perform import Backends
 from rallebench.metrics import METRICS
 from rallebench.services.workbench import Workbench
 
@@ -54,9 +55,9 @@ def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(
         *_, manifest = bench.build_index("own", tmp_path / "corpus.tsv", "bm25")
         made = bench.import_dataset("own", tmp_path / "own.jsonl")
         agent = bench.agent("react", "wikipedia", "oracle", {"shots": 0, "env.retriever": "own"})
-        *_, backends = bench.lease("the test").load_for(agent.named_backends())
+        backends = complete(bench.lease("the test").load_for([agent.llm], agent.retrievers))
         assert isinstance(backends, Backends) and manifest and made.form == "r-eval"
-        ready = agent.with_tools(backends)
+        ready, _ = agent.flow.open(backends)
         questions = read_questions(made.path)
         episodes = {
             e.qid: e

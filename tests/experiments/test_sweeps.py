@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from performing import sweep
 from small_workspace import CommandLine, make_workspace
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
-from rallebench.experiments.sweeps import cells, factor, run_name
-from rallebench.experiments.sweeps.results import Swept
-from rallebench.experiments.sweeps.running import sweep
+from rallebench.engine.driver import ExperimentResult
+from rallebench.experiments.sweeps import expand, factor, run_name
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import parse_settings
 
@@ -27,7 +27,7 @@ CHAIN = Chain(
 
 def varied(*texts: str, way: str = "one-factor") -> list[str]:
     return [
-        cell.label for cell in cells(CHAIN, [factor(text, parse_settings) for text in texts], way)
+        cell.label for cell in expand(CHAIN, [factor(text, parse_settings) for text in texts], way)
     ]
 
 
@@ -64,7 +64,7 @@ def test_variants_that_are_the_same_chain_are_run_once() -> None:
 
 def test_a_field_of_one_action_and_a_template_in_a_file_can_be_varied(tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("Q: {question}")
-    (cell,) = cells(CHAIN, [factor(f"2.template={tmp_path / 'short.txt'}", parse_settings)])
+    (cell,) = expand(CHAIN, [factor(f"2.template={tmp_path / 'short.txt'}", parse_settings)])
     assert (cell.label, cell.chain.actions[1].template) == ("2.template=short", "Q: {question}")
 
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_varied_is_one_sentence(texts: tuple[str, ...], sentence:
 
 def test_runs_are_named_after_their_variant_and_never_share_a_name() -> None:
     one, two = (
-        run_name("s", cells(CHAIN, [factor(f"retriever={name}", parse_settings)])[0])
+        run_name("s", expand(CHAIN, [factor(f"retriever={name}", parse_settings)])[0])
         for name in ("rrf:a", "rrf|a")
     )
     assert one.startswith("s retriever=rrf-a ") and one != two
@@ -241,8 +241,7 @@ def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(
 ) -> None:
     bench = Workbench(workspace)
     chain = bench.workspace.chain("read")
-    variants = cells(chain, [factor("k=1,2", parse_settings)])
-    first = sweep(bench, "s", chain, variants, "tiny-qa", track=False)
+    first = sweep(bench, "s", chain, ["k=1,2"], "tiny-qa", track=False)
     next(first)
     second = rallebench(*SWEEP, "--vary", "k=1,2")
     assert (
@@ -252,8 +251,10 @@ def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(
     )
     found = list(first)[-1]
     bench.close()
-    assert isinstance(found, Swept) and found.failed == {} and len(found.runs) == 2
-    assert [path.name for path in (workspace / "sweeps").iterdir()] == ["s.json"]
+    assert (
+        isinstance(found, ExperimentResult) and found.report.failed == {} and len(found.runs) == 2
+    )
+    assert [path.name for path in (workspace / "experiments").iterdir()] == ["s"]
 
 
 def test_a_variant_that_cannot_work_is_refused_before_the_first_runs(
@@ -262,4 +263,4 @@ def test_a_variant_that_cannot_work_is_refused_before_the_first_runs(
     ran = rallebench(*SWEEP, "--vary", "llm=titan,nobody")
     assert ran.code == 2 and "nobody" in ran.last
     assert not (workspace / "runs").exists() or not list((workspace / "runs").iterdir())
-    assert not (workspace / "sweeps").exists()
+    assert not (workspace / "experiments").exists()

@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+from performing import sweep
 from small_workspace import CommandLine, command, environment, make_workspace
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
-from rallebench.experiments.sweeps import cells, factor, indexing
-from rallebench.experiments.sweeps.results import Swept
-from rallebench.experiments.sweeps.running import sweep
+from rallebench.engine.driver import ExperimentResult
+from rallebench.experiments.sweeps import expand, factor, indexing
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.ensure import Described
@@ -29,7 +29,14 @@ CHAIN = Chain(
     ),
 )
 SWEEP = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--name", "s")
-DENSE = ("--factor", "index.kind=numpy-flat", "--factor", "index.encoder=hashing", "--way", "grid")
+DENSE = (
+    "--factor",
+    "index.kind=numpy-flat",
+    "--factor",
+    "index.encoder=hashing",
+    "--strategy",
+    "grid",
+)
 
 
 @pytest.fixture
@@ -44,7 +51,8 @@ def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLin
 
 def indexes(workspace: Path, *texts: str, chain: Chain = CHAIN) -> list[Described]:
     found = indexing.indexes(
-        Workspace(workspace), cells(chain, [factor(text, parse_settings) for text in texts], "grid")
+        Workspace(workspace),
+        expand(chain, [factor(text, parse_settings) for text in texts], "grid"),
     )
     return [one for one in found if one is not None]
 
@@ -186,9 +194,9 @@ def test_sigterm_ends_a_sweep_after_its_batch_and_keeps_what_was_answered(worksp
 def test_a_sweep_over_sizes_does_not_hold_all_its_indexes_at_once(workspace: Path) -> None:
     bench = Workbench(workspace)
     list(bench.load("tiny", "retriever"))
-    variants = cells(CHAIN, [factor("index.chunk_size=5,7,whole", parse_settings)])
-    *_, found = sweep(bench, "s", CHAIN, variants, "tiny-qa", track=False)
-    assert isinstance(found, Swept) and len(found.runs) == 3
+    vary = ["index.chunk_size=5,7,whole"]
+    *_, found = sweep(bench, "s", CHAIN, vary, "tiny-qa", track=False)
+    assert isinstance(found, ExperimentResult) and len(found.runs) == 3
     assert [line.name for line in bench.status() if line.kind == "retriever"] == ["tiny"], (
         "what was loaded before stays"
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from performing import prepared
 
 from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import UsageError
@@ -17,7 +18,6 @@ from rallebench.core.types import Action, Chain
 from rallebench.engine.store import RunFolder
 from rallebench.gui import form, views_questions
 from rallebench.gui.tabs import benchmark as tab
-from rallebench.services import benchmark
 from rallebench.services.runs import Job
 from rallebench.services.workbench import Workbench
 
@@ -40,9 +40,7 @@ class Telling(Workbench):
 def bench(tmp_path: Path) -> Workbench:
     """A workspace with one finished run, ``first``, of two questions."""
     made = Workbench(tmp_path)
-    plan = benchmark.prepare(
-        made.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False
-    )
+    plan = prepared(made.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False)
     list(made.run(plan))
     return made
 
@@ -135,9 +133,7 @@ def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(
     tmp_path: Path, track: bool
 ) -> None:
     bench = Telling(tmp_path)
-    plan = benchmark.prepare(
-        bench.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False
-    )
+    plan = prepared(bench.workspace, CHAIN, "starter-qa", limit=2, name="first", track=False)
     list(bench.run(plan))
     tab.on_resume(bench, "first", track)
     deadline = time.monotonic() + 30
@@ -163,9 +159,7 @@ def reading(tmp_path: Path) -> Workbench:
     made = Workbench(tmp_path)
     list(
         made.run(
-            benchmark.prepare(
-                made.workspace, READING, "starter-qa", limit=3, name="found", track=False
-            )
+            prepared(made.workspace, READING, "starter-qa", limit=3, name="found", track=False)
         )
     )
     return made
@@ -257,7 +251,7 @@ def test_lines_are_compared_on_the_questions_that_all_have_answered_and_the_repo
 def test_a_run_that_retrieved_nothing_and_is_not_scored_by_it_says_nothing_of_what_was_retrieved(
     bench: Workbench,
 ) -> None:
-    plan = benchmark.prepare(
+    plan = prepared(
         bench.workspace, CHAIN, "starter-qa", limit=2, metrics=("em",), name="said", track=False
     )
     list(bench.run(plan))

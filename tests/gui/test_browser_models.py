@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from browsing import PATIENCE, choose, expect, fill, open_tab, says, there_are
+from performing import prepared
 
 from rallebench.core.types import Action, Chain
-from rallebench.services import benchmark
 from rallebench.services.workbench import Workbench
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -106,9 +106,7 @@ def run_name(served: tuple[str, Path]) -> str:
     """A run that another process made in the served workspace, beside one that is damaged."""
     bench = Workbench(served[1])
     chain = Chain("words", (Action("retrieve", "<u>{question}</u>", "fstring", "starter-bm25", 3),))
-    plan = benchmark.prepare(
-        bench.workspace, chain, "starter-qa", limit=3, name="browser-run", track=False
-    )
+    plan = prepared(bench.workspace, chain, "starter-qa", limit=3, name="browser-run", track=False)
     list(bench.run(plan))
     half = bench.workspace.runs / "half-run"
     half.mkdir()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from browsing import PATIENCE, expect
+from performing import prepared
 
 from rallebench.cli.main import main
 from rallebench.core.types import Action, Chain
-from rallebench.services import benchmark
 from rallebench.services.workbench import Workbench
 
 pytestmark = pytest.mark.slow
@@ -25,9 +25,7 @@ def workspace(served: tuple[str, Path]) -> Path:
         chain = Chain(name, (Action("generate", template, "fstring", "echo"),))
         list(
             bench.run(
-                benchmark.prepare(
-                    bench.workspace, chain, "starter-qa", limit=6, name=name, track=False
-                )
+                prepared(bench.workspace, chain, "starter-qa", limit=6, name=name, track=False)
             )
         )
     bench.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import prepared
 from small_workspace import make_workspace
 
 from rallebench.analysis.measures import Measure
@@ -21,7 +22,6 @@ from rallebench.core.types import Action, Chain
 from rallebench.gui import app, drawings, views_compare, views_fall, views_plots
 from rallebench.gui.tabs import _compare_pair, compare
 from rallebench.metrics import card
-from rallebench.services import benchmark
 from rallebench.services.workbench import Workbench
 
 STYLE = Path(app.__file__).with_name("style.css")
@@ -46,9 +46,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
         name = re.sub(r"\W", "", name)
         list(
             bench.run(
-                benchmark.prepare(
-                    bench.workspace, its, "tiny-qa", limit=limit, name=name, track=False
-                )
+                prepared(bench.workspace, its, "tiny-qa", limit=limit, name=name, track=False)
             )
         )
     return bench

@@ -8,6 +8,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from performing import prepared
 
 from rallebench.core.types import (
     Action,
@@ -26,7 +27,6 @@ from rallebench.gui import views, views_chat, views_cost, views_questions, views
 from rallebench.gui.tabs import benchmark as tab
 from rallebench.gui.tabs import runs
 from rallebench.gui.views_chat import Turn
-from rallebench.services import benchmark
 from rallebench.services.workbench import Workbench
 
 PRICES = {"gpt": {"prompt": 0.5, "completion": 2.0}}
@@ -137,7 +137,7 @@ def old(tmp_path: Path) -> tuple[Workbench, RunFolder]:
     """A finished run as an earlier version left it: no costs in its report, no prices, no file of costs."""
     bench = Workbench(tmp_path)
     chain = Chain("said", (Action("identity", "{question}"),))
-    plan = benchmark.prepare(bench.workspace, chain, "starter-qa", limit=2, name="old", track=False)
+    plan = prepared(bench.workspace, chain, "starter-qa", limit=2, name="old", track=False)
     list(bench.run(plan))
     folder = bench.open_run("old")
     (folder.path / "costs.jsonl").unlink()

@@ -12,6 +12,7 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from performing import prepared
 from small_workspace import QUESTIONS, make_workspace
 
 from rallebench.core.errors import BackendError, StoppedError, UsageError
@@ -32,7 +33,6 @@ from rallebench.gui.tabs import (
 )
 from rallebench.gui.tabs._data_paths import STARTER_CORPUS, offered, whole_path
 from rallebench.gui.tabs._data_settings import given
-from rallebench.services.benchmark import prepare
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.estimate import Estimate
 
@@ -173,7 +173,7 @@ def test_a_question_set_is_deleted_after_a_second_button_that_tells_what_its_run
     assert _data_delete.on_ask(bench, "question set", "asked")[-1] == "", "no run asked it"
     chain = bench.workspace.chain("closed")
     for name in ("whole", "halted"):
-        list(bench.run(prepare(bench.workspace, chain, "asked", name=name, track=False)))
+        list(bench.run(prepared(bench.workspace, chain, "asked", name=name, track=False)))
     bench.open_run("halted").set_state("stopped", done=3, total=8)
     asked, sure, _, told = _data_delete.on_ask(bench, "question set", "asked")
     assert sure["value"] == "Yes, delete asked"

@@ -11,6 +11,7 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from performing import prepared
 
 from rallebench.core.types import Action, Chain, Episode
 from rallebench.gui import develop_output as executed
@@ -18,7 +19,6 @@ from rallebench.gui import form
 from rallebench.gui import keepalive as pulse
 from rallebench.gui.app import build_app
 from rallebench.gui.tabs import develop
-from rallebench.services import benchmark
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import MAX_ACTIONS
 
@@ -178,9 +178,7 @@ def answered(bench: Listening) -> dict[str, Any]:
         alone = Chain("passed on", (Action("identity", "{question}"),))
         list(
             bench.run(
-                benchmark.prepare(
-                    bench.workspace, alone, "starter-qa", limit=1, name="r", track=False
-                )
+                prepared(bench.workspace, alone, "starter-qa", limit=1, name="r", track=False)
             )
         )
     return {"run": "r", "position": 1, "at": 1.0}

@@ -12,13 +12,13 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from performing import prepared
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.engine.store import RunFolder
 from rallebench.gui import views_runs
 from rallebench.gui.tabs import runs
-from rallebench.services import benchmark
 from rallebench.services.workbench import Workbench
 
 CHAIN = Chain(
@@ -59,9 +59,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     bench = Workbench(workspace)
     for name in NAMES:
-        plan = benchmark.prepare(
-            bench.workspace, CHAIN, "starter-qa", limit=2, name=name, track=False
-        )
+        plan = prepared(bench.workspace, CHAIN, "starter-qa", limit=2, name=name, track=False)
         list(bench.run(plan))
     return workspace
 

@@ -14,13 +14,15 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from performing import run_suite
 from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
-from rallebench.experiments.suites import kept
-from rallebench.experiments.suites.estimating import Estimate
-from rallebench.experiments.suites.running import Ended, Finished, Working, run_suite
+from rallebench.core.events import Finished, Progress
+from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.estimate import Estimate
+from rallebench.engine.experiment_store import REPORT
 from rallebench.gui import app, views_answers, views_suite_plots, views_suites
 from rallebench.gui.tabs import _suites_form as form_of
 from rallebench.gui.tabs import _suites_results as results
@@ -45,7 +47,7 @@ def form() -> form_of.SuiteForm:
 
 @pytest.fixture
 def works() -> Works:
-    return Works("suite", Finished)
+    return Works("suite", ExperimentResult)
 
 
 @pytest.fixture
@@ -191,7 +193,7 @@ def test_a_wrong_request_is_a_sentence_and_nothing_is_begun(
         sentence
         in tab.on_plan(bench, form, suite, llm, limit, "n", *values(form, suite, **given))[0]
     )
-    assert kept.names(bench.workspace) == []
+    assert bench.experiments.suites() == []
 
 
 # before and while it runs
@@ -257,7 +259,7 @@ def test_stop_ends_it_and_the_same_name_goes_on_where_it_was(
     assert "nothing to stop" in tab.on_stop(bench, works, probes)
     start(llm="slow", times=5, wait=False)
     deadline = time.monotonic() + 20
-    while not kept.names(bench.workspace) and time.monotonic() < deadline:
+    while not bench.experiments.suites() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert "part 1" in tab.panel_of(bench, works) or "rb-bar" in tab.panel_of(bench, works)
     assert "Stopping" in tab.on_stop(bench, works, probes)
@@ -276,11 +278,11 @@ def test_the_panel_shows_parts_that_ended_and_the_bar_of_the_one_that_runs(
         bench, form, "small-alone", "titan", "", "n", values(form, "small-alone")
     )
     said = list(run_suite(bench, request.suite, request.asked, request.name, track=False))
-    first_end = next(i for i, piece in enumerate(said) if isinstance(piece, Ended))
+    first_end = next(i for i, piece in enumerate(said) if isinstance(piece, Finished))
     running = next(
         i
         for i, piece in enumerate(said)
-        if i > first_end and isinstance(piece, Working) and piece.done
+        if i > first_end and isinstance(piece, Progress) and piece.done
     )
     assert "loading" in views_suites.going_on("n", said[:1], {}, False)
     assert "The next part is being made" in views_suites.going_on(
@@ -318,7 +320,7 @@ def test_results_are_the_suites_own_tables_and_plots_with_intervals_and_nothing_
     assert (
         not two["visible"]
         and taking["visible"]
-        and files["choices"] == ["asked.json", "raw/answers.txt", "report.json"]
+        and files["choices"] == ["experiment.json", "raw/answers.txt", "report.json"]
     )
     assert parts["choices"] == [("time 1", "n time 1"), ("time 2", "n time 2")]
     assert [one["visible"] for one in plots[results.MOST_PLOTS :]] == [True] + [False] * (
@@ -401,7 +403,7 @@ def test_what_is_gone_or_damaged_is_one_sentence(bench: Workbench, start: Start)
     assert results.NO_RESULT in results.on_open(bench, None, "")[0]
     assert "There is no suite run &#x27;gone&#x27;" in results.on_open(bench, "gone", "")[0]
     start()
-    (kept.folder_of(bench.workspace, "n") / kept.REPORT).write_text('{"suite": 1}')
+    (bench.experiments.store.folder("n") / REPORT).write_text('{"suite": 1}')
     assert "was damaged by another program" in results.on_open(bench, "n", "")[0]
 
 
@@ -412,7 +414,7 @@ def test_every_step_of_an_answer_can_be_read_and_what_was_read_of_it(
     bench: Workbench, start: Start
 ) -> None:
     start(suite="small-judged", llm="titan")
-    run = kept.opened(bench.workspace, "n").report["parts"][1]["run"]  # type: ignore[index]
+    run = bench.experiments.open_suite("n").report["parts"][1]["run"]  # type: ignore[index]
     which, counted, table, _ = results.on_part(bench, run)
     assert (
         which["choices"] == ["all", "failed", "without a value", "unparsed"]
@@ -439,7 +441,7 @@ def test_a_judgement_that_was_read_shows_its_values_and_reason(
     bench: Workbench, start: Start
 ) -> None:
     start(suite="small-judged", llm="echo")
-    run = kept.opened(bench.workspace, "n").report["parts"][1]["run"]  # type: ignore[index]
+    run = bench.experiments.open_suite("n").report["parts"][1]["run"]  # type: ignore[index]
     shown = results.on_answer(bench, run, "5")
     assert "<b>score 1</b><br>It says so." in shown
 

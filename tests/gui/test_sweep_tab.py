@@ -10,9 +10,9 @@ import pytest
 from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
+from rallebench.core.events import Failed
 from rallebench.core.types import Action, Chain
-from rallebench.experiments.sweeps.results import Swept
-from rallebench.experiments.sweeps.running import Ended
+from rallebench.engine.driver import ExperimentResult
 from rallebench.gui import form, views_sweep
 from rallebench.gui.tabs import sweep as tab
 from rallebench.services.background import Works
@@ -34,7 +34,7 @@ def bench(tmp_path: Path) -> Workbench:
 
 @pytest.fixture
 def works() -> Works:
-    return Works("sweep", Swept)
+    return Works("sweep", ExperimentResult)
 
 
 def values() -> tuple[Any, ...]:
@@ -130,7 +130,7 @@ def test_stop_ends_it_between_answers_and_the_same_name_goes_on(
     while "s" not in works.ended() and time.monotonic() < deadline:
         time.sleep(0.05)
     found = works.ended()["s"]
-    assert isinstance(found, Swept) and len(found.runs) == 2
+    assert isinstance(found, ExperimentResult) and len(found.runs) == 2
 
 
 def test_a_sweep_that_is_gone_is_one_sentence(bench: Workbench) -> None:
@@ -145,11 +145,8 @@ def test_a_number_of_questions_is_a_number() -> None:
 
 
 def test_a_variant_that_failed_shows_its_sentence_as_text() -> None:
-    from rallebench.experiments.sweeps import Cell
 
-    shown = views_sweep.going_on(
-        "s", [Ended(Cell({"k": "<b>"}, CHAIN), "r", "no <i>model</i>")], False
-    )
+    shown = views_sweep.going_on("s", [Failed("k=<b>", "no <i>model</i>")], False)
     assert "&lt;b&gt;" in shown and "<i>" not in shown
 
 

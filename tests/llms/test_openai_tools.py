@@ -7,8 +7,8 @@ from typing import Any
 
 from loopback import Behaviour, Loopback, answer, good_stream
 
+from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
-from rallebench.engine.perform import Backends
 from rallebench.engine.record import request_from_json, request_to_json
 from rallebench.engine.reply_cache import memo_key
 from rallebench.llms import LLMS

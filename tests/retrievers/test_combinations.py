@@ -11,10 +11,11 @@ import pytest
 from small_workspace import CommandLine, chain, copy_workspace, generate, make_workspace, retrieve
 
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
+from rallebench.core.events import complete
 from rallebench.encoders.hashing import Hashing
 from rallebench.retrievers import embedding_tokens
-from rallebench.services import benchmark
 from rallebench.services.workbench import Workbench
+from rallebench.workspace.checking import check_chain
 from rallebench.workspace.entries import Combination, Manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
@@ -330,7 +331,8 @@ def test_the_page_does_not_load_a_heavy_model_by_the_way(
         NotFoundError,
         match=r"The language model 'heavy' is not loaded\. Load it in the Models tab\.",
     ):
-        list(workbench.lease("the test").load_for(hidden, heavy=False))
+        lease = workbench.lease("the test")
+        complete(lease.load_for(hidden.llms, hidden.retrievers, heavy=False))
 
 
 # ── chains, runs and the command line ────────────────────────────────────────
@@ -339,24 +341,22 @@ def test_the_page_does_not_load_a_heavy_model_by_the_way(
 def test_a_chain_is_checked_with_what_its_combination_names(made: Path) -> None:
     workspace = Workspace(made)
     good = workspace.chain("hybrid")
-    benchmark.check_chain(workspace, good)
-    benchmark.check_chain(
-        workspace, good.replace_action(0, target="rrf:tiny,(tiny-graph?ef_search=9)")
-    )
+    check_chain(workspace, good)
+    check_chain(workspace, good.replace_action(0, target="rrf:tiny,(tiny-graph?ef_search=9)"))
     for target, sentence in (
         ("orphan", "'orphan' is made of 'nobody'"),
         ("rrf:tiny", "rrf takes 2 to 16"),
         ("x", "Known: "),
     ):
         with pytest.raises(UsageError, match=f"Action 1 of 'hybrid': .*{sentence}"):
-            benchmark.check_chain(workspace, good.replace_action(0, target=target))
+            check_chain(workspace, good.replace_action(0, target=target))
 
 
 def test_a_damaged_part_is_found_before_the_run(folder: Path) -> None:
     (folder / "indexes" / "tiny-graph" / "manifest.json").write_text("{")
     workspace = Workspace(folder)
     with pytest.raises(UsageError, match=r"Action 1 of 'hybrid': .*manifest\.json"):
-        benchmark.check_chain(workspace, workspace.chain("hybrid"))
+        check_chain(workspace, workspace.chain("hybrid"))
 
 
 def test_a_run_records_the_combinations_fingerprint(

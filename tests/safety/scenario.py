@@ -155,7 +155,7 @@ STEPS: dict[str, list[str]] = {
         "llm=titan,echo,picky",
         "--vary",
         "k=1,2",
-        "--way",
+        "--strategy",
         "grid",
         "--name",
         "models",

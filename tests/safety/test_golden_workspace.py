@@ -145,7 +145,7 @@ def test_a_new_run_of_the_same_request_has_the_same_spec_and_answers_from_the_ca
     label: str, workspace: Path, requests: list[Any]
 ) -> None:
     shutil.rmtree(workspace / "runs")
-    shutil.rmtree(workspace / "sweeps", ignore_errors=True)
+    shutil.rmtree(workspace / "experiments", ignore_errors=True)
     result(*(word for word in RESUMED[label] if word != "--resume"))
     assert requests == []
     runs = sorted(path.name for path in (workspace / "runs").iterdir())

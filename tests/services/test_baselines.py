@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from performing import prepared
 from small_workspace import (
     QUESTIONS,
     CommandLine,
@@ -22,10 +23,12 @@ from small_workspace import (
 
 from rallebench.analysis.references import beside
 from rallebench.core.errors import UsageError
+from rallebench.core.events import complete
 from rallebench.core.types import Action, Chain, Example
-from rallebench.services import benchmark
-from rallebench.services.benchmark.baselines import line_name, written
+from rallebench.experiments import baselines
+from rallebench.experiments.baselines import line_name, written
 from rallebench.services.workbench import Workbench
+from rallebench.workspace.overrides import with_overrides
 
 TWO = chain(
     "two",
@@ -45,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     bench = Workbench(folder)
     for name, dataset in (("read", "tiny-qa"), ("title", "tiny-qa"), ("two", "bare")):
-        plan = benchmark.prepare(
+        plan = prepared(
             bench.workspace, bench.workspace.chain(name), dataset, name=name, track=False
         )
         list(bench.run(plan))
@@ -67,7 +70,7 @@ def run(bench: Workbench, capfd: pytest.CaptureFixture[str]) -> CommandLine:
 
 def lines(bench: Workbench, name: str, dataset: str = "tiny-qa") -> dict[str, Chain]:
     examples: tuple[Example, ...] = bench.questions(dataset)
-    return benchmark.lines(bench.workspace, bench.workspace.chain(name), dataset, examples)
+    return baselines.lines(bench.workspace, bench.workspace.chain(name), dataset, examples)
 
 
 def ended(bench: Workbench) -> None:
@@ -92,7 +95,7 @@ def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: W
 def test_a_combination_is_exchanged_for_the_indexes_that_it_is_made_of(bench: Workbench) -> None:
     target = "llm-rerank:(rrf:tiny,starter-hybrid?depth=7)?llm=titan"
     made = Chain("c", (Action("retrieve", "{question}", target=target),))
-    found = benchmark.lines(bench.workspace, made, "tiny-qa", bench.questions("tiny-qa"))
+    found = baselines.lines(bench.workspace, made, "tiny-qa", bench.questions("tiny-qa"))
     assert found["random"].actions[0].target == "random:tiny,starter-bm25,starter-minilm"
 
 
@@ -105,7 +108,7 @@ def test_what_retrieves_nothing_and_what_is_a_line_has_no_lines(bench: Workbench
         lines(bench, "closed")
     for line in lines(bench, "read").values():
         with pytest.raises(UsageError, match="is a reference line itself"):
-            benchmark.lines(bench.workspace, line, "tiny-qa", bench.questions("tiny-qa"))
+            baselines.lines(bench.workspace, line, "tiny-qa", bench.questions("tiny-qa"))
 
 
 @pytest.mark.parametrize("name", ["2024", "true", "a&b?c", "(x),y", "日本 語", '"quoted"'])
@@ -191,7 +194,7 @@ def test_where_all_lines_fail_the_run_is_shown_and_the_exit_code_is_1_until_it_i
 def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
     bench: Workbench, run: CommandLine
 ) -> None:
-    plan = benchmark.prepare(
+    plan = prepared(
         bench.workspace, bench.workspace.chain("closed"), "tiny-qa", name="read oracle", track=False
     )
     list(bench.run(plan))
@@ -200,7 +203,7 @@ def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
         refused.code == 2
         and "'read oracle' exists already and is no reference line of 'read'" in refused.last
     )
-    assert list(benchmark.lines_of(bench.workspace, bench.open_run("read"))) == []
+    assert list(baselines.lines_of(bench.workspace, bench.open_run("read"))) == []
 
 
 def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandLine) -> None:
@@ -216,7 +219,8 @@ def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandL
 
 def test_the_lines_of_a_run_go_on_in_the_background_and_are_let_go_again(bench: Workbench) -> None:
     with bench.lease("the test") as lease:
-        list(lease.load_for(bench.workspace.chain("read")))
+        read = bench.workspace.chain("read")
+        complete(lease.load_for(read.llms, read.retrievers))
     jobs = bench.start_references("read", track=False)
     assert [(job.name, job.of) for job in jobs] == [
         (f"read {line}", "read") for line in ("closed-book", "random", "oracle")
@@ -233,7 +237,7 @@ def test_the_lines_of_a_run_go_on_in_the_background_and_are_let_go_again(bench: 
     with pytest.raises(UsageError, match="All reference lines of 'read' are there already"):
         bench.start_references("read", track=False)
     found = beside(
-        bench.open_run("read"), benchmark.lines_of(bench.workspace, bench.open_run("read"))
+        bench.open_run("read"), baselines.lines_of(bench.workspace, bench.open_run("read"))
     )
     assert found.columns == ["closed-book", "random", "oracle", "ceiling"]
     em = {column: mean.value for column, mean in found.cells["em"].items()}
@@ -246,12 +250,8 @@ def test_the_lines_of_a_run_go_on_in_the_background_and_are_let_go_again(bench: 
 def test_a_stop_ends_the_line_that_goes_on_and_those_after_it_and_they_can_be_continued(
     bench: Workbench,
 ) -> None:
-    slow = benchmark.with_overrides(bench.workspace.chain("read"), {"2.target": "slow"})
-    list(
-        bench.run(
-            benchmark.prepare(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)
-        )
-    )
+    slow = with_overrides(bench.workspace.chain("read"), {"2.target": "slow"})
+    list(bench.run(prepared(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)))
     jobs = bench.start_references("late", track=False)
     bench.stop_run("late closed-book")
     ended(bench)

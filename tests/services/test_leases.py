@@ -8,32 +8,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import plan, prepared, probe, run_suite, sweep
 from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import READ, chain, generate, make_workspace, retrieve
 
 from rallebench.cli import serve as serving
 from rallebench.cli.main import main
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import Entry
 from rallebench.core.types import Chain, Generate, Message, Outcome, Question, Reply
+from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.builders import MAKERS, Made, Order, Stage
 from rallebench.experiments.builders.running import make
-from rallebench.experiments.suites import Asked, settings_of
-from rallebench.experiments.suites.planning import plan as suite_plan
-from rallebench.experiments.suites.probing import probe
-from rallebench.experiments.suites.running import run_suite
-from rallebench.experiments.sweeps import cells, factor
-from rallebench.experiments.sweeps.results import Swept
-from rallebench.experiments.sweeps.running import sweep
+from rallebench.experiments.suites import settings_of
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
-from rallebench.services import benchmark
 from rallebench.services.background import Works
 from rallebench.services.leases import Lease
 from rallebench.services.standalone import Ready
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import Combination, LLMEntry, chain_from_json
-from rallebench.workspace.paths import parse_settings
 
 SECONDS = 30
 CHAIN: Chain = chain_from_json(chain("closed", generate("{question}", "gated")))
@@ -114,20 +109,17 @@ def bench(
 
 
 def run(bench: Workbench) -> None:
-    list(
-        bench.run(
-            benchmark.prepare(bench.workspace, CHAIN, "tiny-qa", limit=2, name="night", track=False)
-        )
-    )
+    list(bench.run(prepared(bench.workspace, CHAIN, "tiny-qa", limit=2, name="night", track=False)))
 
 
 def one_sweep(bench: Workbench) -> Iterator[Any]:
-    variants = cells(CHAIN, [factor("max_tokens=5,6", parse_settings)])
-    return sweep(bench, "ks", CHAIN, variants, "tiny-qa", limit=2, track=False)
+    return sweep(bench, "ks", CHAIN, ["max_tokens=5,6"], "tiny-qa", limit=2, track=False)
 
 
-def asked_of_a_suite(bench: Workbench) -> Asked:
-    return Asked(bench.workspace, "gated", settings_of("small-alone", {"times": "1"}), 2)
+def asked_of_a_suite(bench: Workbench) -> ExperimentRequest:
+    return ExperimentRequest(
+        bench.workspace, "gated", settings_of("small-alone", {"times": "1"}), 2
+    )
 
 
 def suite(bench: Workbench) -> None:
@@ -136,7 +128,7 @@ def suite(bench: Workbench) -> None:
 
 def a_probe(bench: Workbench) -> None:
     asked = asked_of_a_suite(bench)
-    list(probe(bench, suite_plan("small-alone", asked, "answers"), asked))
+    list(probe(bench, plan("small-alone", asked, "answers"), asked))
 
 
 def builder(bench: Workbench) -> None:
@@ -216,9 +208,7 @@ def test_a_run_in_the_background_holds_its_models_from_the_moment_it_is_started(
     bench: Workbench,
 ) -> None:
     list(bench.load("gated", "language model"))
-    job = bench.start_run(
-        benchmark.prepare(bench.workspace, CHAIN, "tiny-qa", name="night", track=False)
-    )
+    job = bench.start_run(prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False))
     with pytest.raises(UsageError, match="in use by the run 'night'"):
         bench.unload("gated")
     Gated.gate.set()
@@ -274,7 +264,7 @@ def followed(works: Works, bench: Workbench) -> threading.Thread:
 
 
 def test_a_stopped_sweep_holds_nothing(bench: Workbench) -> None:
-    works = bench.works("sweep", Swept)
+    works = bench.works("sweep", ExperimentResult)
     follower = followed(works, bench)
     assert Gated.begun.wait(SECONDS)
     works.stop()
@@ -375,9 +365,7 @@ def test_a_model_in_use_is_not_replaced_by_one_of_its_name_and_its_entry_stays(
 
 
 def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) -> None:
-    plan = benchmark.prepare(
-        bench.workspace, CHAIN, "tiny-qa", name="night", track=False, batch_size=1
-    )
+    plan = prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False, batch_size=1)
     job = bench.start_run(plan)
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)
@@ -392,7 +380,7 @@ def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) ->
 
 
 def test_closing_stops_the_work_of_the_page_too(bench: Workbench) -> None:
-    works = bench.works("sweep", Swept)
+    works = bench.works("sweep", ExperimentResult)
     follower = followed(works, bench)
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)

@@ -1,4 +1,4 @@
-"""A run, a sweep and a suite have no name in common; where an earlier version gave two of them one, both can be reached."""
+"""A run, a sweep and a suite have no name in common."""
 
 from __future__ import annotations
 
@@ -82,41 +82,16 @@ def test_predictions_take_no_name_of_a_sweep(rallebench: CommandLine, tmp_path: 
     assert ran.code == 2 and "'n' is that of a sweep already" in ran.last
 
 
-@pytest.fixture
-def pair(rallebench: CommandLine) -> CommandLine:
-    """A sweep and a suite of the name ``n``, both of which were begun and have not ended."""
-    for file, value in (
-        (
-            "sweeps/n.json",
-            {"format": "rallebench-sweep/1", "variants": [{"k": "1"}], "runs": ["n k=1"]},
-        ),
-        ("suites/n/asked.json", {"suite": "small-alone", "asked": {"llm": "titan"}}),
-    ):
-        path = rallebench.workspace / file
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(value))
-    return rallebench
-
-
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("kind", "sentence"),
     [
-        ((), "No variant of the sweep 'n' has ended yet"),
-        (("--kind", "suite"), "The suite run 'n' has not ended yet"),
-        (("--kind", "run"), "There is no run 'n'"),
+        ("suite", "There is no suite 'n'"),
+        ("run", "There is no run 'n'"),
     ],
 )
-def test_of_several_of_one_name_track_sends_the_one_that_is_asked_for(
-    pair: CommandLine, flags: tuple[str, ...], sentence: str
+def test_track_says_that_a_name_is_of_no_such_kind(
+    rallebench: CommandLine, kind: str, sentence: str
 ) -> None:
-    ran = pair("track", "n", *flags)
+    assert rallebench(*BEGUN["sweep"], "n").code == 0
+    ran = rallebench("track", "n", "--kind", kind)
     assert ran.code == 2 and sentence in ran.last
-    told = (
-        "'n' is the name of a sweep and a suite: the sweep is sent; --kind suite sends the other."
-        in ran.err
-    )
-    assert told == (not flags), "it is said only where it was not"
-
-
-def test_a_suite_that_has_its_name_together_with_a_sweep_goes_on(pair: CommandLine) -> None:
-    assert pair(*BEGUN["suite"], "n").code == 0

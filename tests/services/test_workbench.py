@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import prepared
 from small_workspace import (
     READ,
     RECORDS,
@@ -30,13 +31,14 @@ from rallebench.core.errors import (
     TemplateError,
     UsageError,
 )
+from rallebench.core.events import complete
 from rallebench.core.registry import Entry
 from rallebench.core.types import Action, Chain, Episode, Message, Question
 from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
+from rallebench.experiments.benchmark import Benchmark
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
-from rallebench.services import benchmark
 from rallebench.services.runs import Job
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry, Manifest, chain_from_json
@@ -92,9 +94,13 @@ def names(workbench: Workbench) -> list[tuple[str, str]]:
     return [(line.name, line.kind) for line in workbench.status()]
 
 
-def plan(workbench: Workbench, chain: Chain = READ_CHAIN, **more: Any) -> benchmark.Plan:
+def untracked(benchmark: Benchmark) -> Benchmark:
+    return replace(benchmark, options=replace(benchmark.options, track=False))
+
+
+def plan(workbench: Workbench, chain: Chain = READ_CHAIN, **more: Any) -> Benchmark:
     settings: dict[str, Any] = {"name": "x", "track": False, "metrics": ("em",), **more}
-    return benchmark.prepare(workbench.workspace, chain, "tiny-qa", **settings)
+    return prepared(workbench.workspace, chain, "tiny-qa", **settings)
 
 
 def ended(job: Job, seconds: float = 30.0) -> Job:
@@ -209,8 +215,9 @@ def test_close_lets_go_of_everything(workbench: Workbench) -> None:
 
 
 def test_load_for_loads_what_a_chain_names_and_nothing_else(workbench: Workbench) -> None:
-    *_, backends = workbench.lease("the test").load_for(READ_CHAIN)
-    assert (list(backends.retrievers), list(backends.llms)) == (["tiny"], ["titan"])  # type: ignore[union-attr]
+    loading = workbench.lease("the test").load_for(READ_CHAIN.llms, READ_CHAIN.retrievers)
+    backends = complete(loading)
+    assert (list(backends.retrievers), list(backends.llms)) == (["tiny"], ["titan"])
 
 
 def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench) -> None:
@@ -398,8 +405,12 @@ def test_stop_run_ends_soon_and_resume_goes_on_where_it_stopped(workbench: Workb
     before = workbench.open_run("x").lines()
     assert 1 <= len(before) < len(RECORDS)
     resumed = workbench.resume_plan("x")
-    assert (resumed.resume, resumed.chain, resumed.metrics) == (True, SLOW_CHAIN, ("em",))
-    assert ended(workbench.start_run(replace(resumed, track=False))).phase == "done"
+    assert (
+        resumed.options.resume,
+        resumed.request.flow.chain,
+        resumed.request.metrics,
+    ) == (True, SLOW_CHAIN, ("em",))
+    assert ended(workbench.start_run(untracked(resumed))).phase == "done"
     report = workbench.open_run("x").report()
     assert report is not None and (report["n_done"], report["n_errors"]) == (len(RECORDS), 0)
 
@@ -419,9 +430,7 @@ def test_a_wish_to_stop_that_came_too_late_does_not_stop_the_next_session(
     workbench.stop_run("x")
     ended(job)
     workbench.open_run("x").ask_to_stop()
-    assert (
-        ended(workbench.start_run(replace(workbench.resume_plan("x"), track=False))).phase == "done"
-    )
+    assert ended(workbench.start_run(untracked(workbench.resume_plan("x")))).phase == "done"
 
 
 def test_a_run_may_be_resumed_from_another_folder(
@@ -430,10 +439,10 @@ def test_a_run_may_be_resumed_from_another_folder(
     (tmp_path / "elsewhere").mkdir()
     write_lines(tmp_path / "own.jsonl", RECORDS[:2])
     monkeypatch.chdir(tmp_path)
-    made = benchmark.prepare(workbench.workspace, READ_CHAIN, "own.jsonl", name="x", track=False)
+    made = prepared(workbench.workspace, READ_CHAIN, "own.jsonl", name="x", track=False)
     ended(workbench.start_run(made))
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert workbench.resume_plan("x").examples == made.examples
+    assert workbench.resume_plan("x").request.examples == made.request.examples
 
 
 def test_a_run_that_cannot_go_on_says_why(workbench: Workbench) -> None:

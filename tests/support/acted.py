@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.runs import Backends
 from rallebench.core.types import Hit, Passage, Reply, Request
 from rallebench.corpora.store import PassageStore, write_store
-from rallebench.engine.perform import Backends, perform
+from rallebench.engine.perform import perform
 from rallebench.environments import Environment, Observed
 from rallebench.environments._pages import Pages, write_pages
 

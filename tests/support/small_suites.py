@@ -10,7 +10,9 @@ import pytest
 from small_workspace import QUESTIONS, record
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.registry import Entry
+from rallebench.core.runs import RunRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import (
     Episode,
@@ -23,7 +25,8 @@ from rallebench.core.types import (
     Question,
     Retrieve,
 )
-from rallebench.experiments.suites import SUITES, Asked, Made, Part, Parts, Plot, Table
+from rallebench.experiments.runs import scored_run
+from rallebench.experiments.suites import SUITES
 from rallebench.metrics.judges import Judgement, ended
 
 SETTINGS = {
@@ -41,7 +44,7 @@ def examples(limit: int | None) -> tuple[Example, ...]:
     )
 
 
-def asking(question: Question, asked: Asked, more: str) -> Flow:
+def asking(question: Question, asked: ExperimentRequest, more: str) -> Flow:
     if asked.settings["search"]:
         yield Retrieve("tiny", question.text, 2)
     reply = yield Generate(
@@ -54,10 +57,10 @@ def right(example: Example, episode: Episode) -> Mapping[str, float | None]:
     return {"right": float(example.gold.answers[0] in episode.answer)}
 
 
-def part(asked: Asked, number: int) -> Part:
+def part(asked: ExperimentRequest, number: int) -> RunRequest:
     settings = {**asked.settings, "times": number}
     retrievers = ("tiny",) if asked.settings["search"] else ()
-    return Part(
+    return scored_run(
         f"time {number}",
         "small",
         "tiny-qa",
@@ -71,7 +74,7 @@ def part(asked: Asked, number: int) -> Part:
     )
 
 
-def alone(asked: Asked) -> Parts:
+def alone(asked: ExperimentRequest) -> Experiment:
     """Every question as often as is asked for."""
     if asked.settings["note"] == "wrong":
         raise UsageError("--set note=wrong: such a note is refused.")
@@ -87,19 +90,19 @@ def alone(asked: Asked) -> Parts:
         True,
         "A note.",
     )
-    plot = Plot(
+    plot = Figure(
         "Over time", "time", "right", {"ours": tuple(means.items()), "paper": (("time 1", 0.5),)}
     )
-    return Made(
+    return Report(
         {"headline": "right"},
         ("Know <this>.",),
         {"raw/answers.txt": "one\n"},
         tables=(table,),
-        plots=(plot,),
+        figures=(plot,),
     )
 
 
-def judging(question: Question, asked: Asked, answer: str) -> Flow:
+def judging(question: Question, asked: ExperimentRequest, answer: str) -> Flow:
     reply = yield Generate(
         asked.llm, (Message("user", f"judge {answer} {question.text}"),), max_tokens=8, seed=0
     )
@@ -111,30 +114,30 @@ def judging(question: Question, asked: Asked, answer: str) -> Flow:
     )
 
 
-def judged(asked: Asked) -> Parts:
+def judged(asked: ExperimentRequest) -> Experiment:
     """Answers, and what a judge says of them."""
     first = yield part(asked, 1)
     said = {qid: episode.answer for qid, episode in first.episodes.items()}
-    again = yield Part(
+    again = yield scored_run(
         f"judged {len(str(said))}",
         "small-judge",
         "tiny-qa",
-        tuple(e for e in first.part.examples if e.question.qid in said),
+        tuple(e for e in first.request.examples if e.question.qid in said),
         lambda question: judging(question, asked, said[question.qid]),
         {"said": said},
         lambda example, episode: {"score": None},
         {"score": "the judge's number"},
         (asked.llm,),
     )
-    return Made({"judged": again.n})
+    return Report({"judged": again.n})
 
 
-def unforeseen(asked: Asked) -> Parts:
+def unforeseen(asked: ExperimentRequest) -> Experiment:
     """Goes on only where an answer is right."""
     first = yield part(asked, 1)
     if first.mean("right") == 1:
         yield part(asked, 2)
-    return Made()
+    return Report()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 
 from project import PROJECT
 
+from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -19,7 +20,6 @@ from rallebench.core.types import (
     ToolCall,
     ToolSpec,
 )
-from rallebench.engine.perform import Backends
 from rallebench.engine.single import run_one
 from rallebench.environments import Observed
 from rallebench.llms.scripted import Line, Script, Scripted

@@ -20,6 +20,7 @@ import pytest
 from small_workspace import PROJECT, CommandLine, make_workspace
 
 from rallebench.core.errors import UsageError
+from rallebench.core.events import complete
 from rallebench.core.types import Episode, Message
 from rallebench.services.workbench import Workbench
 from rallebench.tracking.connection import default_uri
@@ -82,7 +83,7 @@ def chatted(place: Path, text: str, history: list[dict[str, str]]) -> str:
     """What Chat answers."""
     workbench = Workbench(place)
     chain = workbench.workspace.chain("told")
-    list(workbench.lease("the test").load_for(chain))
+    complete(workbench.lease("the test").load_for(chain.llms, chain.retrievers))
     earlier = [Message(one["role"], one["content"]) for one in history]
     *_, episode = workbench.chat(chain, earlier, text)
     workbench.close()

@@ -14,8 +14,8 @@ from small_workspace import CommandLine, copy_workspace, make_workspace, read_li
 
 from rallebench import sandbox
 from rallebench.core.errors import UsageError
+from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Generate, Question, Reply
-from rallebench.engine.perform import Backends
 from rallebench.engine.single import run_one
 from rallebench.environments import ENVIRONMENTS
 from rallebench.llms.scripted import Scripted
@@ -67,7 +67,7 @@ def sent(workflow: str, env: str, workspace: Path, **given: Any) -> str:
         asked.append(request)
         return Reply("No response")
 
-    backends = agent.with_tools(Backends({}, {"agent": Scripted(first)}))
+    backends, _ = agent.flow.open(Backends({}, {"agent": Scripted(first)}))
     list(run_one(agent.flows(backends)(Question("q", "Who wrote the {paper}?")), backends))
     (request,) = asked[:1]
     lines = []
@@ -244,7 +244,7 @@ def test_the_models_own_window_is_the_context_unless_another_is_given(made: Path
         )
         llm = Scripted(["Finish[x]"])
         llm.context_window = 20  # type: ignore[attr-defined]
-        backends = agent.with_tools(Backends(llms={"agent": llm}))
+        backends, _ = agent.flow.open(Backends(llms={"agent": llm}))
         *_, episode = run_one(agent.flows(backends)(Question("q", "?")), backends)
         assert isinstance(episode, Episode) and episode.outcome is not None
         return episode.outcome.stop_reason
@@ -307,7 +307,7 @@ def test_a_run_of_an_agent_is_a_run_folder_as_any_other_and_can_be_continued(
     assert other.code == 2 and "shots" in other.last
     workbench = Workbench(cli.workspace)
     plan = workbench.resume_plan("mine")
-    assert plan.agent is not None and plan.agent.as_json() == spec["settings"]["agent"]
+    assert plan.request.flow.agent.as_json() == spec["settings"]["agent"]
     workbench.close()
 
 

@@ -8,9 +8,9 @@ import pytest
 from small_world import SHOT, Pages, calls, flow_of, text_call
 
 from rallebench import sandbox
+from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Generate, Outcome, Question
 from rallebench.engine import loop
-from rallebench.engine.perform import Backends
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Line, Scripted

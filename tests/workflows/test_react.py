@@ -21,8 +21,8 @@ from small_world import (
 )
 
 from rallebench.core.errors import BackendError
+from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Generate, Reply
-from rallebench.engine.perform import Backends
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Scripted
 from rallebench.workflows import REASONS, WORKFLOWS, Limits

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import plan, prepared, sweep
 from small_workspace import (
     RECORDS,
     CommandLine,
@@ -19,16 +20,17 @@ from small_workspace import (
     write_lines,
 )
 
+from rallebench.core.events import Warned
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.datasets.kilt import read_questions
-from rallebench.experiments.suites import Asked, planning, settings_of
-from rallebench.experiments.sweeps import cells, factor
-from rallebench.experiments.sweeps.running import Warned, sweep
+from rallebench.experiments.benchmark import Benchmark
+from rallebench.experiments.suites import settings_of
 from rallebench.gui.tabs.benchmark import now, warned
-from rallebench.services import benchmark
+from rallebench.services.background import streamed
 from rallebench.services.runs import Job
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
-from rallebench.workspace.paths import Workspace, parse_settings
+from rallebench.workspace.paths import Workspace
 
 FOREIGN = [record(f"f{n}", "Who?", "Nobody", f"other {n}") for n in range(4)]
 SENTENCE = "0 of 4 gold pages are in this index (tiny); the others cannot be retrieved"
@@ -84,9 +86,9 @@ def test_the_starter_corpus_is_known_before_its_index_is_built(folder: Path) -> 
     assert not (folder / "indexes" / "starter-bm25").exists()
 
 
-def run_of(folder: Path, dataset: str = "foreign") -> tuple[Workbench, benchmark.Plan]:
+def run_of(folder: Path, dataset: str = "foreign") -> tuple[Workbench, Benchmark]:
     workbench = Workbench(folder)
-    plan = benchmark.prepare(
+    plan = prepared(
         workbench.workspace, workbench.workspace.chain("reads"), dataset, name="r", track=False
     )
     return workbench, plan
@@ -95,27 +97,21 @@ def run_of(folder: Path, dataset: str = "foreign") -> tuple[Workbench, benchmark
 def test_a_run_tells_before_it_loads_anything_and_keeps_the_warning(folder: Path) -> None:
     workbench, plan = run_of(folder)
     assert plan.warnings[0].startswith(SENTENCE), "the page can tell it when the run is planned"
-    stages: Iterator[Any] = workbench.run(plan)
+    stages: Iterator[Any] = streamed(workbench.run(plan))
     first = next(stages)
-    assert (
-        isinstance(first, benchmark.Phase)
-        and first.name == "warning"
-        and first.message.startswith(SENTENCE)
-    )
+    assert isinstance(first, Warned) and first.message.startswith(SENTENCE)
     assert not workbench.status() and not (folder / "runs" / "r").exists(), (
         "nothing is loaded or written yet"
     )
     *_, last = stages
-    assert last.warnings == plan.warnings and SENTENCE in last.folder.state()["message"]
+    assert last.warnings == plan.warnings and SENTENCE in workbench.open_run("r").state()["message"]
     workbench.close()
 
 
 def test_a_run_whose_gold_pages_are_all_there_warns_of_nothing(folder: Path) -> None:
     workbench, plan = run_of(folder, "tiny-qa")
-    stages = list(workbench.run(plan))
-    assert not plan.warnings and not any(
-        isinstance(s, benchmark.Phase) and s.name == "warning" for s in stages
-    )
+    events = list(workbench.run(plan))
+    assert not plan.warnings and not any(isinstance(event, Warned) for event in events)
     workbench.close()
 
 
@@ -156,7 +152,7 @@ def test_the_terminal_tells_it_first_for_a_run_a_sweep_and_a_suite(
             n for n, line in enumerate(lines) if line.startswith("Warning: ") and SENTENCE in line
         )
         assert warning == 0, f"{request[0]}: {lines[:3]}"
-    report = json.loads((folder / "suites" / "suite" / "report.json").read_text())
+    report = json.loads((folder / "experiments" / "suite" / "report.json").read_text())
     assert any(SENTENCE in note for note in report["notes"])
     state = json.loads((folder / "runs" / "suite nq read" / "state.json").read_text())
     assert SENTENCE in state["message"]
@@ -165,16 +161,15 @@ def test_the_terminal_tells_it_first_for_a_run_a_sweep_and_a_suite(
 def test_a_sweep_tells_each_index_once_before_its_first_variant(folder: Path) -> None:
     workbench = Workbench(folder)
     reads = workbench.workspace.chain("reads")
-    variants = cells(reads, [factor("k=1,2", parse_settings)])
-    first = next(sweep(workbench, "s", reads, variants, "foreign", track=False))
-    assert isinstance(first, Warned) and len(first.sentences) == 1 and not workbench.status()
+    first = next(sweep(workbench, "s", reads, ["k=1,2"], "foreign", track=False))
+    assert isinstance(first, Warned) and SENTENCE in first.message and not workbench.status()
     workbench.close()
 
 
 def test_the_plan_of_a_suite_tells_it(folder: Path) -> None:
     settings = settings_of("kilt-nq", {"file": "foreign", "retriever": "tiny"})
-    plan = planning.plan("kilt-nq", Asked(Workspace(folder), "titan", settings), "s")
-    assert plan.notes[0].startswith(f"foreign: {SENTENCE}")
+    planned = plan("kilt-nq", ExperimentRequest(Workspace(folder), "titan", settings), "s")
+    assert planned.notes[0].startswith(f"foreign: {SENTENCE}")
 
 
 def test_the_page_shows_it_from_the_start_until_the_run_has_ended(folder: Path) -> None:

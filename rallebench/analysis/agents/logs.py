@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 import re
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench import __version__
 from rallebench.analysis.agents import System
 from rallebench.analysis.agents.reading import told
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import sha256_file
+from rallebench.core.runs import DatasetRef, RunRequest, imported_flow
 from rallebench.core.sources import Source
-from rallebench.core.types import Episode, Note, Outcome, Reply, RunSpec, Step, digest
-from rallebench.engine.score import examples_of, score_run
-from rallebench.engine.store import RunFolder, checked_run_name
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Note,
+    Outcome,
+    Question,
+    Reply,
+    Step,
+    digest,
+)
+from rallebench.datasets.kilt import read_gold
+from rallebench.engine.experiment_store import check_free
+from rallebench.engine.run_file import write_run
+from rallebench.engine.score import examples_of
+from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.services.name_check import refuse_taken
 from rallebench.workspace.paths import Workspace
 
 FORM = "r-eval"
@@ -157,7 +166,7 @@ def import_log(
     ``workflow``, ``llm``, ``dataset``: over what the names of folder and file say. Raises UsageError and BadFileError; then
     nothing is written.
     """
-    refuse_taken(workspace, "run", checked_run_name(name))
+    check_free(workspace.path, "run", name)
     rows = rows_of(file)
     system, named = named_by(file.resolve())
     system = System(workflow or system.workflow or name, llm or system.llm)
@@ -166,37 +175,20 @@ def import_log(
         "sha256": sha256_file(file),
         "system": {"workflow": system.workflow, "llm": system.llm},
     }
-    spec = RunSpec(dataset or named, IMPORTED, settings, METRICS)
-    made = {
-        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "fingerprint": spec.fingerprint(),
-        "dataset_file": "",
-        "spec": {
-            "dataset": spec.dataset,
-            "workflow": IMPORTED,
-            "settings": settings,
-            "limit": None,
-            "seed": 0,
-        },
-        "metrics": list(METRICS),
-        "batch_size": 1,
-        "versions": {"rallebench": __version__, "python": platform.python_version()},
-        "platform": platform.platform(),
-    }
-    folder = RunFolder.create(workspace.runs, name, made, (_record(row) for row in rows))
-    with folder.log() as log:
-        for row in rows:
-            folder.append(log, _episode(row, system.workflow), "import", 0.0)
-    report = score_run(folder, METRICS)
-    folder.set_state(
-        "done",
-        done=report["n_done"],
-        total=report["n"],
-        errors=report["n_errors"],
-        seconds=0.0,
-        message="",
+    examples = tuple(_example(row) for row in rows)
+    request = RunRequest(
+        imported_flow(IMPORTED, settings),
+        DatasetRef(dataset or named),
+        examples,
+        METRICS,
+        name=name,
     )
-    return folder
+    return write_run(workspace.runs, request, [_episode(row, system.workflow) for row in rows])
+
+
+def _example(row: Mapping[str, Any]) -> Example:
+    record = _record(row)
+    return Example(Question(record["id"], record["input"]), read_gold(record, "the log"), record)
 
 
 def _qid(row: Mapping[str, Any]) -> str:

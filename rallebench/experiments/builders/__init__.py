@@ -72,7 +72,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite that does the work of a maker, under the maker's own name; the maker is sent its ``suites.running.Finished``."""
+    """A suite that does the work of a maker, under the maker's own name; the maker is sent its ``ExperimentResult``."""
 
     suite: str
     settings: Mapping[str, Any]

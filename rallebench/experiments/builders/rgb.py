@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rallebench.core.errors import UsageError
+from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.builders import MAKERS, Made, Order, Steps, Suite
 from rallebench.experiments.suites import SUITES
-from rallebench.experiments.suites.running import Finished
 
 SUITE = "rgb-testbed"
 
@@ -18,7 +18,7 @@ def rgb(order: Order) -> Steps:
         raise UsageError(
             "The articles are given twice, by --articles and by --set articles=…; leave one out."
         )
-    done: Finished = yield Suite(SUITE, {**order.settings, **given})
-    files = {name: (text,) for name, text in done.made.files.items()}
-    records = done.made.report.get("records", {})
-    return Made((), files, {"records": dict(records)}, done.made.notes)
+    done: ExperimentResult = yield Suite(SUITE, {**order.settings, **given})
+    files = {name: (text,) for name, text in done.report.files.items()}
+    records = done.report.data.get("records", {})
+    return Made((), files, {"records": dict(records)}, done.report.notes)

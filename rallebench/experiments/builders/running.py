@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.events import Event, Finished, Progress, under
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import disk_error, write_json
 from rallebench.core.folders import check_name
-from rallebench.core.types import Action, Chain, Episode, Flow, Question
+from rallebench.core.runs import Backends, RunOptions, RunResult
+from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.answer import FIRST_FAILURES
-from rallebench.engine.perform import Backends
+from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.builders import MAKERS, Made, Order, Stage, Suite
 from rallebench.experiments.builders._counts import counts_of, with_costs
 from rallebench.experiments.builders._files import (
@@ -29,8 +33,6 @@ from rallebench.experiments.builders._files import (
     written,
 )
 from rallebench.experiments.builders.rows import Row, Rows, short
-from rallebench.experiments.suites import Asked
-from rallebench.experiments.suites.running import Ended, Finished, Working, run_suite
 from rallebench.services.workbench import Workbench
 
 TOLD_EVERY = 0.3
@@ -60,8 +62,7 @@ class Done:
     report: Mapping[str, Any] = field(default_factory=dict)
 
 
-News = Working | Filed | Done
-"""``Working`` is a suite's: here of a stage, and its inputs."""
+News = Event | Filed | Done
 
 
 def make(
@@ -164,7 +165,7 @@ class _Work:
                 made += len(found)
             settled.append((row["id"], of))
             if self._time_to_tell():
-                yield Working(stage.label, len(settled))
+                yield Progress(stage.label, len(settled))
         self._open()
         rows.settle(settled)
         return made
@@ -176,7 +177,7 @@ class _Work:
         todo = [name for name, (_, of) in inputs.items() if not rows.has(name, of)]
         self._open()
         made, before = 0, len(inputs) - len(todo)
-        yield Working(stage.label, before, len(inputs))
+        yield Progress(stage.label, before, len(inputs))
         if todo:
             backends = yield from self._backends(stage)
             failures = 0
@@ -196,20 +197,13 @@ class _Work:
                 made += len(found)
                 failures += bool(episode.error)
                 self._check(episode, failures == number and not before, number, len(todo))
-                yield Working(stage.label, before + number, len(inputs))
+                yield Progress(stage.label, before + number, len(inputs))
         rows.settle((name, of) for name, (_, of) in inputs.items())
         return made
 
     def _backends(self, stage: Stage) -> Generator[News, None, Backends]:
-        wanted = Chain(
-            stage.label,
-            tuple(Action("generate", "-", target=llm) for llm in dict.fromkeys(stage.llms)),
-        )
-        for piece in self._lease.load_for(wanted):
-            if isinstance(piece, Backends):
-                return piece
-            yield Working(stage.label, said=piece)
-        raise AssertionError("load_for ends with the backends")
+        loading = under(stage.label, self._lease.load_for(stage.llms, ()))
+        return (yield from loading)
 
     def _check(self, episode: Episode, nothing_else: bool, number: int, total: int) -> None:
         if not episode.error:
@@ -253,40 +247,33 @@ class _Work:
 
     # ── a suite ──────────────────────────────────────────────────────────────
 
-    def suite(self, step: Suite) -> Generator[News, None, Finished]:
+    def suite(self, step: Suite) -> Generator[News, None, ExperimentResult]:
         order = self._order
-        asked = Asked(order.workspace, order.llm, step.settings, order.limit)
-        found: Finished | None = None
-        for piece in run_suite(
-            self._workbench,
-            step.suite,
-            asked,
-            order.name,
-            batch_size=self._batch_size,
-            max_errors=self._max_errors,
-            track=False,
-            lease=self._lease,
-        ):
-            if isinstance(piece, Finished):
-                found = piece
-            elif isinstance(piece, Working):
-                if self._time_to_tell():
-                    yield piece
-            elif isinstance(piece, Ended):
-                one = piece.answered
-                counts = {
-                    "inputs": one.n,
-                    "rows": one.n,
-                    "kept": one.n - one.n_errors,
-                    "failed": one.n_errors,
-                }
-                path = order.workspace.runs / one.run / "episodes.jsonl"
-                filed = Filed(one.part.label, one.part.workflow, path, counts)
-                self._filed.append(filed)
-                yield filed
-        assert found is not None
-        self._open()
-        return found
+        request = ExperimentRequest(
+            order.workspace,
+            order.llm,
+            step.settings,
+            order.limit,
+            kind=step.suite,
+            name=order.name,
+        )
+        options = RunOptions(self._batch_size, self._max_errors, track=False)
+        running = self._workbench.experiments.run_suite(request, options, lease=self._lease)
+        with closing(running):
+            while True:
+                try:
+                    event = next(running)
+                except StopIteration as end:
+                    self._open()
+                    result: ExperimentResult = end.value
+                    return result
+                if isinstance(event, Progress):
+                    if self._time_to_tell():
+                        yield event
+                elif isinstance(event, Finished):
+                    filed = _filed(order, event.result)
+                    self._filed.append(filed)
+                    yield filed
 
     # ── what comes out ───────────────────────────────────────────────────────
 
@@ -324,6 +311,13 @@ class _Work:
         """Note the files that are about to be written: whatever ends it then, the next making knows them as its own."""
         self._card["writing"] = list(files)
         write_json(self._order.folder / CARD, self._card)
+
+
+def _filed(order: Order, run: RunResult) -> Filed:
+    """A suite's run as a stage."""
+    counts = {"inputs": run.n, "rows": run.n, "kept": run.n - run.n_errors, "failed": run.n_errors}
+    path = order.workspace.runs / run.run / "episodes.jsonl"
+    return Filed(run.request.label, run.request.flow.workflow, path, counts)
 
 
 def _flows(stage: Stage, inputs: Mapping[str, tuple[Row, str]]) -> Any:

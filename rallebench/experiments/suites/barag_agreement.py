@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.prompts import check_own
 from rallebench.core.settings import Setting
 from rallebench.core.types import Example, Gold, Question
 from rallebench.engine.statistics import means
-from rallebench.experiments.suites import SUITES, Asked, Made, Parts, Plot, Table
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._barag import judged
 from rallebench.experiments.suites._barag.agreement import (
     COLUMNS,
@@ -51,7 +52,7 @@ Pairs = list[tuple[float, "float | None"]]
         **JUDGING,
     },
 )
-def agreement(asked: Asked) -> Parts:
+def agreement(asked: ExperimentRequest) -> Experiment:
     """BARAG's judge, or any other, against given scores: correlation, error and bias with intervals, run by run."""
     runs = _chosen(read_runs(asked.settings["runs"]), asked.settings["only"])
     articles = by_title(_article_files(asked))
@@ -116,7 +117,7 @@ def _chosen(runs: tuple[Run, ...], only: str) -> tuple[Run, ...]:
     return tuple(known[name] for name in dict.fromkeys(names)) or runs
 
 
-def _article_files(asked: Asked) -> list[Path]:
+def _article_files(asked: ExperimentRequest) -> list[Path]:
     """Raises UsageError."""
     given, runs = asked.settings["articles"], Path(asked.settings["runs"]).expanduser()
     if given:
@@ -168,7 +169,7 @@ def _made(
     pairs: Mapping[str, Mapping[str, Pairs]],
     everything: Mapping[str, Pairs],
     llm: str,
-) -> Made:
+) -> Report:
     tables, plots = [], []
     for name in SCORES:
         found: dict[str, Agreement] = {
@@ -189,7 +190,7 @@ def _made(
             "full agreement": tuple((score, score) for score in points),
         }
         plots.append(
-            Plot(
+            Figure(
                 f"{name.capitalize()}: the judge's mean over the given score",
                 "given",
                 "judge",
@@ -200,7 +201,7 @@ def _made(
             notes.append(
                 f"No judgement of {name} could be read, so there is no agreement to report."
             )
-    return Made(report, tuple(notes), tables=tuple(tables), plots=tuple(plots))
+    return Report(report, tuple(notes), tables=tuple(tables), figures=tuple(plots))
 
 
 def _sides(pairs: Pairs) -> tuple[list[float], list[float | None]]:

@@ -11,19 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Step
-from rallebench.experiments.suites import (
-    SUITES,
-    Answered,
-    Asked,
-    Made,
-    Part,
-    Parts,
-    Plot,
-    Table,
-    Values,
-)
+from rallebench.experiments.runs import scored_run
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._barag import curve, judged
 from rallebench.experiments.suites._barag.curve import Case, Point
 from rallebench.experiments.suites._barag.judged import JUDGE, JUDGING
@@ -92,7 +85,7 @@ WHAT = {
         **JUDGING,
     },
 )
-def boolean_curve(asked: Asked) -> Parts:
+def boolean_curve(asked: ExperimentRequest) -> Experiment:
     """BARAG done better: reading by a draft's uncertainty or the retrieval's score, quality against tokens over all thresholds."""
     s = asked.settings
     thresholds = _thresholds(s["thresholds"])
@@ -135,7 +128,7 @@ def boolean_curve(asked: Asked) -> Parts:
             f"{len(found) - len(cases)} of {len(found)} questions lack a score or a token count and are in no point."
         )
     if not cases:
-        return Made(
+        return Report(
             report,
             (
                 *notes,
@@ -153,7 +146,7 @@ def boolean_curve(asked: Asked) -> Parts:
     )
 
 
-def _part(study: Study, rule: Rule, ask: bool, quality: str) -> Part:
+def _part(study: Study, rule: Rule, ask: bool, quality: str) -> RunRequest:
     def score(example: Example, episode: Episode) -> Values:
         branches = branches_of(episode, rule.samples, ask)
         if branches is None:
@@ -180,7 +173,7 @@ def _part(study: Study, rule: Rule, ask: bool, quality: str) -> Part:
         "draft_passages": rule.draft_passages,
         "ask": ask,
     }
-    return Part(
+    return scored_run(
         "both branches",
         "barag-both",
         study.name,
@@ -274,7 +267,7 @@ def _made(
     ask: bool,
     seen: int,
     about: str,
-) -> Made:
+) -> Report:
     """``seen``: passages that every draft has read."""
     ends = [curve.never(cases, seen), curve.always(cases)]
     if seen:
@@ -329,11 +322,11 @@ def _made(
     first = _table(
         f"Without a threshold: {about}", head, [*ends, *beside], len(cases), report["measure"]
     )
-    return Made(
+    return Report(
         report,
         tuple(notes),
         tables=(first, *tables),
-        plots=(_plot(about, ends, curves, beside, len(cases), report["measure"]),),
+        figures=(_plot(about, ends, curves, beside, len(cases), report["measure"]),),
     )
 
 
@@ -376,7 +369,7 @@ def _plot(
     beside: list[Point],
     n: int,
     measure: str,
-) -> Plot:
+) -> Figure:
     series: dict[str, tuple[tuple[float, Any], ...]] = {
         f"coin ({ends[0].name} … always)": tuple((p.tokens / n, p.quality) for p in ends)
     }
@@ -385,10 +378,10 @@ def _plot(
         for signal, points in curves.items()
     }
     series |= {p.name: ((p.tokens / n, p.quality),) for p in beside}
-    return Plot(f"Quality against tokens: {about}", "tokens a question", measure, series)
+    return Figure(f"Quality against tokens: {about}", "tokens a question", measure, series)
 
 
-def _losses(answered: Answered, found: Mapping[str, Branches]) -> Iterator[str]:
+def _losses(answered: RunResult, found: Mapping[str, Branches]) -> Iterator[str]:
     if answered.n_errors:
         yield f"{answered.n_errors} of {answered.n} questions failed; they are in no point."
     refused = len(answered.episodes) - len(found)

@@ -8,9 +8,12 @@ from functools import partial
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Question
-from rallebench.experiments.suites import SUITES, Answered, Asked, Made, Part, Parts, Plot, Table
+from rallebench.experiments.runs import scored_run
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._barag import judged
 from rallebench.experiments.suites._barag.judged import JUDGE, JUDGING
 from rallebench.experiments.suites._barag.runs import Row, lines
@@ -53,7 +56,7 @@ ALONE = frozenset(("baseline", "gt"))
         **JUDGING,
     },
 )
-def modes(asked: Asked) -> Parts:
+def modes(asked: ExperimentRequest) -> Experiment:
     """BARAG: never, always, or on the model's own decision reading passages; tokens of all calls, and a judge's scores."""
     chosen = _modes(asked.settings["modes"])
     study = study_of(
@@ -101,13 +104,13 @@ def modes(asked: Asked) -> Parts:
                 answered.episodes[example.question.qid],
                 scores.get(example.question.qid, {}),
             )
-            for example in answered.part.examples
+            for example in answered.request.examples
             if example.question.qid in answered.episodes
         ]
     summaries = {mode: summary_of(found) for mode, found in rows.items()}
     notes += _saving(summaries)
     about = f"{study.name}: {len(study.set.examples)} questions, {asked.llm}"
-    return Made(
+    return Report(
         {
             **report,
             "modes": {mode: one.as_json() for mode, one in summaries.items()},
@@ -119,7 +122,7 @@ def modes(asked: Asked) -> Parts:
             _table(f"Ways of answering, {about}", summaries, (*study.quality, "declined"), worth),
             *_beside(f"Tokens that the paper does not count, {about}", beside),
         ),
-        plots=_plots(summaries),
+        figures=_plots(summaries),
     )
 
 
@@ -147,7 +150,7 @@ def _beside(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple
     )
 
 
-def _embedded(answered: Answered) -> int | None:
+def _embedded(answered: RunResult) -> int | None:
     counts = answered.values.get("n_embedding_tokens", {}).values()
     return None if None in counts else int(sum(count or 0 for count in counts))
 
@@ -164,11 +167,11 @@ def _modes(text: str) -> list[str]:
     return chosen
 
 
-def _wants_logprobs(asked: Asked, chosen: list[str]) -> bool:
+def _wants_logprobs(asked: ExperimentRequest, chosen: list[str]) -> bool:
     return "uncertain" in chosen and asked.settings["signal"] == "logprob"
 
 
-def _part(study: Study, mode: str) -> Part:
+def _part(study: Study, mode: str) -> RunRequest:
     s = study.asked.settings
     settings = {**study.settings, "mode": mode}
     make: Any = partial(MODES[mode], agent=study.agent) if mode in MODES else None
@@ -197,7 +200,7 @@ def _part(study: Study, mode: str) -> Part:
         ),
         *study.quality,
     )
-    return Part(
+    return scored_run(
         mode,
         f"barag-{mode}",
         study.name,
@@ -216,7 +219,7 @@ def _samples(settings: Mapping[str, Any]) -> int:
     return max(3, settings["samples"]) if settings["signal"] == "agreement" else 0
 
 
-def _notes(mode: str, answered: Answered) -> list[str]:
+def _notes(mode: str, answered: RunResult) -> list[str]:
     notes = []
     if answered.n_errors:
         notes.append(
@@ -248,6 +251,6 @@ def _saving(summaries: Mapping[str, Summary]) -> list[str]:
     ]
 
 
-def _plots(summaries: Mapping[str, Summary]) -> tuple[Plot, ...]:
+def _plots(summaries: Mapping[str, Summary]) -> tuple[Figure, ...]:
     plot = histogram_plot("Truthfulness + relevance", summaries)
     return (plot,) if plot.series else ()

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.settings import Setting
-from rallebench.experiments.suites import SUITES, Asked, Made, Parts, Plot, Table
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._barag.choices import choice_table
 from rallebench.experiments.suites._barag.published import (
     RUNS,
@@ -44,7 +45,7 @@ COSTS = (("n_in", "input"), ("n_out", "output"))
         )
     },
 )
-def tables(asked: Asked) -> Parts:
+def tables(asked: ExperimentRequest) -> Experiment:
     """BARAG, Tables I to III from run files: means, tokens, retrievals, beside the whole runs' and the printed figures."""
     found = {
         run.name: (run, summary_of(run.rows[: asked.limit]))
@@ -64,7 +65,7 @@ def tables(asked: Asked) -> Parts:
         }
     }
     yield from ()
-    return Made(
+    return Report(
         report,
         (*_notes(found), *_costs(found)),
         tables=(
@@ -73,7 +74,7 @@ def tables(asked: Asked) -> Parts:
             runs_table("All runs, over the rows present", summaries),
             *whole,
         ),
-        plots=_plots(found),
+        figures=_plots(found),
     )
 
 
@@ -159,7 +160,7 @@ def _choices(found: Runs) -> list[Table]:
     return [one for one in made if one is not None]
 
 
-def _plots(found: Runs) -> tuple[Plot, ...]:
+def _plots(found: Runs) -> tuple[Figure, ...]:
     groups: dict[str, dict[str, Summary]] = {}
     for name, (run, summary) in found.items():
         groups.setdefault(run.dataset, {})[name.removeprefix(f"{run.dataset}_") or name] = summary

@@ -8,18 +8,18 @@ from typing import Any
 
 from rallebench.analysis.paired import Paired, compare, shared_scores
 from rallebench.core.errors import BadFileError
+from rallebench.core.experiments import Table
 from rallebench.engine.clusters import clusters_of
+from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
 from rallebench.engine.statistics import Mean, p_text
 from rallebench.engine.store import SCORES, RunFolder
-from rallebench.experiments.suites import Table
-from rallebench.experiments.suites.kept import Kept
 from rallebench.workspace.paths import Workspace
 
 TITLE = "Differences, question by question"
 
 
-def pairs_of(first: Kept, other: Kept) -> dict[str, tuple[str, str]]:
+def pairs_of(first: StoredExperiment, other: StoredExperiment) -> dict[str, tuple[str, str]]:
     """Part → its runs in both: by label, or by place where they share no label and both have as many parts."""
     if first.report is None or other.report is None:
         return {}
@@ -49,7 +49,9 @@ def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
     return found
 
 
-def differences(workspace: Workspace, first: Kept, other: Kept) -> dict[str, Any]:
+def differences(
+    workspace: Workspace, first: StoredExperiment, other: StoredExperiment
+) -> dict[str, Any]:
     """A table, as a suite's own are in JSON: per part and metric the other's mean less the first's over the questions that both
     have scored, with intervals and p of one sign-flip test over articles that count all lines (Bonferroni)."""
     sides: list[tuple[str, str, Any, Any, RunFolder]] = []

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
-from rallebench.experiments.suites import SUITES, Asked, Made, Parts
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._crud.cells import Cell, check_prompts, perform_cell, plan_cell
 from rallebench.experiments.suites._crud.files import results_of, results_path
 from rallebench.experiments.suites._crud.records import DATA_IS, read_tasks
@@ -60,7 +61,7 @@ SETTINGS = {
 }
 
 
-def crud_tasks(asked: Asked, tasks: tuple[Task, ...]) -> Parts:
+def crud_tasks(asked: ExperimentRequest, tasks: tuple[Task, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(asked.workspace.data(asked.settings["data"], DATA_IS), tasks)
     check_prompts(asked, tasks)
@@ -72,7 +73,7 @@ def crud_tasks(asked: Asked, tasks: tuple[Task, ...]) -> Parts:
     return made_of(cells)
 
 
-def made_of(cells: list[Cell]) -> Made:
+def made_of(cells: list[Cell]) -> Report:
     """Report, notes, CRUD-RAG's files and the table of some cells."""
     first = cells[0].plan
     report = {
@@ -82,7 +83,7 @@ def made_of(cells: list[Cell]) -> Made:
         "k": first.k,
         "compat": "original" if first.original else "corrected",
         "headline": "rouge-L",
-        "counts": {cell.answered.part.label: dict(cell.counts) for cell in cells},
+        "counts": {cell.answered.request.label: dict(cell.counts) for cell in cells},
     }
     written = {
         results_path(cell.plan.asked, cell.plan.task, cell.plan.index, cell.plan.k): results_of(
@@ -90,8 +91,8 @@ def made_of(cells: list[Cell]) -> Made:
         )
         for cell in cells
     }
-    return Made(
-        report, notes_of(cells), written, tables=(table_of(cells),), plots=(plot_of(cells),)
+    return Report(
+        report, notes_of(cells), written, tables=(table_of(cells),), figures=(plot_of(cells),)
     )
 
 
@@ -102,13 +103,13 @@ def made_of(cells: list[Cell]) -> Made:
         "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
     },
 )
-def crud(asked: Asked) -> Parts:
+def crud(asked: ExperimentRequest) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""
     return (yield from crud_tasks(asked, tasks_of(asked.settings["tasks"])))
 
 
 def _register(task: Task) -> None:
-    def one(asked: Asked) -> Parts:
+    def one(asked: ExperimentRequest) -> Experiment:
         return (yield from crud_tasks(asked, (task,)))
 
     one.__name__ = one.__qualname__ = f"crud_{task.name}"

@@ -10,8 +10,10 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest, IndexRequest, Release, Report
+from rallebench.core.runs import RunRequest
 from rallebench.core.settings import Setting
-from rallebench.experiments.suites import SUITES, Asked, Index, Made, Part, Release
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._crud import grid_tables, recommending, tables
 from rallebench.experiments.suites._crud.cells import check_prompts
 from rallebench.experiments.suites._crud.grid import FACTORS, grid_of
@@ -83,7 +85,9 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 @SUITES.register("crud-grid", settings=SETTINGS, needs_llm=False, named_by=("tasks",))
-def crud_grid(asked: Asked) -> Generator[Part | Index | Release, Any, Made]:
+def crud_grid(
+    asked: ExperimentRequest,
+) -> Generator[RunRequest | IndexRequest | Release, Any, Report]:
     """CRUD-RAG's one-factor grid with its recommendations; without a model it compares retrievers alone."""
     s = asked.settings
     if s["kind"] not in kinds() or s["kind"] == "bm25":
@@ -105,8 +109,8 @@ def crud_grid(asked: Asked) -> Generator[Part | Index | Release, Any, Made]:
     found = yield from perform_grid(asked, grid, tasks, records)
     if found.error is not None and not found.ran:
         raise found.error
-    if any(one.invented for one in found.ran):
-        return Made()
+    if any(one.simulated for one in found.ran):
+        return Report()
     notes = grid_tables.notes_of(found, grid, tasks, [task for task in wanted if task not in tasks])
     base = [one.cell for one in found.ran if one.cell and one.config == grid.base]
     compared = grid_tables.compared_of(found, grid, tasks)
@@ -124,10 +128,10 @@ def crud_grid(asked: Asked) -> Generator[Part | Index | Release, Any, Made]:
     }
     plots = tuple(grid_tables.factor_plots(found, grid, tasks, metric))
     failed = {f"{one.task.name} {one.label}": one.why for one in found.failed}
-    return Made(report, tuple(notes), tables=tuple(shown), plots=plots, failed=failed)
+    return Report(report, tuple(notes), tables=tuple(shown), figures=plots, failed=failed)
 
 
-def _deciding(asked: Asked) -> str:
+def _deciding(asked: ExperimentRequest) -> str:
     """The metric that decides. Raises UsageError for one that is not measured."""
     s = asked.settings
     metric: str = s["by"] if s["by"] != "auto" else "rouge-L" if asked.llm else "mrr"

@@ -12,16 +12,19 @@ from typing import Any
 
 from rallebench.chains.chain import as_flow
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.runs import RunRequest, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, Episode, Example, Flow, Question
 from rallebench.engine.score import DEFAULT_METRICS, has_gold, score_episode
-from rallebench.experiments.suites import SUITES, Asked, Made, Part, Parts, Suite, Values
+from rallebench.experiments.runs import scored_run
+from rallebench.experiments.suites import SUITES, Suite
 from rallebench.experiments.suites._kilt.chains import Way, chain_of, modes_of
 from rallebench.experiments.suites._kilt.data import Questions, files_of, read
 from rallebench.experiments.suites._kilt.sets import SETS, TASKS, KiltSet, sets_of
 from rallebench.experiments.suites._kilt.tables import Done, averages, plots_of, tables_of
 from rallebench.metrics import metric, read_card
-from rallebench.workspace.entries import chain_to_json
+from rallebench.workspace.flows import chain_flow
 
 OWN = {
     "data": Setting(
@@ -57,13 +60,13 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 
 
 @SUITES.register("kilt", needs_llm=False, settings=SEVERAL, named_by=NAMED_BY)
-def kilt(asked: Asked) -> Parts:
+def kilt(asked: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
     return (yield from _answered(asked, sets_of(asked.settings["datasets"])))
 
 
 def _one(kilt_set: KiltSet) -> Suite:
-    def suite(asked: Asked) -> Parts:
+    def suite(asked: ExperimentRequest) -> Experiment:
         return (yield from _answered(asked, (kilt_set,)))
 
     return suite
@@ -79,7 +82,7 @@ for _set in SETS.values():
     )(_one(_set))
 
 
-def _answered(asked: Asked, sets: Sequence[KiltSet]) -> Parts:
+def _answered(asked: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
     """Every set in every way, one after another; all is read and checked before the first is asked."""
     s = asked.settings
     modes = modes_of(s["mode"])
@@ -113,7 +116,7 @@ def _answered(asked: Asked, sets: Sequence[KiltSet]) -> Parts:
         *without,
         *_without_pages(list(parts.values())),
     ]
-    parts = {place: part for place, part in parts.items() if part.metrics}
+    parts = {place: part for place, part in parts.items() if part.rates.columns}
     if not parts:
         raise UsageError(
             f"--set mode={s['mode']}: nothing could be scored. {' '.join(filter(None, notes))}"
@@ -132,22 +135,18 @@ def _answered(asked: Asked, sets: Sequence[KiltSet]) -> Parts:
         "compat": s["compat"],
         "data": {name: _about(questions) for name, questions in found.items()},
     }
-    return Made(
+    return Report(
         report,
         tuple(filter(None, notes)),
         tables=tables_of(done, asked.llm, s["retriever"], bracket),
-        plots=plots_of(done),
+        figures=plots_of(done),
     )
 
 
-def _part(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) -> Part:
+def _part(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) -> RunRequest:
     one = questions.kilt
     kinds = {action.kind for action in chain.actions}
     asked_of = [action.target for action in chain.actions if action.kind == "retrieve"]
-    settings = {
-        "chain": {key: value for key, value in chain_to_json(chain).items() if key != "about"},
-        "dataset_sha256": questions.sha256,
-    }
     wanted = _metrics(one, mode, "retrieve" in kinds, bracket)
     have = has_gold(questions.examples)
     names = [name for name in wanted if _possible(name, have)]
@@ -156,19 +155,21 @@ def _part(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str)
         for name in DEFAULT_METRICS
         if _possible(name, have) and (mode != "retrieve" or not _of_answers(name))
     ]
-    return Part(
+    return scored_run(
         f"{one.name} {mode}",
         "chain",
         questions.name,
         questions.examples,
         _flow(chain),
-        settings,
+        chain_flow(chain).settings,
         _score(names),
         {name: f"{metric(name).traits['label']}: {read_card(name).definition}" for name in names},
         (llm,) if "generate" in kinds else (),
         tuple(dict.fromkeys(asked_of)),
-        scored_by=tuple(dict.fromkeys([*names, *scored_by])),
-        dataset_file=str(questions.path),
+        chain=chain,
+        metrics=tuple(dict.fromkeys([*names, *scored_by])),
+        file=str(questions.path),
+        sha256=questions.sha256,
     )
 
 
@@ -198,11 +199,11 @@ def _of_answers(name: str) -> bool:
     return "answers" in metric(name).traits.get("needs", "") and not name.startswith("answer_in")
 
 
-def _without_pages(parts: Sequence[Part]) -> list[str]:
+def _without_pages(parts: Sequence[RunRequest]) -> list[str]:
     """One sentence per set whose gold names no pages."""
     return [
-        f"{part.dataset}: its gold names no pages, so retrieval and KILT's variants are not scored."
-        for part in {part.dataset_file: part for part in parts if part.retrievers}.values()
+        f"{part.dataset.name}: its gold names no pages, so retrieval and KILT's variants are not scored."
+        for part in {part.dataset.file: part for part in parts if part.flow.retrievers}.values()
         if not any(example.gold.pages for example in part.examples)
     ]
 

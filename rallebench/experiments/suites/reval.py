@@ -15,29 +15,21 @@ from rallebench.analysis.agents.leaderboard import Board, board
 from rallebench.analysis.agents.report import tables_of, tex_of
 from rallebench.analysis.agents.writing import as_csv
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
+from rallebench.core.experiments import ExperimentRequest, Figure, Release, Report, Table
 from rallebench.core.files import sha256_file
+from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example
 from rallebench.datasets.tasks import DOMAINS
-from rallebench.engine.perform import Backends
 from rallebench.engine.score import score_episode
-from rallebench.experiments.suites import (
-    SUITES,
-    Answered,
-    Asked,
-    Made,
-    Part,
-    Plot,
-    Release,
-    Suite,
-    Table,
-)
+from rallebench.experiments.runs import scored_run
+from rallebench.experiments.suites import SUITES, Suite
 from rallebench.experiments.suites._reval.grid import Place, grid
 from rallebench.experiments.suites._reval.tasks import tasks_of
 from rallebench.metrics import metric, read_card
 
 REWARD = "f1_yes_no"
-Grid = Generator["Part | Release", Any, Made]
+Grid = Generator["RunRequest | Release", Any, Report]
 NAMED_BY = ("workflows", "models", "tasks")
 SETTINGS = {
     "workflows": Setting(
@@ -79,13 +71,13 @@ SETTINGS = {
 
 
 @SUITES.register("reval", needs_llm=False, settings=SETTINGS, named_by=NAMED_BY)
-def reval(asked: Asked) -> Grid:
+def reval(asked: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answered(asked, ""))
 
 
 def _domain(domain: str) -> Suite:
-    def suite(asked: Asked) -> Grid:
+    def suite(asked: ExperimentRequest) -> Grid:
         return (yield from _answered(asked, domain))
 
     return suite
@@ -101,7 +93,7 @@ for _word, _environment in DOMAINS.items():
     )(_domain(_word))
 
 
-def _answered(asked: Asked, domain: str) -> Grid:
+def _answered(asked: ExperimentRequest, domain: str) -> Grid:
     s = asked.settings
     original = s["compat"] == "original"
     tasks = tasks_of(
@@ -117,7 +109,7 @@ def _answered(asked: Asked, domain: str) -> Grid:
     names = (REWARD, "em", metric(position).name)
     places = grid(asked, tasks)
     parts = {place.label: _part(asked, place, names) for place in places if place.agent}
-    done: dict[str, Answered] = {}
+    done: dict[str, RunResult] = {}
     failed: dict[str, str] = {}
     for i, place in enumerate(places):
         if place.agent:
@@ -135,29 +127,26 @@ def _answered(asked: Asked, domain: str) -> Grid:
     return _made(asked, places, done, failed)
 
 
-def _part(asked: Asked, place: Place, names: Sequence[str]) -> Part:
+def _part(asked: ExperimentRequest, place: Place, names: Sequence[str]) -> RunRequest:
     agent, asking = place.agent, place.asking
     assert agent is not None
     s = asked.settings
-    settings: dict[str, Any] = {"agent": agent.as_json()}
-    if not (
-        s["instances"] or s["compat"] == "original"
-    ):  # then the file says which questions they are
-        settings["dataset_sha256"] = sha256_file(asking.file)
-    return Part(
+    whole = not s["instances"] and s["compat"] != "original"  # the file says which questions
+    return scored_run(
         place.label,
         agent.workflow,
         asking.dataset,
         asking.examples,
         agent.flows(Backends()),
-        settings,
+        {"agent": agent.as_json()},
         _score(names),
         {name: f"{metric(name).traits['label']}: {read_card(name).definition}" for name in names},
         (agent.llm,),
-        agent.acting.retrievers if agent.acting else (),
-        agent,
-        scored_by=(*names, "f1"),
-        dataset_file=str(asking.file),
+        agent.retrievers,
+        agent=agent,
+        metrics=(*names, "f1"),
+        file=str(asking.file),
+        sha256=sha256_file(asking.file) if whole else "",
     )
 
 
@@ -172,8 +161,11 @@ def _score(names: Sequence[str]) -> Any:
 
 
 def _made(
-    asked: Asked, places: Sequence[Place], done: Mapping[str, Answered], failed: Mapping[str, str]
-) -> Made:
+    asked: ExperimentRequest,
+    places: Sequence[Place],
+    done: Mapping[str, RunResult],
+    failed: Mapping[str, str],
+) -> Report:
     tasks = list(dict.fromkeys(place.asking.task for place in places))
     tasks.sort(key=lambda task: (task.domain != "wiki", task.domain, task.order, task.name))
     systems = [
@@ -205,18 +197,18 @@ def _made(
         )
         for t in tables
     )
-    return Made(
+    return Report(
         report,
         tuple(_notes(places, done, failed)),
         files,
         tables=(*shown, _endings(systems, places, done)),
-        plots=(_plot(found),),
+        figures=(_plot(found),),
         failed=failed,
     )
 
 
 def _endings(
-    systems: Sequence[acting.System], places: Sequence[Place], done: Mapping[str, Answered]
+    systems: Sequence[acting.System], places: Sequence[Place], done: Mapping[str, RunResult]
 ) -> Table:
     """Why the episodes of each system ended: a score of 0 tells nothing of a limit that was always reached."""
     counts: dict[acting.System, Counter[str]] = {system: Counter() for system in systems}
@@ -242,7 +234,7 @@ def _endings(
     )
 
 
-def _cell(place: Place, done: Mapping[str, Answered], failed: Mapping[str, str]) -> dict[str, Any]:
+def _cell(place: Place, done: Mapping[str, RunResult], failed: Mapping[str, str]) -> dict[str, Any]:
     answered = done.get(place.label)
     state = "done" if answered else "failed" if place.agent else "not feasible"
     return {
@@ -260,7 +252,7 @@ def _cell(place: Place, done: Mapping[str, Answered], failed: Mapping[str, str])
 
 
 def _notes(
-    places: Sequence[Place], done: Mapping[str, Answered], failed: Mapping[str, str]
+    places: Sequence[Place], done: Mapping[str, RunResult], failed: Mapping[str, str]
 ) -> list[str]:
     said = []
     for system in dict.fromkeys(place.system for place in places):
@@ -295,7 +287,7 @@ def _notes(
     return said
 
 
-def _plot(found: Board) -> Plot:
+def _plot(found: Board) -> Figure:
     series = {
         system.label: tuple(
             (task.name, found.scores[system][task])
@@ -304,4 +296,4 @@ def _plot(found: Board) -> Plot:
         )
         for system in found.systems
     }
-    return Plot("F1 by task", "task", "F1", series, "bar")
+    return Figure("F1 by task", "task", "F1", series, "bar")

@@ -16,9 +16,9 @@ from rallebench.core.types import Episode, Example, Gold, Outcome
 from rallebench.datasets import DATASETS, r_eval
 from rallebench.datasets.kilt import read_questions
 from rallebench.engine.statistics import means
+from rallebench.experiments.runs import bounds_of
 from rallebench.experiments.suites import SCORERS
-from rallebench.experiments.suites._means import bounds_of
-from rallebench.experiments.suites._names import check_file
+from rallebench.experiments.suites._files import check_file
 from rallebench.metrics import METRICS, read_card
 
 SCORED: Mapping[str, str] = {

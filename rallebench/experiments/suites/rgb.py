@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
-from rallebench.experiments.suites import SUITES, Answered, Asked, Made, Parts, Plot, Table
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._rgb import documents, tables
 from rallebench.experiments.suites._rgb.definitions import named
 from rallebench.experiments.suites._rgb.documents import Documents
@@ -89,7 +91,7 @@ FACT = ("{language}_fact",)
         "noise": Setting(str, "0,0.2,0.4,0.6,0.8", about="shares of noise"),
     },
 )
-def noise(asked: Asked) -> Parts:
+def noise(asked: ExperimentRequest) -> Experiment:
     """RGB, noise robustness: right answers while ever more documents are beside the point."""
     request = request_of(asked, BASE, _base)
     _refuse_groups(request)
@@ -100,7 +102,7 @@ def noise(asked: Asked) -> Parts:
     "rgb-integration",
     settings={**SETTINGS, **LABELS, "noise": Setting(str, "0,0.2,0.4", about="shares of noise")},
 )
-def integration(asked: Asked) -> Parts:
+def integration(asked: ExperimentRequest) -> Experiment:
     """RGB, information integration: answers whose parts stand in different documents."""
     request = request_of(asked, ("{language}_int",), _integration)
     if not any(record.grouped for record in request.records.records):
@@ -111,7 +113,7 @@ def integration(asked: Asked) -> Parts:
 
 
 @SUITES.register("rgb-rejection", settings={**SETTINGS, **JUDGE})
-def rejection(asked: Asked) -> Parts:
+def rejection(asked: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     metrics = named("rejection_rate", "lucky_rate", "all_rate")
     request = request_of(asked, BASE, _base, metrics=metrics)
@@ -139,7 +141,7 @@ def rejection(asked: Asked) -> Parts:
         "correct": Setting(float, 0.0, 0, 1, about="share of true documents beside the false ones"),
     },
 )
-def counterfactual(asked: Asked) -> Parts:
+def counterfactual(asked: ExperimentRequest) -> Experiment:
     """RGB, counterfactual robustness: the documents are false; is that noticed, and the answer right all the same?"""
     metrics = named("all_rate", "rejection_rate", "fact_check_rate", "correct_rate")
     request = request_of(asked, FACT, _counterfactual, facts=True, metrics=metrics)
@@ -205,12 +207,12 @@ def _counterfactual(
     return documents.counterfactual(record, number, noise, correct, original=original)
 
 
-def _over_noise(request: Request, test_name: str) -> Parts:
+def _over_noise(request: Request, test_name: str) -> Experiment:
     ratios = _ratios(request.asked.settings["noise"])
     given = request.asked.settings["labels"]
     labels = read_labels(Path(given).expanduser()) if given else {}
     tests = {f"noise={ratio:g}": make_test(request, ratio) for ratio in ratios}
-    done: dict[str, tuple[Test, Answered]] = {}
+    done: dict[str, tuple[Test, RunResult]] = {}
     for label, test in tests.items():
         answered = yield part_of(test, label)
         done[label] = (test, answered)
@@ -255,11 +257,11 @@ def _refuse_groups(request: Request) -> None:
 def _made(
     report: Mapping[str, Any],
     notes: tuple[str, ...],
-    done: Mapping[str, tuple[Test, Answered]],
+    done: Mapping[str, tuple[Test, RunResult]],
     shown: Sequence[Table],
-    plots: Sequence[Plot],
+    plots: Sequence[Figure],
     to_fill: Mapping[str, str] | None = None,
-) -> Made:
+) -> Report:
     request = next(iter(done.values()))[0].request
     written: dict[str, str] = {}
     for test, answered in done.values():
@@ -279,4 +281,4 @@ def _made(
             for label, (test, _) in done.items()
         },
     }
-    return Made({**about, **report}, notes, written, to_fill or {}, tuple(shown), tuple(plots))
+    return Report({**about, **report}, notes, written, to_fill or {}, tuple(shown), tuple(plots))

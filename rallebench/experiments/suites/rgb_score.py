@@ -9,9 +9,9 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.engine.statistics import means
+from rallebench.experiments.runs import bounds_of
 from rallebench.experiments.suites import SCORERS
-from rallebench.experiments.suites._means import bounds_of
-from rallebench.experiments.suites._names import check_file
+from rallebench.experiments.suites._files import check_file
 from rallebench.experiments.suites._rgb import files, scoring
 from rallebench.experiments.suites._rgb.definitions import named
 from rallebench.experiments.suites._rgb.records import (

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.runs import Values
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, Gold, Outcome, Question, Retrieve
 from rallebench.datasets.kilt import read_questions
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.suites import SUITES, Asked, Made, Part, Parts, Values
+from rallebench.experiments.runs import scored_run
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._rgb import scoring, testbed, writing
 from rallebench.experiments.suites._rgb.records import read_records, required_of
 from rallebench.experiments.suites._rgb.testbed import Row, Sorted
@@ -61,7 +64,7 @@ METRICS = {
         ),
     },
 )
-def testbed_of_ones_own(asked: Asked) -> Parts:
+def testbed_of_ones_own(asked: ExperimentRequest) -> Experiment:
     """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
     s = asked.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
@@ -117,7 +120,7 @@ def testbed_of_ones_own(asked: Asked) -> Parts:
         yield Retrieve(s["index"], question.text, s["k"])
         return Outcome("")
 
-    answered = yield Part(
+    answered = yield scored_run(
         "documents",
         WORKFLOW,
         name,
@@ -162,7 +165,7 @@ def testbed_of_ones_own(asked: Asked) -> Parts:
     written |= {f"{s['language']}{kind}.jsonl": _lines(rows) for kind, rows in sets.items() if rows}
     made = {f"{s['language']}{kind}": len(rows) for kind, rows in sets.items()}
     notes = (*writing.notes_of(counted), *_notes(counts, unanswered))
-    return Made(
+    return Report(
         {
             "questions": len(questions),
             "unanswered": unanswered,
@@ -201,7 +204,7 @@ def _example(question: testbed.Asked) -> Example:
     return Example(Question(question.id, question.query), Gold(aliases, question.required), row)
 
 
-def _known(asked: Asked, questions: Sequence[testbed.Asked]) -> frozenset[str] | None:
+def _known(asked: ExperimentRequest, questions: Sequence[testbed.Asked]) -> frozenset[str] | None:
     """The questions that a run answered right; None if no run was named. Raises UsageError."""
     if not asked.settings["known"]:
         return None

@@ -14,10 +14,10 @@ from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Chain
 from rallebench.experiments.sweeps._labels import label_of
-from rallebench.services.benchmark import with_overrides
+from rallebench.workspace.overrides import with_overrides
 
-MOST_CELLS = 64
-WAYS = ("one-factor", "grid")
+MOST_VARIANTS = 64
+STRATEGIES = ("one-factor", "grid")
 INDEX = "index."
 """How the fields of the index begin that a chain searches."""
 OF_AN_ACTION = ("k", "template", "dialect", "target")
@@ -56,7 +56,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Variant:
     """One variant: ``changes``, field → label of its value ({} = the chain as it is), and the chain itself.
 
     ``index``: what is changed of the index that the chain searches, see ``sweeps.indexing``; {} = nothing."""
@@ -128,21 +128,21 @@ def _unwrapped(part: str) -> str:
     return around[1].strip() if around else part
 
 
-def cells(chain: Chain, factors: Sequence[Factor], way: str = "one-factor") -> list[Cell]:
+def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor") -> list[Variant]:
     """Every variant once. ``one-factor``: each factor by itself, the rest as in the chain; ``grid``: all combinations.
 
     Largest k first: a smaller k is then answered from what a larger one retrieved. Raises UsageError for a field
-    that no action has, and for more than MOST_CELLS variants.
+    that no action has, and for more than MOST_VARIANTS variants.
     """
-    if way not in WAYS:
-        raise UsageError(f"A sweep is {' or '.join(WAYS)}, not {way!r}.")
+    if strategy not in STRATEGIES:
+        raise UsageError(f"A sweep is {' or '.join(STRATEGIES)}, not {strategy!r}.")
     if not factors:
         raise UsageError("Nothing is varied; name at least one field with its values.")
     fields = [one.field for one in factors]
     if len(set(fields)) < len(fields):
         raise UsageError("A field is varied twice; put all its values into one list.")
-    found: list[Cell] = []
-    for choice in _choices(factors, way):
+    found: list[Variant] = []
+    for choice in _choices(factors, strategy):
         changed, index = chain, {}
         for one, number in choice:
             if one.field.startswith(INDEX):
@@ -152,11 +152,11 @@ def cells(chain: Chain, factors: Sequence[Factor], way: str = "one-factor") -> l
         if any((cell.chain, cell.index) == (changed, index) for cell in found):
             continue
         found.append(
-            Cell({one.field: one.labels[number] for one, number in choice}, changed, index)
+            Variant({one.field: one.labels[number] for one, number in choice}, changed, index)
         )
-        if len(found) > MOST_CELLS:
+        if len(found) > MOST_VARIANTS:
             raise UsageError(
-                f"That is more than {MOST_CELLS} variants; vary fewer fields or values."
+                f"That is more than {MOST_VARIANTS} variants; vary fewer fields or values."
             )
     return sorted(
         found,
@@ -164,8 +164,8 @@ def cells(chain: Chain, factors: Sequence[Factor], way: str = "one-factor") -> l
     )
 
 
-def _choices(factors: Sequence[Factor], way: str) -> Iterator[tuple[tuple[Factor, int], ...]]:
-    if way == "grid":
+def _choices(factors: Sequence[Factor], strategy: str) -> Iterator[tuple[tuple[Factor, int], ...]]:
+    if strategy == "grid":
         yield from itertools.product(
             *([(one, i) for i in range(len(one.values))] for one in factors)
         )
@@ -199,7 +199,7 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
         raise UsageError(str(error).removeprefix("--set ")) from None
 
 
-def remarks(variants: Sequence[Cell]) -> list[str]:
+def remarks(variants: Sequence[Variant]) -> list[str]:
     """What whoever varies these fields may have meant otherwise: ``top_k`` is no number of passages."""
     varied = {
         name for cell in variants for name in cell.changes if name.rpartition(".")[2] == "top_k"
@@ -213,6 +213,6 @@ def remarks(variants: Sequence[Cell]) -> list[str]:
     return [said + idle * bool(cold)]
 
 
-def run_name(sweep: str, cell: Cell) -> str:
+def run_name(sweep: str, cell: Variant) -> str:
     """The name of a cell's run: a folder name that tells sweep and variant."""
     return label_of(sweep, cell.label)

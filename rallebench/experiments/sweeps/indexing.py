@@ -17,7 +17,7 @@ from rallebench.core.registry import unknown
 from rallebench.core.types import Chain
 from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import is_imported
-from rallebench.experiments.sweeps import Cell
+from rallebench.experiments.sweeps import Variant
 from rallebench.retrievers import RETRIEVERS
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.indexes.build import check_settings, kinds
@@ -32,13 +32,13 @@ WHOLE = ("whole", "none", 0, None)
 """Chunk sizes that mean: do not cut."""
 
 
-def indexes(workspace: Workspace, cells: Sequence[Cell]) -> list[Described | None]:
+def indexes(workspace: Workspace, cells: Sequence[Variant]) -> list[Described | None]:
     """The index of every cell, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
     return [_index(workspace, cell) if cell.index else None for cell in cells]
 
 
 def counting(
-    workspace: Workspace, cells: Sequence[Cell]
+    workspace: Workspace, cells: Sequence[Variant]
 ) -> Generator[Building | Costs, None, None]:
     """Yield progress, last what the indexes of all cells take; nothing where no index is varied.
 
@@ -54,7 +54,7 @@ def with_index(chain: Chain, name: str) -> Chain:
     return override(chain, retriever=name)
 
 
-def _index(workspace: Workspace, cell: Cell) -> Described:
+def _index(workspace: Workspace, cell: Variant) -> Described:
     varied = dict(cell.index)
     given = str(varied.pop("corpus", ""))
     base = _base(workspace, retriever_of(cell.chain), given)

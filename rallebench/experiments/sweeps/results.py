@@ -8,23 +8,23 @@ from typing import Any
 
 from rallebench.analysis.ranking import HEADLINES, Many, compare_many
 from rallebench.core.errors import UsageError
+from rallebench.engine.driver import is_ended
+from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.statistics import no_interval
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
-from rallebench.services.workbench import Workbench
+from rallebench.workspace.paths import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepReport:
     """``runs``: run name → variant, best first by ``compared.metric``; ``compared`` is None with fewer than two
-    runs. ``failed``: variant → sentence. ``warning``: why MLflow does not show it as one, '' if it does.
-    ``alone``: the metrics of the only variant that ended, as in its report."""
+    runs. ``failed``: variant → sentence. ``alone``: the metrics of the only variant that ended, as in its report."""
 
     name: str
     runs: Mapping[str, str]
     compared: Many | None
     failed: Mapping[str, str]
-    warning: str = ""
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -73,29 +73,35 @@ class Swept:
         return f"{best}; no difference is shown to: {said} (p ≥ .05, corrected for {len(found.against)} comparisons)."
 
 
-def swept(
-    workbench: Workbench,
+def ranked(
+    workspace: Workspace,
     name: str,
     labels: Mapping[str, str],
     failed: Mapping[str, str],
     by: str = "",
-) -> Swept:
+) -> SweepReport:
     """The runs of a sweep beside each other, the best first. Raises UsageError for a metric that decides nothing."""
     by = deciding(by) if by else ""
-    reports = {run: workbench.open_run(run).report() or {"metrics": {}} for run in labels}
+    reports = {
+        run: RunFolder.open(workspace.runs, run).report() or {"metrics": {}} for run in labels
+    }
     shared = [m for m in HEADLINES if all(m in report["metrics"] for report in reports.values())]
     decides = by or next(iter(shared), "")
     upward = not decides or metric(decides).traits.get("higher_is_better", True) is not False
     values = {
         run: report["metrics"].get(decides, {}).get("value") for run, report in reports.items()
     }
-    costs = {run: _cost(workbench.open_run(run), report) for run, report in reports.items()}
+    costs = {
+        run: _cost(RunFolder.open(workspace.runs, run), report) for run, report in reports.items()
+    }
     runs = {
         run: labels[run]
         for run in sorted(labels, key=lambda run: (_rank(values[run], upward), costs[run]))
     }
     compared = (
-        compare_many([workbench.open_run(run) for run in runs], decides) if len(runs) > 1 else None
+        compare_many([RunFolder.open(workspace.runs, run) for run in runs], decides)
+        if len(runs) > 1
+        else None
     )
     if compared is not None:
         # Over the questions that every variant has scored, another one may be the best than over each one's own.
@@ -104,11 +110,13 @@ def swept(
         again = sorted(runs, key=lambda run: (_rank(means[run].value, upward), costs[run]))
         if again != list(runs):
             runs = {run: labels[run] for run in again}
-            compared = compare_many([workbench.open_run(run) for run in runs], compared.metric)
+            compared = compare_many(
+                [RunFolder.open(workspace.runs, run) for run in runs], compared.metric
+            )
     alone: Mapping[str, Any] = (
         {} if compared else next((report["metrics"] for report in reports.values()), {})
     )
-    return Swept(name, runs, compared, dict(failed), alone=alone)
+    return SweepReport(name, runs, compared, dict(failed), alone=alone)
 
 
 def headline(metrics: Mapping[str, Mapping[str, Any]]) -> str:
@@ -151,7 +159,7 @@ def deciding(by: str) -> str:
     return entry.name
 
 
-def as_json(found: Swept) -> dict[str, Any]:
+def as_json(found: SweepReport) -> dict[str, Any]:
     """One JSON document: the variants, best first, with every metric, and the verdict."""
     compared = found.compared
     names = list(found.runs)
@@ -181,5 +189,25 @@ def as_json(found: Swept) -> dict[str, Any]:
         "variants": rows,
         "failed": dict(found.failed),
         "verdict": found.verdict,
-        "warnings": [*(compared.warnings if compared else []), *filter(None, [found.warning])],
+        "warnings": list(compared.warnings) if compared else [],
     }
+
+
+def opened(workspace: Workspace, name: str, metric: str = "") -> SweepReport:
+    """A stored sweep: its variants that have ended, ranked by ``metric``, and why the others have not. Raises UsageError if
+    there is none."""
+    stored = ExperimentStore(workspace.path).open(name, "sweep")
+    if stored.kind != "sweep":
+        raise UsageError(f"{name!r} is no sweep but a {stored.kind}; choose another name.")
+    ended: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for label, run in stored.runs.items():
+        if not (workspace.runs / run).exists():
+            missing[label] = "It has no run; start the sweep again to make it."
+            continue
+        folder = RunFolder.open(workspace.runs, run)
+        if is_ended(folder):
+            ended[run] = label
+        else:
+            missing[label] = str(folder.state().get("message") or "") or "Its run has not ended."
+    return ranked(workspace, name, ended, missing, metric)

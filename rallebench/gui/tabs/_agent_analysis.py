@@ -12,7 +12,6 @@ from rallebench.analysis.agents.report import Analysed, Asked, analyse
 from rallebench.cli.analyse import read_sizes, runs_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.suites import kept
 from rallebench.gui import views, views_agents
 from rallebench.gui.session import guard
 from rallebench.services.workbench import Workbench
@@ -108,16 +107,16 @@ def draw_plots() -> list[gr.Plot]:
 
 def offered(workbench: Workbench) -> list[str]:
     """Runs of the suite ``reval`` that have ended, and runs of agents, the newest first."""
-    suites = [name for name in kept.names(workbench.workspace) if _is_grid(workbench, name)]
+    suites = [name for name in workbench.experiments.suites() if _is_grid(workbench, name)]
     return suites + [run.name for run in workbench.runs() if _is_agents(run)]
 
 
 def _is_grid(workbench: Workbench, name: str) -> bool:
     try:
-        found = kept.opened(workbench.workspace, name)
+        found = workbench.experiments.open_suite(name)
     except RalleError:
         return False
-    return found.suite.split("-")[0] == "reval" and found.report is not None
+    return found.kind.split("-")[0] == "reval" and found.report is not None
 
 
 def _is_agents(run: RunFolder) -> bool:

@@ -8,13 +8,14 @@ from typing import Any
 
 import gradio as gr
 
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.encoders.references import encoders
-from rallebench.experiments.suites import SUITES, Asked
-from rallebench.experiments.suites._names import name_of
+from rallebench.experiments.suites import SUITES
 from rallebench.gui import views
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.gui.wording import on_page
+from rallebench.services.experiments import named, suite_name
 from rallebench.services.workbench import Workbench
 
 NO_SUITE = "Choose a suite above."
@@ -42,7 +43,7 @@ class Request:
     """What the form asks for; ``changed``: settings that are not the defaults."""
 
     suite: str
-    asked: Asked
+    asked: ExperimentRequest
     name: str
     changed: Mapping[str, Any]
 
@@ -154,7 +155,7 @@ def request_of(
     given = {form.settings[i][0]: values[i] for i in form.of(suite) if values[i] not in ("", None)}
     settings = checked(f"suite {suite!r}", known, given)
     assert suite is not None
-    asked = Asked(
+    asked = ExperimentRequest(
         workbench.workspace,
         (llm or "").strip(),
         settings,
@@ -164,12 +165,8 @@ def request_of(
     if asked.llm:
         workbench.workspace.llm(asked.llm)
     changed = {key: value for key, value in settings.items() if value != known[key].default}
-    return Request(
-        suite,
-        asked,
-        (name or "").strip() or name_of(suite, asked.llm, settings, asked.limit),
-        changed,
-    )
+    chosen = (name or "").strip() or suite_name(suite, asked.llm, settings, asked.limit)
+    return Request(suite, named(asked, suite, chosen), chosen, changed)
 
 
 def filled(form: SuiteForm, suite: str, settings: Mapping[str, Any]) -> list[Any]:

@@ -11,11 +11,11 @@ import gradio as gr
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.cost import recorded_prices
+from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.suites import SUITES, kept
+from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites.beside import by_question, differences, pairs_of, values_of
-from rallebench.experiments.suites.kept import Kept
 from rallebench.gui import views, views_answers, views_suite_plots, views_suites
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard
@@ -162,7 +162,7 @@ def draw_reader() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML, gr.Dataframe, gr.H
 
 def on_names(workbench: Workbench, chosen: str | None, other: str | None) -> list[Any]:
     """The suites that were run until now."""
-    names = kept.names(workbench.workspace)
+    names = workbench.experiments.suites()
     value = chosen if chosen in names else next(iter(names), None)
     return [
         gr.update(choices=names, value=value),
@@ -181,8 +181,8 @@ def on_open(workbench: Workbench, chosen: str | None, other: str | None) -> list
             *drawn(()),
         ]
     try:
-        found = kept.opened(workbench.workspace, chosen)
-        second = kept.opened(workbench.workspace, other) if other and other != chosen else None
+        found = workbench.experiments.open_suite(chosen)
+        second = workbench.experiments.open_suite(other) if other and other != chosen else None
         gaps = differences(workbench.workspace, found, second) if second else None
         shown = (
             views_suites.beside(found, second, gaps)
@@ -222,7 +222,7 @@ def drawn(plots: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [*made, *[gr.update(value=None)] * lacking, *hidden]
 
 
-def parts_of(workbench: Workbench, found: Kept) -> list[tuple[str, str]]:
+def parts_of(workbench: Workbench, found: StoredExperiment) -> list[tuple[str, str]]:
     """(label, run) of every part; of a suite that has not ended, the runs that bear its name."""
     if found.report is not None:
         return [(part["label"], part["run"]) for part in found.report["parts"]]
@@ -237,7 +237,7 @@ def on_compare(
     if not chosen or not other:
         raise UsageError("Choose two suites that were run, to have their runs compared.")
     pairs = pairs_of(
-        kept.opened(workbench.workspace, chosen), kept.opened(workbench.workspace, other)
+        workbench.experiments.open_suite(chosen), workbench.experiments.open_suite(other)
     )
     if pair not in pairs:
         raise UsageError("Choose a part that both suites have.")
@@ -248,25 +248,25 @@ def on_fill(workbench: Workbench, form: SuiteForm, chosen: str | None) -> list[A
     """Put what was asked for into the form: to continue, or to run it again with a change."""
     if not chosen:
         raise UsageError("No suite is chosen; choose one that was run.")
-    found = kept.opened(workbench.workspace, chosen)
-    if found.suite not in SUITES or not found.asked:
+    found = workbench.experiments.open_suite(chosen)
+    if found.kind not in SUITES or not found.request:
         raise UsageError(
             f"What {chosen!r} was asked for is not known; it was made by another version."
         )
-    asked = found.asked
+    asked = found.request
     limit = "" if asked.get("limit") is None else str(asked["limit"])
     return [
-        found.suite,
+        found.kind,
         asked.get("llm") or None,
         limit,
         found.name,
-        *filled(form, found.suite, asked.get("settings") or {}),
+        *filled(form, found.kind, asked.get("settings") or {}),
     ]
 
 
-def files_of(workbench: Workbench, found: Kept) -> list[str]:
+def files_of(workbench: Workbench, found: StoredExperiment) -> list[str]:
     """The files that a suite has made and that are there, below its folder."""
-    folder = kept.folder_of(workbench.workspace, found.name)
+    folder = workbench.experiments.store.folder(found.name)
     return sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
@@ -278,9 +278,9 @@ def on_file(workbench: Workbench, chosen: str | None, file: str | None) -> str:
     """A link that saves the chosen file."""
     if not chosen or not file:
         return ""
-    if file not in files_of(workbench, kept.opened(workbench.workspace, chosen)):
+    if file not in files_of(workbench, workbench.experiments.open_suite(chosen)):
         raise UsageError(f"{chosen!r} has no file {file!r}; choose one of the list.")
-    path = kept.folder_of(workbench.workspace, chosen) / file
+    path = workbench.experiments.store.folder(chosen) / file
     if path.stat().st_size > MOST_BYTES:
         return views.note(f"The file is large; it lies at {path}.")
     return views_suites.file_link(file, path.read_bytes())
@@ -353,11 +353,11 @@ def told_of(workbench: Workbench, run: str) -> dict[str, str]:
     """Metric → its definition, from the run's report, or of an earlier version's run from that of its suite."""
     if own := (workbench.open_run(run).report() or {}).get("definitions"):
         return dict(own)
-    for name in kept.names(workbench.workspace):
+    for name in workbench.experiments.suites():
         if run.startswith(f"{name} "):
             try:
                 return dict(
-                    (kept.opened(workbench.workspace, name).report or {}).get("definitions", {})
+                    (workbench.experiments.open_suite(name).report or {}).get("definitions", {})
                 )
             except RalleError:
                 return {}

@@ -13,6 +13,7 @@ from rallebench import sandbox
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.score import examples_of
 from rallebench.environments import ENVIRONMENTS
+from rallebench.experiments.benchmark import prepare
 from rallebench.gui import views, views_agent
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
@@ -24,7 +25,6 @@ from rallebench.gui.tabs._agent_form import AgentForm
 from rallebench.gui.tabs._agent_read import beside, draw_read, on_run_chosen, on_unfold, open_it
 from rallebench.gui.tabs.develop import QUESTION, choices, on_find
 from rallebench.gui.tabs.sweep import number_of
-from rallebench.services import benchmark
 from rallebench.services.live.kept import keep
 from rallebench.services.live.opened import is_agents
 from rallebench.services.live.transcript import actions, before, edit_text
@@ -597,12 +597,11 @@ def on_benchmark(
             form_of.given(form, workflow, env, values),
             seed=0,
         )
-        plan = benchmark.prepare(
+        plan = prepare(
             workbench.workspace,
-            agent.named_backends(),
+            agent.flow,
             dataset,
             limit=number_of(limit),
-            agent=agent,
             track=bool(track),
         )
     except RalleError as error:

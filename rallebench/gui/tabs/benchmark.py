@@ -13,15 +13,17 @@ from rallebench.analysis.references import Beside, beside
 from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.store import RunFolder
+from rallebench.experiments import baselines
+from rallebench.experiments.benchmark import prepare
 from rallebench.gui import form, views, views_fall, views_questions, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
 from rallebench.metrics import METRICS
-from rallebench.services import benchmark
 from rallebench.services.live.opened import is_agents
 from rallebench.services.runs import Job, where_read
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
+from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 NOTHING = (
@@ -184,9 +186,9 @@ def on_run(
 ) -> list[Any]:
     """Check the plan, then run it in the background."""
     chain = form.read_chain(values)
-    plan = benchmark.prepare(
+    plan = prepare(
         workbench.workspace,
-        chain,
+        chain_flow(chain),
         dataset,
         limit=form.whole_number(limit, "The number of questions"),
         batch_size=20
@@ -306,7 +308,7 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
 
 def beside_lines(workbench: Workbench, folder: RunFolder) -> Beside | None:
     """The run beside its reference lines; None where it has none yet."""
-    lines = benchmark.lines_of(workbench.workspace, folder)
+    lines = baselines.lines_of(workbench.workspace, folder)
     return beside(folder, lines) if lines else None
 
 
@@ -347,7 +349,9 @@ def on_resume(workbench: Workbench, followed: str, track: bool) -> list[Any]:
     """Continue the followed run where it stopped."""
     if not followed:
         raise UsageError("No run is followed; open one in Runs, then resume it here.")
-    workbench.start_run(replace(workbench.resume_plan(followed), track=track))
+    benchmark = workbench.resume_plan(followed)
+    options = replace(benchmark.options, track=track)
+    workbench.start_run(replace(benchmark, options=options))
     return ["", views_runs.live(followed, {}, "loading")]
 
 

@@ -202,9 +202,8 @@ def happenings(
 ) -> Iterator[Union[str, Event]]:
     """News about loading what the chain names, then the events of the turn."""
     with workbench.lease(chat_holder(chain)) as lease:
-        for news in lease.load_for(chain, heavy=False):
-            if isinstance(news, str):
-                yield news
+        for event in lease.load_for(chain.llms, chain.retrievers, heavy=False):
+            yield event.message
         yield from workbench.chat(chain, told, text)
 
 

@@ -15,11 +15,11 @@ from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Action
 from rallebench.engine.store import RunFolder
+from rallebench.experiments.baselines import lines_of
 from rallebench.gui import views, views_fall, views_runs, views_suites
 from rallebench.gui.form import KINDS
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
-from rallebench.services.benchmark import lines_of
 from rallebench.services.workbench import Workbench
 from rallebench.tracking import server
 from rallebench.tracking.connection import tracking_uri_of, without_credentials

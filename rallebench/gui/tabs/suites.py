@@ -8,9 +8,13 @@ from typing import Any
 import gradio as gr
 
 from rallebench.core.errors import RalleError
-from rallebench.experiments.suites import SUITES, estimating, kept, planning, probing
-from rallebench.experiments.suites._names import run_name
-from rallebench.experiments.suites.running import Finished, Working, run_suite
+from rallebench.core.events import Progress
+from rallebench.core.runs import RunOptions
+from rallebench.engine import estimate, pilot, plan
+from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.estimate import Estimate
+from rallebench.engine.experiment_store import run_name
+from rallebench.experiments.suites import SUITES
 from rallebench.gui import views, views_suites
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
@@ -27,7 +31,7 @@ from rallebench.gui.tabs._suites_form import (
 )
 from rallebench.gui.tabs.sweep import number_of
 from rallebench.gui.wording import on_page
-from rallebench.services.background import Works
+from rallebench.services.background import Works, streamed
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import READER
 
@@ -41,8 +45,8 @@ NO_PLAN = "See what it would run, or have a few questions of each part answered 
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Ask, plan, run, watch, read."""
     works, probes = (
-        workbench.works("suite", Finished),
-        workbench.works("probe", estimating.Estimate),
+        workbench.works("suite", ExperimentResult),
+        workbench.works("probe", Estimate),
     )
     first = first_suite()
     suite, llm, limit, name = draw_request(workbench, first)
@@ -143,7 +147,7 @@ def draw_buttons() -> list[Any]:
             gr.Button("What will it run?", elem_id="suites-plan", scale=1, min_width=160),
             gr.Button("What will it cost?", elem_id="suites-measure", scale=1, min_width=160),
             gr.Number(
-                probing.QUESTIONS,
+                pilot.QUESTIONS,
                 label="Questions to try",
                 elem_id="suites-probe",
                 scale=1,
@@ -197,10 +201,10 @@ def on_plan(
     """What would be run."""
     try:
         request = request_of(workbench, form, suite, llm, limit, name, values)
-        found = planning.plan(request.suite, request.asked, request.name)
+        found = workbench.experiments.plan(request.asked)
     except RalleError as error:
         return [views.error(sentence(error)), views.empty(NO_PLAN)]
-    return ["", views_suites.plan(planning.as_json(found)) + command(workbench, request)]
+    return ["", views_suites.plan(plan.as_json(found)) + command(workbench, request)]
 
 
 def on_measure(
@@ -216,11 +220,13 @@ def on_measure(
 ) -> list[str]:
     """Have some questions of every part answered in the background; the plan and what it costs appear when they are."""
     try:
-        many = number_of(f"{count:g}" if count is not None else "") or probing.QUESTIONS
+        many = number_of(f"{count:g}" if count is not None else "") or pilot.QUESTIONS
         request = request_of(workbench, form, suite, llm, limit, name, values)
-        found = planning.plan(request.suite, request.asked, request.name)
-        work = probing.probe(workbench, found, request.asked, questions=many)
-        next(probes.follow(request.name, (repr(request.changed), many), lambda: work), None)  # type: ignore[arg-type,return-value]
+        found = workbench.experiments.plan(request.asked)
+        work = workbench.experiments.pilot(found, request.asked, questions=many)
+        next(
+            probes.follow(request.name, (repr(request.changed), many), lambda: streamed(work)), None
+        )
     except RalleError as error:
         return [views.error(sentence(error)), views.empty(NO_PLAN)]
     return ["", probe_panel(probes) or views.empty(NO_PLAN)]
@@ -241,9 +247,9 @@ def on_start(
     request = None
     try:
         request = request_of(workbench, form, suite, llm, limit, name, values)
-        work = run_suite(workbench, request.suite, request.asked, request.name, track=bool(track))
+        work = workbench.experiments.run_suite(request.asked, RunOptions(track=bool(track)))
         what = (request.suite, repr(request.asked.settings), request.asked.llm, request.asked.limit)
-        next(works.follow(request.name, what, lambda: work), None)  # type: ignore[arg-type,return-value]
+        next(works.follow(request.name, what, lambda: streamed(work)), None)
     except RalleError as error:
         if request is not None and request.name not in works.going_on():
             works.forget(request.name)  # told here, where it was asked for
@@ -290,12 +296,12 @@ def panel_of(workbench: Workbench, works: Works) -> str:
 def state_of(workbench: Workbench, name: str, pieces: list[Any]) -> dict[str, Any]:
     """Where the run of the part that is worked on stands: done, total, rate; {} before there is one."""
     now = next(
-        (piece for piece in reversed(pieces) if isinstance(piece, Working) and piece.total), None
+        (piece for piece in reversed(pieces) if isinstance(piece, Progress) and piece.total), None
     )
     if now is None:
         return {}
     try:
-        return workbench.open_run(run_name(name, now.label)).state()
+        return workbench.open_run(run_name(name, now.task)).state()
     except RalleError:
         return {}
 
@@ -306,10 +312,10 @@ def on_stop(workbench: Workbench, works: Works, probes: Works) -> str:
         return views.note("No suite runs and no probe goes on, so there is nothing to stop.")
     for name in works.going_on():
         now = next(
-            (piece for piece in reversed(works.said(name)) if isinstance(piece, Working)), None
+            (piece for piece in reversed(works.said(name)) if isinstance(piece, Progress)), None
         )
         if now is not None:
-            workbench.stop_run(run_name(name, now.label))
+            workbench.stop_run(run_name(name, now.task))
     works.stop()
     probes.stop()
     return views.note(
@@ -327,10 +333,10 @@ def on_tick(workbench: Workbench, works: Works, seen: str, chosen: str | None) -
     mark = mark_of(works)
     if mark == seen and not works.going_on():
         return [gr.skip()] * 3
-    done = [name for name, end in works.ended().items() if isinstance(end, Finished)]
+    done = [name for name, end in works.ended().items() if isinstance(end, ExperimentResult)]
     opens = gr.skip()
     if mark != seen and done:
-        opens = gr.update(choices=kept.names(workbench.workspace), value=done[-1])
+        opens = gr.update(choices=workbench.experiments.suites(), value=done[-1])
     return [mark, panel_of(workbench, works), opens]
 
 
@@ -352,6 +358,6 @@ def probe_panel(probes: Works) -> str:
     if going or not probes.ended():
         return going
     name, end = next(reversed(probes.ended().items()))
-    if isinstance(end, estimating.Estimate):
-        return views_suites.plan({**planning.as_json(end.plan), "probe": estimating.as_json(end)})
+    if isinstance(end, Estimate):
+        return views_suites.plan({**plan.as_json(end.plan), "probe": estimate.as_json(end)})
     return views_suites.probe_failed(name, end)

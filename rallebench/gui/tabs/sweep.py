@@ -11,20 +11,21 @@ import gradio as gr
 
 from rallebench.analysis.ranking import HEADLINES
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.types import Chain
-from rallebench.experiments.sweeps import WAYS, Cell, cells, factor, indexing, run_name
-from rallebench.experiments.sweeps.kept import checked_name, kept, opened
-from rallebench.experiments.sweeps.results import Swept
-from rallebench.experiments.sweeps.running import sweep
+from rallebench.core.runs import RunOptions
+from rallebench.engine.driver import ExperimentResult
+from rallebench.experiments.sweeps import STRATEGIES, indexing
+from rallebench.experiments.sweeps.results import opened
+from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.gui import form, views, views_sweep
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
-from rallebench.services.background import Works
-from rallebench.services.benchmark import check_chain
+from rallebench.services.background import Works, streamed
+from rallebench.services.experiments import checked_sweep_name
 from rallebench.services.workbench import Workbench
+from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.vectors import Building
-from rallebench.workspace.paths import DEFAULT_DATASET, parse_settings
+from rallebench.workspace.paths import DEFAULT_DATASET
 
 NOTHING = (
     "Write what to vary, one field a line, and press Run sweep: every variant of the chain in Develop becomes a run. "
@@ -42,7 +43,7 @@ HELP = (
 @TABS.register("sweep", order=3.5, label="Sweep")
 def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) -> None:
     """Vary, run, watch, compare."""
-    works = workbench.works("sweep", Swept)
+    works = workbench.works("sweep", ExperimentResult)
     vary, *settings = draw_settings(workbench)
     with gr.Row(elem_classes="rb-tools"):
         plan = gr.Button("Show the variants", elem_id="sweep-plan", scale=2)
@@ -115,8 +116,8 @@ def draw_settings(workbench: Workbench) -> list[Any]:
             scale=5,
         )
         way = gr.Radio(
-            [("one field at a time", WAYS[0]), ("all combinations", WAYS[1])],
-            value=WAYS[0],
+            [("one field at a time", STRATEGIES[0]), ("all combinations", STRATEGIES[1])],
+            value=STRATEGIES[0],
             label="Way",
             elem_id="sweep-way",
             scale=3,
@@ -148,17 +149,18 @@ def draw_settings(workbench: Workbench) -> list[Any]:
     return [vary, way, dataset, limit, name]
 
 
-def variants(vary: str, way: str, values: Sequence[Any]) -> tuple[Chain, list[Cell]]:
-    """The chain in Develop and its variants. Raises UsageError."""
-    chain = form.read_chain(tuple(values))
+def settings_of(
+    vary: str, way: str, values: Sequence[Any], dataset: str = DEFAULT_DATASET
+) -> dict[str, Any]:
+    """The settings of a sweep of the chain in Develop. Raises UsageError."""
     lines = [line.strip() for line in (vary or "").splitlines() if line.strip()]
-    return chain, cells(chain, [factor(line, parse_settings) for line in lines], way)
+    return sweep_settings(form.read_chain(tuple(values)), lines, dataset, strategy=way)
 
 
 def on_plan(workbench: Workbench, vary: str, way: str, *values: Any) -> Iterator[str]:
     """What would be run, what its indexes would take, and whether it could be."""
     try:
-        _, found = variants(vary, way, values)
+        found = variants_of(settings_of(vary, way, values))
         for cell in found:
             check_chain(workbench.workspace, cell.chain)
         costs = None
@@ -185,19 +187,13 @@ def on_start(
 ) -> list[str]:
     """Run the sweep in the background; the panel follows it."""
     try:
-        chain, found = variants(vary, way, values)
-        name = checked_name((name or "").strip() or time.strftime("sweep-%Y%m%d-%H%M%S"))
-        asked = sweep(
-            workbench, name, chain, found, dataset, limit=number_of(limit), track=bool(track)
+        settings = settings_of(vary, way, values, dataset)
+        found = variants_of(settings)
+        name = checked_sweep_name((name or "").strip() or time.strftime("sweep-%Y%m%d-%H%M%S"))
+        sweep = workbench.experiments.run_sweep(
+            name, settings, RunOptions(track=bool(track)), limit=number_of(limit)
         )
-        next(
-            works.follow(
-                name,
-                (repr(chain), tuple(run_name(name, c) for c in found), dataset, limit),
-                lambda: asked,
-            ),
-            None,
-        )  # type: ignore[arg-type,return-value]
+        next(works.follow(name, (settings, limit), lambda: streamed(sweep)), None)
     except RalleError as error:
         if name not in works.going_on():
             works.forget(name)  # told here, where it was asked for
@@ -241,7 +237,9 @@ def on_tick(workbench: Workbench, works: Works, seen: int, chosen: str | None) -
     fresh = len(ended) != seen and ended
     newest = next(reversed(ended)) if fresh else None
     opens = (
-        gr.update(choices=kept(workbench.workspace), value=newest or chosen) if fresh else gr.skip()
+        gr.update(choices=workbench.experiments.sweeps(), value=newest or chosen)
+        if fresh
+        else gr.skip()
     )
     if not works.going_on() and not fresh:
         return [seen, gr.skip(), gr.skip()]
@@ -250,7 +248,7 @@ def on_tick(workbench: Workbench, works: Works, seen: int, chosen: str | None) -
 
 def on_names(workbench: Workbench, chosen: str | None) -> list[Any]:
     """The question sets and sweeps that there are now."""
-    names = kept(workbench.workspace)
+    names = workbench.experiments.sweeps()
     value = chosen if chosen in names else names[0] if names else None
     return [
         gr.update(choices=list(workbench.workspace.dataset_paths())),
@@ -264,7 +262,7 @@ def on_open(workbench: Workbench, name: str | None, by: str) -> list[Any]:
     if not name:
         return [views.empty(NO_SWEEP), hidden, hidden]
     try:
-        found = opened(workbench, name, (by or "").strip())
+        found = opened(workbench.workspace, name, (by or "").strip())
         shown = views_sweep.whole(found)
     except RalleError as error:
         return [views.error(str(error)), hidden, hidden]

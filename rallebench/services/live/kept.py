@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rallebench.core.errors import UsageError
 from rallebench.core.files import sha256_file
+from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.types import digest
+from rallebench.engine.run_file import write_run
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder
-from rallebench.services.benchmark import Plan, finish, fresh_name, run_spec
+from rallebench.experiments.benchmark import fresh_name
 from rallebench.services.live.transcript import was_edited
 from rallebench.services.live.watching import TYPED, Watched
 from rallebench.services.workbench import Workbench
@@ -30,52 +34,34 @@ def keep(workbench: Workbench, watched: Watched | None) -> RunFolder:
         raise UsageError(
             "The episode was stopped before it ended, so it has no outcome to compare; continue it, or run it again."
         )
-    plan = _plan(workbench, watched)
-    made = run_spec(plan, watched.agent.with_tools(workbench.backends))
-    made["spec"]["settings"] |= {
-        "question": watched.episode.qid,
-        "edited": was_edited(watched.steps),
-    }
-    made["fingerprint"] = digest(made["spec"])[:12]
-    folder = RunFolder.create(
-        workbench.workspace.runs, plan.name, made, (dict(e.record) for e in plan.examples)
+    edited = was_edited(watched.steps)
+    request = _request(workbench, watched, edited)
+    return write_run(
+        workbench.workspace.runs,
+        request,
+        [watched.episode],
+        workbench.backends,
+        session=f"{watched.began:.3f}",
+        seconds=watched.seconds,
+        message="One episode of the Agent tab" + (", an action edited." if edited else "."),
     )
-    with folder.log() as log:
-        folder.append(log, watched.episode, f"{watched.began:.3f}", watched.seconds)
-    report = finish(folder, plan.metrics)
-    ended = {
-        "done": report["n_done"],
-        "total": report["n"],
-        "errors": report["n_errors"],
-        "seconds": report["seconds"],
-    }
-    folder.set_state(
-        "done",
-        **ended,
-        message="One episode of the Agent tab"
-        + (", an action edited." if was_edited(watched.steps) else "."),
-    )
-    return folder
 
 
-def _plan(workbench: Workbench, watched: Watched) -> Plan:
+def _request(workbench: Workbench, watched: Watched, edited: bool) -> RunRequest:
     wanted, agent = watched.wanted, watched.agent
-    assert agent is not None
-    dataset, file, sha = TYPED, "", digest(wanted.example.question.text)
+    assert agent is not None and watched.episode is not None
+    dataset = DatasetRef(TYPED, sha256=digest(wanted.example.question.text))
     if wanted.dataset != TYPED:
-        dataset, path = workbench.workspace.dataset(wanted.dataset)
-        file, sha = str(path) if dataset != wanted.dataset else "", sha256_file(path)
-    chain = agent.named_backends()
-    name = fresh_name(workbench.workspace, f"{chain.name}-{agent.llm}", wanted.example.question.qid)
-    metrics = choose_metrics(None, (wanted.example,), dataset)
-    return Plan(
-        chain,
+        name, path = workbench.workspace.dataset(wanted.dataset)
+        dataset = DatasetRef(name, str(path) if name != wanted.dataset else "", sha256_file(path))
+    settings = {"question": watched.episode.qid, "edited": edited}
+    flow = replace(agent.flow, settings={**agent.flow.settings, **settings})
+    workspace, qid = workbench.workspace, wanted.example.question.qid
+    return RunRequest(
+        flow,
         dataset,
         (wanted.example,),
-        sha,
-        file,
-        metrics,
-        name,
+        choose_metrics(None, (wanted.example,), dataset.name),
         seed=agent.seed or 0,
-        agent=agent,
+        name=fresh_name(workspace, f"{flow.name}-{agent.llm}", qid),
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.types import digest
+from rallebench.core.versions import versions
 from rallebench.encoders import Encoder
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import Manifest, read_manifest
@@ -58,15 +57,6 @@ def manifest_of(
 def _packages(kind: str) -> tuple[str, ...]:
     """The packages that write and read an index of this kind."""
     return ("bm25s", "numpy") if kind == "bm25" else VECTOR_INDEXES.entry(kind).traits["packages"]
-
-
-def versions(*packages: str) -> dict[str, str]:
-    """Installed versions of ``packages``; one that is absent is left out."""
-    found = {}
-    for package in packages:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
 
 
 def is_there(

@@ -521,7 +521,7 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
         ran.code == 2
         and said in ran.last
         and not (rallebench.workspace / "runs").exists()
-        and not (rallebench.workspace / "suites").exists()
+        and not (rallebench.workspace / "experiments").exists()
     )
 
 

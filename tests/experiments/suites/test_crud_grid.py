@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import plan, run_suite
 from small_workspace import CommandLine, copy_workspace, everything, read_lines, write_lines
 
 from rallebench.analysis.paired import Paired
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.corpora.store import PassageStore
-from rallebench.experiments.suites import Asked, settings_of
+from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.experiment_store import run_name
+from rallebench.engine.plan import as_json
+from rallebench.experiments.suites import settings_of
 from rallebench.experiments.suites._crud.grid import (
     FACTORS,
     Config,
@@ -29,9 +34,6 @@ from rallebench.experiments.suites._crud.recommending import (
     papers_row,
     recommended,
 )
-from rallebench.experiments.suites._names import run_name
-from rallebench.experiments.suites.planning import as_json, plan
-from rallebench.experiments.suites.running import Finished, run_suite
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes._shards import passage_text
 from rallebench.workspace.paths import Workspace
@@ -137,8 +139,10 @@ def grid(
     return rallebench.json("suite", "crud-grid", *model, "--name", run, "--no-mlflow", *flags)
 
 
-def asked(workspace: Path, *settings: str, llm: str = "quiet") -> Asked:
-    return Asked(Workspace(workspace), llm, settings_of("crud-grid", chosen(workspace, *settings)))
+def asked(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
+    return ExperimentRequest(
+        Workspace(workspace), llm, settings_of("crud-grid", chosen(workspace, *settings))
+    )
 
 
 def texts_of(workspace: Path) -> list[str]:
@@ -163,7 +167,9 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
     }
     (workspace / "llms.json").write_text(json.dumps(models), encoding="utf-8")
     given = {"data": "x", "corpus": str(workspace / "corpus.tsv")}
-    wanted = Asked(Workspace(workspace), "gpt-3.5-turbo", settings_of("crud-grid", given))
+    wanted = ExperimentRequest(
+        Workspace(workspace), "gpt-3.5-turbo", settings_of("crud-grid", given)
+    )
     found = grid_of(wanted)
     assert found.cells == 30 and len(found.order) == 25 and not found.impossible
     assert {value: config.k for value, config in found.values["chunk"].items()} == {
@@ -205,10 +211,7 @@ def test_the_plan_counts_builds_and_questions_and_writes_nothing(workspace: Path
         found["total"]["questions"] == found["total"]["generations"]["high"] == 48
         and everything(workspace) == before
     )
-    assert (
-        "The parts search 4 indexes of a certain making, 4 of them to be built first."
-        in found["notes"]
-    )
+    assert "It uses 4 indexes; 4 must be built first." in found["notes"]
 
 
 def test_a_plan_with_a_probe_says_how_many_texts_are_to_be_encoded(rallebench: CommandLine) -> None:
@@ -533,8 +536,8 @@ def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_somebody_
         workspace, "factors=chunk,retriever", "chunks=16,64", "retrievers=bm25,hybrid", llm=""
     )
     *_, end = run_suite(bench, "crud-grid", wanted, "g", track=False)
-    assert isinstance(end, Finished)
-    retrievers = {part.part.label: part.part.retrievers[0] for part in end.parts}
+    assert isinstance(end, ExperimentResult)
+    retrievers = {run.request.label: run.request.flow.retrievers[0] for run in end.runs}
     loaded = [line.name for line in bench.status()]
     assert retrievers["qa1 chunk=16"] not in loaded and retrievers["qa1 chunk=64"] not in loaded
     assert retrievers["qa1 retriever=hybrid"] in loaded, "nothing came after it"

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import plan
 from small_workspace import CommandLine, copy_workspace, everything, read_lines, write_lines
 
 from rallebench.core.errors import BadFileError
-from rallebench.experiments.suites import Asked, settings_of
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.experiments.suites import settings_of
 from rallebench.experiments.suites._crud.cells import text_values
 from rallebench.experiments.suites._crud.files import read_earlier
 from rallebench.experiments.suites._crud.records import FAILED
-from rallebench.experiments.suites.planning import plan
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.paths import Workspace
@@ -368,11 +369,13 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
     given = {"data": str(workspace / "crud-data"), "index": "news", "quest": "judge"}
     before = everything(workspace)
     planned = plan(
-        "crud-qa1", Asked(Workspace(workspace), "reads", settings_of("crud-qa1", given)), "p"
+        "crud-qa1",
+        ExperimentRequest(Workspace(workspace), "reads", settings_of("crud-qa1", given)),
+        "p",
     )
     assert (
-        planned.parts[0].questions == 3
-        and planned.parts[0].generations.low == 3
+        planned.runs[0].questions == 3
+        and planned.runs[0].generations.low == 3
         and everything(workspace) == before
     )
 

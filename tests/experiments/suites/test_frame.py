@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.settings import Setting
+from rallebench.engine.experiment_store import run_name
 from rallebench.experiments.suites import SUITES, settings_of
-from rallebench.experiments.suites._names import default_name, run_name
+from rallebench.services.experiments import suite_name
 
 
 @pytest.mark.parametrize("name", SUITES.names())
@@ -29,6 +30,9 @@ def test_labels_that_differ_give_names_that_differ_also_where_they_are_cut() -> 
 
 
 def test_the_same_request_has_the_same_name_and_another_number_of_questions_another() -> None:
-    assert default_name("s", ["en", "m"], None) == default_name("s", ["en", "m"], None) == "s en m"
-    assert default_name("s", ["en", "m"], 5) != default_name("s", ["en", "m"], 6)
-    assert len(default_name("s", ["m" * 300], None)) <= 60
+    def name(llm: str, limit: int | None) -> str:
+        return suite_name("rgb-noise", llm, {"set": "en"}, limit)
+
+    assert name("m", None) == name("m", None) == "rgb-noise en m"
+    assert name("m", 5) != name("m", 6)
+    assert len(name("m" * 300, None)) <= 60

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import plan, probe, run_suite
 from small_suites import SETTINGS, part, small_suites  # noqa: F401 - a fixture
 from small_workspace import CommandLine, everything, make_workspace
 
 from rallebench.core.errors import BackendError, MismatchError, UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.registry import Entry
-from rallebench.experiments.suites import SUITES, Asked, Made, Parts, settings_of
-from rallebench.experiments.suites._rehearsing import Span
-from rallebench.experiments.suites.estimating import Amount, Estimate, Sample, estimated
-from rallebench.experiments.suites.planning import Plan, plan
-from rallebench.experiments.suites.probing import probe
-from rallebench.experiments.suites.running import run_suite
+from rallebench.engine.dry_run import Range
+from rallebench.engine.estimate import Amount, Estimate, Sample, estimated
+from rallebench.engine.plan import Plan
+from rallebench.experiments.suites import SUITES, settings_of
 from rallebench.services.workbench import Workbench
 
 pytestmark = pytest.mark.usefixtures("small_suites")
@@ -31,8 +31,8 @@ def bench(tmp_path: Path) -> Workbench:
 
 def asked(
     bench: Workbench, suite: str, llm: str = "titan", limit: int | None = None, **settings: str
-) -> Asked:
-    return Asked(bench.workspace, llm, settings_of(suite, settings), limit)
+) -> ExperimentRequest:
+    return ExperimentRequest(bench.workspace, llm, settings_of(suite, settings), limit)
 
 
 def planned(bench: Workbench, suite: str, name: str = "n", **more: Any) -> Plan:
@@ -48,27 +48,27 @@ def test_parts_questions_calls_and_searches_are_counted_without_loading_or_writi
 ) -> None:
     before = everything(bench.workspace.path)
     found = planned(bench, "small-alone", times="3", search="true", limit=5)
-    assert [(p.label, p.questions, p.left, p.generations, p.retrievals) for p in found.parts] == [
-        (f"time {n}", 5, 5, Span(5, 5), Span(5, 5)) for n in (1, 2, 3)
+    assert [(p.label, p.questions, p.left, p.generations, p.retrievals) for p in found.runs] == [
+        (f"time {n}", 5, 5, Range(5, 5), Range(5, 5)) for n in (1, 2, 3)
     ]
     assert found.notes == () and bench.status() == [] and everything(bench.workspace.path) == before
 
 
 def test_what_a_run_of_that_name_has_answered_is_not_left(bench: Workbench) -> None:
     run(bench, "small-alone", times="1")
-    assert [(p.left, p.generations) for p in planned(bench, "small-alone", times="2").parts] == [
-        (0, Span(0, 0)),
-        (8, Span(8, 8)),
+    assert [(p.left, p.generations) for p in planned(bench, "small-alone", times="2").runs] == [
+        (0, Range(0, 0)),
+        (8, Range(8, 8)),
     ]
 
 
 def test_a_part_made_of_answers_is_a_guess_until_they_are_there(bench: Workbench) -> None:
-    first, judged = planned(bench, "small-judged").parts
+    first, judged = planned(bench, "small-judged").runs
     assert (first.depends, judged.depends, judged.questions, judged.run) == (False, True, 8, "")
-    assert "judged: made of the answers of earlier parts" in planned(bench, "small-judged").notes[0]
+    assert "judged: made of the answers of earlier runs" in planned(bench, "small-judged").notes[0]
     run(bench, "small-judged")
     again = planned(bench, "small-judged")
-    assert [(p.depends, p.left) for p in again.parts] == [
+    assert [(p.depends, p.left) for p in again.runs] == [
         (False, 0),
         (False, 0),
     ] and again.notes == ()
@@ -76,12 +76,12 @@ def test_a_part_made_of_answers_is_a_guess_until_they_are_there(bench: Workbench
 
 def test_an_end_that_only_answers_tell_is_said_to_be_open(bench: Workbench) -> None:
     found = planned(bench, "small-unforeseen")
-    assert [(p.label, p.depends) for p in found.parts] == [("time 1", False), ("time 2", True)]
-    assert found.open_end == "How many parts there are depends on the answers; at least 1."
+    assert [(p.label, p.depends) for p in found.runs] == [("time 1", False), ("time 2", True)]
+    assert found.open_end == "How many runs there are depends on the answers; at least 1."
     run(bench, "small-unforeseen")
-    assert [p.label for p in planned(bench, "small-unforeseen").parts] == [
-        "time 1"
-    ] and not planned(bench, "small-unforeseen").notes
+    assert [p.label for p in planned(bench, "small-unforeseen").runs] == ["time 1"] and not planned(
+        bench, "small-unforeseen"
+    ).notes
 
 
 def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workbench) -> None:
@@ -94,9 +94,9 @@ def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workben
 
 def test_a_suite_that_asks_nobody_says_so_and_costs_nothing() -> None:
     found = estimated(Plan("small-alone", "n", ()), [])
-    assert found.notes == (
-        "It asks nobody: it only works on files that are there.",
-    ) and found.total["usd"] == Amount(0, 0, 0)
+    assert found.notes == ("It asks no model: it only works on existing files.",) and found.total[
+        "usd"
+    ] == Amount(0, 0, 0)
 
 
 # what it would cost
@@ -195,7 +195,7 @@ def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench)
         probed(bench, "small-alone", questions=0)
 
 
-def forgiving(asked: Asked) -> Parts:
+def forgiving(asked: ExperimentRequest) -> Experiment:
     """Goes on without the parts that fail, as R-Eval's does, and ends with a word of its own where none is left."""
     answered = None
     for number in (1, 2):
@@ -203,7 +203,7 @@ def forgiving(asked: Asked) -> Parts:
             answered = yield part(asked, number)
     if answered is None:
         raise BackendError("No part could be run.")
-    return Made()
+    return Report()
 
 
 def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_them(
@@ -276,7 +276,7 @@ def test_plan_prints_parts_and_costs_and_writes_no_run(rallebench: CommandLine) 
     assert value["total"]["generations"] == {"low": 16, "high": 16} and value["probe"] is None
     assert (
         not (rallebench.workspace / "runs").exists()
-        and not (rallebench.workspace / "suites").exists()
+        and not (rallebench.workspace / "experiments").exists()
     )
     assert rallebench("suite", "small-alone", "--llm", "titan", "--probe", "1").code == 2
     assert rallebench("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "-1").code == 2
@@ -310,7 +310,7 @@ def test_a_name_that_another_suite_has_is_refused_and_its_report_stays(
     rallebench.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
     before = everything(rallebench.workspace)
     ran = rallebench("suite", "small-judged", "--llm", "titan", "--name", "n", "--no-mlflow")
-    assert ran.code == 2 and "The name 'n' is that of a run of the suite 'small-alone'" in ran.last
+    assert ran.code == 2 and "The name 'n' is that of the suite 'small-alone' already" in ran.last
     changed = {
         path for path, when in everything(rallebench.workspace).items() if before.get(path) != when
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import plan
 from small_workspace import (
     QUESTIONS,
     CommandLine,
@@ -22,8 +23,9 @@ from small_workspace import (
 
 from rallebench.cli.main import main
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.datasets.r_eval import as_record
-from rallebench.experiments.suites import Asked, planning, settings_of
+from rallebench.experiments.suites import settings_of
 from rallebench.workspace.paths import STARTER, Workspace
 
 TITLES = {
@@ -129,7 +131,7 @@ def reval(cli: CommandLine, *more: str, name: str = "n") -> Any:
 @pytest.fixture
 def grid(cli: CommandLine) -> Any:
     """The report of the suite that the workspace has run."""
-    return json.loads((cli.workspace / "suites" / "g" / "report.json").read_text())
+    return json.loads((cli.workspace / "experiments" / "g" / "report.json").read_text())
 
 
 def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(grid: Any) -> None:
@@ -172,7 +174,7 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(grid: A
 
 
 def test_the_table_is_a_csv_and_a_latex_file(cli: CommandLine) -> None:
-    folder = cli.workspace / "suites" / "g"
+    folder = cli.workspace / "experiments" / "g"
     assert (folder / "scores.csv").read_text().splitlines()[
         1
     ] == "react · oracle-7b,1.0,1.0,1.0,1.0,1.0"
@@ -228,7 +230,7 @@ def test_programs_run_only_where_they_are_allowed_and_with_their_tool(cli: Comma
         "No system can be run: pal · guess-13b on hotpotqa: it runs programs"
         in cli("suite", "reval", *asked).last
     )
-    assert not (cli.workspace / "suites" / "n").exists()
+    assert not (cli.workspace / "experiments" / "n").exists()
     assert reval(cli, *asked, "--allow-python")["means"]["pal · guess-13b"]["all"] == 1.0
 
 
@@ -315,13 +317,13 @@ def test_revals_own_files_are_drawn_from_and_its_first_answer_counts_in_its_form
 
 
 def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
-    asked = Asked(
+    asked = ExperimentRequest(
         Workspace(made),
         "oracle-7b",
         settings_of("reval", {"tasks": "hotpotqa", "retriever": "tiny", "steps": "3"}),
     )
-    found = planning.plan("reval", asked, "p")
-    (part,) = found.parts
+    found = plan("reval", asked, "p")
+    (part,) = found.runs
     assert (part.questions, part.left, part.retrievers) == (
         8,
         8,
@@ -354,8 +356,10 @@ def test_what_is_wrong_is_said_in_one_sentence_before_anything_runs(
     }
     given = {"tasks": "hotpotqa", "retriever": "tiny", **settings}
     with pytest.raises(UsageError) as error:
-        planning.plan(
-            "reval", Asked(Workspace(made), "oracle-7b", settings_of("reval", given)), "p"
+        plan(
+            "reval",
+            ExperimentRequest(Workspace(made), "oracle-7b", settings_of("reval", given)),
+            "p",
         )
     assert said in str(error.value) and "\n" not in str(error.value)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rallebench.core.experiments import Table
 from rallebench.engine.statistics import Mean, means
-from rallebench.experiments.suites import Table
 from rallebench.experiments.suites._barag import curve
 from rallebench.experiments.suites._barag.curve import Case, Point
 from rallebench.experiments.suites._barag.runs import Row, Run

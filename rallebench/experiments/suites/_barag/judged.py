@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Gold, Question, digest
-from rallebench.experiments.suites import Answered, Asked, Part, Values
+from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites._barag.articles import Article
 from rallebench.experiments.suites._barag.prompts import judge_prompt
 from rallebench.experiments.suites._barag.study import tokens_of
@@ -59,7 +61,7 @@ class JudgeOf:
         return bool(self.settings["repeats"] > 1 or self.settings["swap"])
 
 
-def judge_of(asked: Asked, llm: str) -> JudgeOf:
+def judge_of(asked: ExperimentRequest, llm: str) -> JudgeOf:
     """Raises UsageError."""
     s = asked.settings
     backend = asked.workspace.llm(llm).backend
@@ -83,7 +85,7 @@ def judged_part(
     judge: JudgeOf,
     asked: Mapping[str, tuple[Example, str]],
     articles: Mapping[str, Article],
-) -> Part:
+) -> RunRequest:
     """``asked``: question id → (its example, the answer); those without an article must not be there. A ``label`` that ends with
     a blank gets a mark of all that is judged, for answers that are other ones in another run of the same name."""
     if not asked:
@@ -103,7 +105,7 @@ def judged_part(
             {qid: asdict(case) for qid, case in cases.items()},
         ]
     )[:6]
-    return Part(
+    return scored_run(
         f"{label}{mark}" if label.endswith(" ") else label,
         WORKFLOW,
         dataset,
@@ -148,17 +150,17 @@ def values_of(example: Example, episode: Episode) -> Values:
     return values
 
 
-def scores_in(answered: Answered) -> dict[str, Mapping[str, float]]:
+def scores_in(answered: RunResult) -> dict[str, Mapping[str, float]]:
     """Question id → its scores, {} of a judgement that could not be read."""
     return {qid: judgement_of(episode).values for qid, episode in answered.episodes.items()}
 
 
-def judgements_in(answered: Answered) -> dict[str, Judgement]:
+def judgements_in(answered: RunResult) -> dict[str, Judgement]:
     """Question id → what was read of the judge's replies."""
     return {qid: judgement_of(episode) for qid, episode in answered.episodes.items()}
 
 
-def report_of(answered: Answered) -> dict[str, Any]:
+def report_of(answered: RunResult) -> dict[str, Any]:
     """How many answers were judged, how many judgements are none, and what the judge cost."""
     sent, written = tokens_of(
         step for episode in answered.episodes.values() for step in episode.steps
@@ -175,7 +177,7 @@ def report_of(answered: Answered) -> dict[str, Any]:
     }
 
 
-def notes_of(label: str, answered: Answered, judge: JudgeOf) -> tuple[str, ...]:
+def notes_of(label: str, answered: RunResult, judge: JudgeOf) -> tuple[str, ...]:
     """What a reader of the scores must know."""
     found = report_of(answered)
     notes = []

@@ -12,8 +12,8 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Any
 
+from rallebench.core.experiments import Table
 from rallebench.experiments.published import published_table
-from rallebench.experiments.suites import Table
 from rallebench.experiments.suites._barag.runs import Run
 from rallebench.experiments.suites._barag.summary import Summary
 

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own
+from rallebench.core.runs import Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Generate, Hit, Note, Passage, Step
-from rallebench.experiments.suites import Asked, Values
 from rallebench.experiments.suites._barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.suites._barag.prompts import agent_prompts, names_of
 from rallebench.experiments.suites._barag.runs import Row, read_runs
@@ -69,7 +70,7 @@ DEFINITIONS = {
 class Study:
     """A request whose questions are read and whose settings are checked."""
 
-    asked: Asked
+    asked: ExperimentRequest
     set: ArticleSet
     agent: Agent
 
@@ -90,7 +91,7 @@ class Study:
         return {key: value for key, value in told.items() if key not in ("llm", "retriever")}
 
 
-def study_of(asked: Asked, *, retrieves: bool = True, **more: Any) -> Study:
+def study_of(asked: ExperimentRequest, *, retrieves: bool = True, **more: Any) -> Study:
     """Read the questions and check what is asked for. ``more``: further settings of the agent. Raises UsageError."""
     s = asked.settings
     found = read_set(find_file(asked.workspace.data(s["data"], DATA_IS), s["set"]), asked.limit)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.experiments import Figure, Table
 from rallebench.engine.statistics import Mean, means
-from rallebench.experiments.suites import Plot, Table
 from rallebench.experiments.suites._barag.runs import Row
 
 BINS = tuple(range(2, 11))
@@ -121,7 +121,7 @@ def runs_table(title: str, rows: Mapping[str, Summary], note: str = "") -> Table
     )
 
 
-def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Plot:
+def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:
     """Truthfulness + relevance, counted in unit bins; the mean stands in the series' name."""
     series = {
         f"{name} (mean {one.total:.2f})": tuple(
@@ -130,4 +130,4 @@ def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Plot:
         for name, one in rows.items()
         if one.total is not None
     }
-    return Plot(title, "truthfulness + relevance", "answers", series, kind="bar")
+    return Figure(title, "truthfulness + relevance", "answers", series, kind="bar")

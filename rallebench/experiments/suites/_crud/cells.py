@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, filled, prompt_text
+from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.types import (
     Episode,
     Evidence,
@@ -24,7 +26,7 @@ from rallebench.core.types import (
 )
 from rallebench.encoders.references import check_encoder
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.suites import Answered, Asked, Part, Values
+from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites._crud import files
 from rallebench.experiments.suites._crud.definitions import named
 from rallebench.experiments.suites._crud.quest import spoken
@@ -71,7 +73,7 @@ class Decoding:
 class Plan:
     """All that a cell is made of; ``earlier``: record id → an answer that is not asked for again."""
 
-    asked: Asked
+    asked: ExperimentRequest
     task: Task
     records: RecordSet
     chosen: tuple[Record, ...]
@@ -102,13 +104,13 @@ class Cell:
     """A cell's outcome. ``means``: metric → mean, those of RAGQuestEval among them; ``counts``: what is in no mean, and why."""
 
     plan: Plan
-    answered: Answered
+    answered: RunResult
     judged: Judged | None
     means: Mapping[str, Mean]
     counts: Mapping[str, int]
 
 
-def check_prompts(asked: Asked, tasks: Iterable[Task]) -> None:
+def check_prompts(asked: ExperimentRequest, tasks: Iterable[Task]) -> None:
     """Raise BadFileError for a folder of prompts that holds none which these tasks, or RAGQuestEval, read."""
     check_own(
         asked.settings["prompts"],
@@ -116,7 +118,7 @@ def check_prompts(asked: Asked, tasks: Iterable[Task]) -> None:
     )
 
 
-def plan_cell(asked: Asked, task: Task, records: RecordSet) -> Plan:
+def plan_cell(asked: ExperimentRequest, task: Task, records: RecordSet) -> Plan:
     """Check all that can be wrong before anything is asked. Raises UsageError.
 
     Of ``asked.settings``: index, k, join, temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse,
@@ -167,7 +169,7 @@ def _with_earlier(plan: Plan) -> Plan:
     return replace(plan, earlier=fitting)
 
 
-def perform_cell(plan: Plan, label: str) -> Generator[Part, Answered, Cell]:
+def perform_cell(plan: Plan, label: str) -> Generator[RunRequest, RunResult, Cell]:
     """The cell's parts, one after another: the answers, then RAGQuestEval of those that are not empty."""
     answered = yield _part(plan, label)
     said = {qid: episode.answer for qid, episode in answered.episodes.items() if episode.answer}
@@ -192,7 +194,7 @@ def perform_cell(plan: Plan, label: str) -> Generator[Part, Answered, Cell]:
     return Cell(plan, answered, judged, means, counts)
 
 
-def _part(plan: Plan, label: str) -> Part:
+def _part(plan: Plan, label: str) -> RunRequest:
     cases = {record.id: (plan.query(record), record.values) for record in plan.chosen}
     gold = {record.id: record for record in plan.chosen}
 
@@ -211,7 +213,7 @@ def _part(plan: Plan, label: str) -> Part:
         "compat": "original" if plan.original else "corrected",
         "reuse": digest(dict(plan.earlier)) if plan.earlier else "",
     }
-    return Part(
+    return scored_run(
         label,
         WORKFLOW,
         plan.records.name,

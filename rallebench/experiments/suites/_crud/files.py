@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
-from rallebench.experiments.suites import Asked
 from rallebench.experiments.suites._crud.tasks import Task
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ NAMES = {"similarity": "bertScore"}
 QUEST = ("QA_avg_F1", "QA_recall")
 
 
-def results_path(asked: Asked, task: Task, index: str, k: int) -> str:
+def results_path(asked: ExperimentRequest, task: Task, index: str, k: int) -> str:
     """Where CRUD-RAG would write a task's results: collection, k and the kind of model are in the folder's name."""
     collection, llm = _plain(index or "none"), _plain(asked.llm)
     return f"output/{collection}_top{k}_{_plain(asked.workspace.llm(asked.llm).backend)}/{task.file}_{llm}.json"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.references import check_encoder
-from rallebench.experiments.suites import Asked
 from rallebench.experiments.suites._crud.retrieval import variant
 from rallebench.workspace.indexes.ensure import Described, described
 
@@ -109,7 +109,7 @@ class Grid:
         return "base"
 
 
-def grid_of(asked: Asked) -> Grid:
+def grid_of(asked: ExperimentRequest) -> Grid:
     """The grid that is asked for; loads and reads nothing. Raises UsageError."""
     s = asked.settings
     names = _factors(s["factors"])
@@ -186,7 +186,7 @@ def _plain(config: Config) -> Config:
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 
-def _refused(asked: Asked, factor: Factor, value: Any, given: bool) -> str:
+def _refused(asked: ExperimentRequest, factor: Factor, value: Any, given: bool) -> str:
     """Why a value is not asked for, '' if it is. Raises UsageError for one that was ``given`` and that nobody knows."""
     try:
         if factor.name == "llm" and (given or value in asked.workspace.llms()):
@@ -225,7 +225,7 @@ def _making(config: Config) -> tuple[Any, ...]:
 # indexes
 
 
-def indexes_of(asked: Asked, config: Config) -> dict[str, Described]:
+def indexes_of(asked: ExperimentRequest, config: Config) -> dict[str, Described]:
     """Kind of list (``dense``, ``bm25``) → the index that a configuration searches for it. Raises UsageError."""
     s = asked.settings
     if not s["corpus"].strip():

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexResult, Release
+from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Retrieve
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.suites import Answered, Asked, Index, Indexed, Part, Release, Values
+from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites._crud.cells import (
     SEPARATORS,
     Cell,
@@ -56,7 +58,7 @@ class Ran:
     n: int
     counts: Mapping[str, int]
     cell: Cell | None = None
-    invented: bool = False
+    simulated: bool = False
     clusters: Mapping[str, int] = field(default_factory=dict)
     """Record id → cluster."""
 
@@ -77,7 +79,7 @@ class Outcomes:
 
     ran: list[Ran] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
-    indexes: dict[str, Indexed | RalleError] = field(default_factory=dict)
+    indexes: dict[str, IndexResult | RalleError] = field(default_factory=dict)
     error: RalleError | None = None
 
     def of(self, config: Config, task: Task) -> Ran | None:
@@ -85,11 +87,11 @@ class Outcomes:
         return next((one for one in self.ran if (one.config, one.task) == (config, task)), None)
 
 
-Pieces = Generator["Part | Index | Release", Any, Outcomes]
+Pieces = Generator["RunRequest | IndexRequest | Release", Any, Outcomes]
 
 
 def perform_grid(
-    asked: Asked, grid: Grid, tasks: Sequence[Task], records: Mapping[str, RecordSet]
+    asked: ExperimentRequest, grid: Grid, tasks: Sequence[Task], records: Mapping[str, RecordSet]
 ) -> Pieces:
     """All cells of a grid. Whatever can be known to be wrong is raised before the first piece is yielded."""
     for config in grid.order:
@@ -112,7 +114,7 @@ def perform_grid(
         names = {
             kind: made.name
             for kind, one in wanted.items()
-            if isinstance(made := found.indexes[said_of(one)], Indexed)
+            if isinstance(made := found.indexes[said_of(one)], IndexResult)
         }
         for task in tasks:
             try:
@@ -137,13 +139,13 @@ def perform_grid(
 
 def _indexes(
     found: Outcomes, wanted: Mapping[str, Described]
-) -> Generator[Index, Indexed, RalleError | None]:
+) -> Generator[IndexRequest, IndexResult, RalleError | None]:
     """Have the indexes that are not there yet; why one of them cannot be had."""
     for index in wanted.values():
         label = said_of(index)
         if label not in found.indexes:
             try:
-                found.indexes[label] = yield Index(label, index)
+                found.indexes[label] = yield IndexRequest(label, index)
             except StoppedError:
                 raise
             except RalleError as problem:
@@ -159,8 +161,13 @@ def _indexes(
 
 
 def _performed(
-    asked: Asked, config: Config, task: Task, records: RecordSet, retriever: str, label: str
-) -> Generator[Part, Answered, Ran]:
+    asked: ExperimentRequest,
+    config: Config,
+    task: Task,
+    records: RecordSet,
+    retriever: str,
+    label: str,
+) -> Generator[RunRequest, RunResult, Ran]:
     plan = _cell_plan(asked, config, task, records, retriever)
     if not config.llm:
         answered = yield _retrieving(plan, label)
@@ -174,12 +181,12 @@ def _performed(
             answered.n,
             counts,
             None,
-            answered.invented,
-            clusters_of(answered.part.examples).of,
+            answered.simulated,
+            clusters_of(answered.request.examples).of,
         )
     cell = yield from perform_cell(plan, label)
     answered = cell.answered
-    clusters = clusters_of(answered.part.examples).of
+    clusters = clusters_of(answered.request.examples).of
     return Ran(
         config,
         task,
@@ -189,13 +196,13 @@ def _performed(
         answered.n,
         cell.counts,
         cell,
-        answered.invented,
+        answered.simulated,
         clusters,
     )
 
 
 def _cell_plan(
-    asked: Asked, config: Config, task: Task, records: RecordSet, retriever: str
+    asked: ExperimentRequest, config: Config, task: Task, records: RecordSet, retriever: str
 ) -> Plan:
     """One cell's plan; its index is named only here, as it may have been built a moment ago."""
     s = asked.settings
@@ -232,7 +239,7 @@ def columns_of(cell: Cell) -> dict[str, Column]:
 # without a model
 
 
-def _retrieving(plan: Plan, label: str) -> Part:
+def _retrieving(plan: Plan, label: str) -> RunRequest:
     gold = {record.id: record for record in plan.chosen}
     queries = {record.id: plan.query(record) for record in plan.chosen}
 
@@ -249,7 +256,7 @@ def _retrieving(plan: Plan, label: str) -> Part:
         "k": plan.k,
         "compat": "original" if plan.original else "corrected",
     }
-    return Part(
+    return scored_run(
         label,
         "crud-retrieval",
         plan.records.name,

@@ -8,8 +8,8 @@ from typing import Any
 
 from rallebench.analysis.paired import Paired
 from rallebench.core.errors import RalleError
+from rallebench.core.experiments import Figure, IndexResult, Table
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.suites import Indexed, Plot, Table
 from rallebench.experiments.suites._crud import tables
 from rallebench.experiments.suites._crud.grid import FACTORS, Config, Grid
 from rallebench.experiments.suites._crud.grid_cells import Failed, Outcomes, Ran
@@ -58,7 +58,9 @@ def said_of(grid: Grid, factor: str, value: Any, config: Config) -> str:
     return f"{value}" + (f" ({', '.join(more)})" if more else "")
 
 
-def factor_plots(found: Outcomes, grid: Grid, tasks: Sequence[Task], metric: str) -> Iterator[Plot]:
+def factor_plots(
+    found: Outcomes, grid: Grid, tasks: Sequence[Task], metric: str
+) -> Iterator[Figure]:
     """The deciding metric over a factor's values, a line or a colour for every task."""
     for name, values in grid.values.items():
         factor = FACTORS[name]
@@ -73,7 +75,7 @@ def factor_plots(found: Outcomes, grid: Grid, tasks: Sequence[Task], metric: str
             )
             series |= {task.name: kept} if kept else {}
         if series:
-            yield Plot(
+            yield Figure(
                 f"{HEADS[metric]} by {factor.heading}",
                 factor.heading,
                 f"{HEADS[metric]}, %",
@@ -191,7 +193,7 @@ def _listed(cells: Sequence[Ran | Failed]) -> str:
 
 def report_of(found: Outcomes, grid: Grid, tasks: Sequence[Task], metric: str) -> dict[str, Any]:
     """The grid in numbers, JSON-able."""
-    made = [one for one in found.indexes.values() if isinstance(one, Indexed)]
+    made = [one for one in found.indexes.values() if isinstance(one, IndexResult)]
     return {
         "headline": metric,
         "tasks": [task.name for task in tasks],

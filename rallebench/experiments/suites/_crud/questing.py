@@ -7,7 +7,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import filled, prompt_text
+from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.types import (
     Episode,
     Example,
@@ -20,7 +22,7 @@ from rallebench.core.types import (
     digest,
 )
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.suites import Answered, Asked, Part, Values
+from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites._crud import gold
 from rallebench.experiments.suites._crud.definitions import named
 from rallebench.experiments.suites._crud.gold import Entry, GoldQuestions
@@ -78,7 +80,7 @@ class Judged:
     values: Mapping[str, Quest] = field(default_factory=dict)
 
 
-def judging_of(asked: Asked, task: Task) -> Judging | None:
+def judging_of(asked: ExperimentRequest, task: Task) -> Judging | None:
     """RAGQuestEval as it was asked for, if it was. Raises UsageError."""
     s = asked.settings
     if not s["quest"]:
@@ -103,7 +105,7 @@ def judging_of(asked: Asked, task: Task) -> Judging | None:
 
 def judge(
     judging: Judging, records: Sequence[Record], said: Mapping[str, str], label: str, dataset: str
-) -> Generator[Part, Answered, Judged]:
+) -> Generator[RunRequest, RunResult, Judged]:
     """Ask what the references must be asked, then every text in ``said`` (record id → answer)."""
     wanted = [record for record in records if record.id in said]
     known = judging.known
@@ -147,7 +149,9 @@ def _found(
     return {qid: one for qid, one in looked.items() if one is not None}
 
 
-def _with_made(judging: Judging, records: Sequence[Record], answered: Answered) -> dict[str, Entry]:
+def _with_made(
+    judging: Judging, records: Sequence[Record], answered: RunResult
+) -> dict[str, Entry]:
     """The known questions and those that were made of references."""
     known = dict(judging.known)
     for record in records:
@@ -172,7 +176,9 @@ def scored(judging: Judging, questions: GoldQuestions, answers: Sequence[str]) -
         return None
 
 
-def _references(judging: Judging, records: Sequence[Record], label: str, dataset: str) -> Part:
+def _references(
+    judging: Judging, records: Sequence[Record], label: str, dataset: str
+) -> RunRequest:
     references = {record.id: record.reference for record in records}
     mark = digest([judging.ask, judging.answer, judging.llm, references])[:6]
 
@@ -201,7 +207,7 @@ def _texts(
     label: str,
     dataset: str,
     known: Mapping[str, Entry],
-) -> Part:
+) -> RunRequest:
     mark = digest(
         [judging.answer, judging.llm, {q: list(one.questions) for q, one in gold_.items()}, said]
     )[:6]
@@ -231,8 +237,8 @@ def _part(
     flow: Callable[[Question], Flow],
     score: Callable[[Example, Episode], Values],
     metrics: Mapping[str, str],
-    keep: Callable[[Answered], None],
-) -> Part:
+    keep: Callable[[RunResult], None],
+) -> RunRequest:
     examples = tuple(
         Example(Question(qid, text), Gold(), {"id": qid, "input": text, "output": []})
         for qid, text in said.items()
@@ -243,7 +249,7 @@ def _part(
         "answer": judging.answer,
         "original": judging.original,
     }
-    return Part(
+    return scored_run(
         label,
         WORKFLOW,
         dataset,
@@ -253,7 +259,7 @@ def _part(
         score,
         metrics,
         (judging.llm,),
-        keep=keep,
+        on_result=keep,
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.analysis.paired import Paired, compare, shared_scores
+from rallebench.core.experiments import Table
 from rallebench.engine.statistics import TOO_FEW
 from rallebench.experiments.published import published_table
-from rallebench.experiments.suites import Table
 from rallebench.experiments.suites._crud.grid import FACTORS, Factor, Grid
 from rallebench.experiments.suites._crud.grid_cells import Outcomes
 from rallebench.experiments.suites._crud.tasks import TASKS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rallebench.core.experiments import Figure, Table
 from rallebench.engine.statistics import Mean
 from rallebench.experiments.published import published_table
-from rallebench.experiments.suites import Plot, Table
 from rallebench.experiments.suites._crud.cells import Cell
 from rallebench.experiments.suites._crud.tasks import Task
 from rallebench.workspace.paths import READER
@@ -67,7 +67,7 @@ def shown(mean: Mean | None, metric: str) -> Mean | None:
     return Mean(100 * mean.value, low, high, mean.n)
 
 
-def plot_of(cells: Sequence[Cell]) -> Plot:
+def plot_of(cells: Sequence[Cell]) -> Figure:
     """BLEU, ROUGE-L and what else has a mean, a bar for every cell."""
     series = {
         head: tuple(
@@ -78,7 +78,7 @@ def plot_of(cells: Sequence[Cell]) -> Plot:
         for head, name in COLUMNS.items()
         if name != "length"
     }
-    return Plot(
+    return Figure(
         "CRUD-RAG by task",
         "task",
         "%",

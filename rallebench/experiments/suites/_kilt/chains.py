@@ -8,7 +8,7 @@ from rallebench.chains.ralle import override
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Chain
 from rallebench.experiments.suites._kilt.sets import KiltSet
-from rallebench.services.benchmark import check_chain
+from rallebench.workspace.checking import check_chain
 from rallebench.workspace.paths import Workspace
 
 MODES = ("read", "closed-book", "retrieve", "three-action")

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from rallebench.core.experiments import Figure, Table
+from rallebench.core.runs import RunResult
 from rallebench.core.types import Episode, Generate, Retrieve
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.suites import Answered, Plot, Table
 from rallebench.experiments.suites._kilt import published
 from rallebench.experiments.suites._kilt.sets import SETS, KiltSet
 
@@ -28,7 +29,7 @@ class Done:
 
     kilt: KiltSet
     mode: str
-    answered: Answered
+    answered: RunResult
 
 
 def tables_of(done: Sequence[Done], llm: str, retriever: str, bracket: str) -> tuple[Table, ...]:
@@ -42,7 +43,7 @@ def tables_of(done: Sequence[Done], llm: str, retriever: str, bracket: str) -> t
     return tuple(table for table in made if table.rows)
 
 
-def plots_of(done: Sequence[Done]) -> tuple[Plot, ...]:
+def plots_of(done: Sequence[Done]) -> tuple[Figure, ...]:
     """Headline and R-precision over the sets, a series for every way."""
     found = []
     for title, metric in (("Headline metric", ""), ("R-precision", "Rprec")):
@@ -56,7 +57,7 @@ def plots_of(done: Sequence[Done]) -> tuple[Plot, ...]:
             if any(mean and mean.value is not None for _, mean in points):
                 series[mode] = tuple((label, mean) for label, mean in points if mean is not None)
         if series:
-            found.append(Plot(title, "set", title, series, "bar"))
+            found.append(Figure(title, "set", title, series, "bar"))
     return tuple(found)
 
 
@@ -143,7 +144,7 @@ def _speed(done: Sequence[Done], retriever: str) -> Table:
     for one in done:
         episodes = list(one.answered.episodes.values())
         searching, writing = _seconds(episodes, Retrieve), _seconds(episodes, Generate)
-        part = one.answered.part
+        part = one.answered.request.flow
         rows.append(
             (
                 f"{one.kilt.label}, {one.mode}",
@@ -155,7 +156,7 @@ def _speed(done: Sequence[Done], retriever: str) -> Table:
                 _memory(one.answered, part.llms),
             )
         )
-    if any(part.answered.part.retrievers for part in done):
+    if any(part.answered.request.flow.retrievers for part in done):
         for name, seconds, memory in published.speeds():
             rows += [
                 (
@@ -191,7 +192,7 @@ def _sum(*values: float | None) -> float | None:
     return sum(known) if known else None
 
 
-def _memory(answered: Answered, names: Sequence[str]) -> float | None:
+def _memory(answered: RunResult, names: Sequence[str]) -> float | None:
     """None where nothing was loaded for it, or elsewhere."""
     known = [answered.memory[name] / GB for name in names if answered.memory.get(name)]
     return sum(known) if known else None

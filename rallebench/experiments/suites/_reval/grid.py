@@ -8,9 +8,9 @@ from typing import Any
 
 from rallebench.analysis.agents import System
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.environments import ENVIRONMENTS
-from rallebench.experiments.suites import Asked
 from rallebench.experiments.suites._reval.tasks import Asking
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.flows import Agent, prepare_agent
@@ -44,7 +44,7 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def grid(asked: Asked, tasks: Sequence[Asking]) -> list[Place]:
+def grid(asked: ExperimentRequest, tasks: Sequence[Asking]) -> list[Place]:
     """Every cell, those of one model after another. Raises UsageError for what no cell can be made of."""
     s = asked.settings
     workflows, models = names_in(s["workflows"]), names_in(s["models"]) or names_in(asked.llm)
@@ -116,7 +116,7 @@ def _given(settings: Mapping[str, Any], workflows: Sequence[str]) -> dict[str, s
 
 
 def _place(
-    asked: Asked,
+    asked: ExperimentRequest,
     system: System,
     asking: Asking,
     environments: Sequence[str],
@@ -164,7 +164,7 @@ def _env(asking: Asking, environments: Sequence[str]) -> str:
 
 
 def _why_not(
-    asked: Asked,
+    asked: ExperimentRequest,
     system: System,
     traits: Mapping[str, Any],
     asking: Asking,

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import prompt_text
+from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.types import Episode, Example, Flow, Question, digest
-from rallebench.experiments.suites import Answered, Asked, Part, Values
+from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites._rgb import scoring
 from rallebench.experiments.suites._rgb.definitions import named
 from rallebench.experiments.suites._rgb.testing import WORKFLOW, Request, Test, labels_in
@@ -29,7 +31,7 @@ class Judge:
     prompt: str
 
 
-def judge_of(kind: str, asked: Asked) -> Judge | None:
+def judge_of(kind: str, asked: ExperimentRequest) -> Judge | None:
     """The judge that was asked for, if any. Raises UsageError."""
     settings = asked.settings
     if not settings["judge"]:
@@ -52,9 +54,9 @@ def judging(question: Question, judge: Judge, predictions: Mapping[str, str]) ->
     )
 
 
-def judged_part(test: Test, answered: Answered, judge: Judge) -> Part:
+def judged_part(test: Test, answered: RunResult, judge: Judge) -> RunRequest:
     """The judgements of a test's answers, a run of its own. Other answers, other judgements: the label tells."""
-    examples = {example.question.qid: example for example in answered.part.examples}
+    examples = {example.question.qid: example for example in answered.request.examples}
     said = {
         qid: labels_in(test, examples[qid], episode)[0]
         for qid, episode in answered.episodes.items()
@@ -86,10 +88,10 @@ def judged_part(test: Test, answered: Answered, judge: Judge) -> Part:
         }
         return Example(Question(qid, example.question.text), example.gold, row)
 
-    return Part(
-        f"{answered.part.label} judged {digest([judge.prompt, judge.llm, said])[:6]}",
+    return scored_run(
+        f"{answered.request.label} judged {digest([judge.prompt, judge.llm, said])[:6]}",
         f"{WORKFLOW}-judge",
-        answered.part.dataset,
+        answered.request.dataset.name,
         tuple(bare(qid) for qid in said),
         lambda question: judging(question, judge, said),
         {"judge": judge.kind, "prompt": judge.prompt},
@@ -99,17 +101,17 @@ def judged_part(test: Test, answered: Answered, judge: Judge) -> Part:
     )
 
 
-def unread(answered: Answered) -> int:
+def unread(answered: RunResult) -> int:
     """How many verdicts could not be read."""
     return sum(episode.answer == "" for episode in answered.episodes.values())
 
 
-def unparsed(judged: Answered) -> dict[str, Any]:
+def unparsed(judged: RunResult) -> dict[str, Any]:
     """How many answers were judged, and how many of the verdicts are none."""
     return {"judged": judged.n, "unparsed": unread(judged), "judge_failed": judged.n_errors}
 
 
-def said_of(judged: Answered, request: Request) -> tuple[str, ...]:
+def said_of(judged: RunResult, request: Request) -> tuple[str, ...]:
     """The same as sentences, where there is something to say."""
     count = unread(judged)
     how = "taken for a no, as the original does" if request.original else "not scored"

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.experiments import Table
+from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
-from rallebench.experiments.suites import Answered, Table
 from rallebench.experiments.suites._rgb import published, scoring
 from rallebench.experiments.suites._rgb.testing import Test, labels_in
 
@@ -23,7 +24,7 @@ FILE = "errors-to-label.csv"
 COLUMNS = ("part", "qid", "category", "question", "required", "prediction")
 NO_LABEL = "no label"
 
-Done = Mapping[str, "tuple[Test, Answered]"]
+Done = Mapping[str, "tuple[Test, RunResult]"]
 """Label of the part → the test and its answers."""
 Labels = Mapping[tuple[str, str], str]
 """(part or '', question id) → category."""
@@ -44,7 +45,7 @@ def wrong_answers(done: Done) -> list[Wrong]:
     """All of them, in the order asked; questions that failed have no answer."""
     found = []
     for label, (test, answered) in done.items():
-        for example in answered.part.examples:
+        for example in answered.request.examples:
             episode = answered.episodes.get(example.question.qid)
             if episode is None:
                 continue

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rallebench.experiments.suites import Answered
+from rallebench.core.runs import RunResult
 from rallebench.experiments.suites._rgb import scoring
 from rallebench.experiments.suites._rgb.records import Record
 from rallebench.experiments.suites._rgb.testing import Test
 
 
-def notes_of(tests: Sequence[Test], answered: Sequence[Answered]) -> tuple[str, ...]:
+def notes_of(tests: Sequence[Test], answered: Sequence[RunResult]) -> tuple[str, ...]:
     """What a reader of the numbers must know of the records, one sentence each."""
     records = tests[0].request.records
     notes = []
@@ -36,7 +36,7 @@ def notes_of(tests: Sequence[Test], answered: Sequence[Answered]) -> tuple[str, 
             f"Of {len(blurred)} records the false answer holds the true one, so repeating it counts as right: {_named(blurred)}."
         )
     for test, one in zip(tests, answered):
-        label = one.part.label
+        label = one.request.label
         if test.left_out:
             notes.append(
                 f"{label}: {len(test.left_out)} records have no document for it and were left out: {_named(test.left_out)}."

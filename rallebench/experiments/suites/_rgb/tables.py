@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.core.experiments import Figure, Table
+from rallebench.core.runs import RunResult
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.suites import Answered, Plot, Table
 from rallebench.experiments.suites._rgb import published
 from rallebench.experiments.suites._rgb.testing import Request, Test
 
-Done = Mapping[str, "tuple[Test, Answered]"]
+Done = Mapping[str, "tuple[Test, RunResult]"]
 KNOWS = 0.7
 """Error detection is reported for models that know more than this share of the answers without documents."""
 SETS: Mapping[str, tuple[str, ...]] = {
@@ -21,7 +22,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
 """Test → the ends of the names of the sets that the printed figures are of, or corrections of them."""
 
 
-def over_noise(done: Done, test: str) -> tuple[Table, Plot]:
+def over_noise(done: Done, test: str) -> tuple[Table, Figure]:
     """Accuracy and rejections at every share of noise. ``test``: ``noise`` or ``integration``."""
     request = _request(done)
     ratios = [one.noise for one, _ in done.values()]
@@ -49,10 +50,10 @@ def over_noise(done: Done, test: str) -> tuple[Table, Plot]:
         True,
         _note(request, bool(printed), test),
     )
-    return table, Plot(title, "share of noise", "share of the answers", series)
+    return table, Figure(title, "share of noise", "share of the answers", series)
 
 
-def rejection(test: Test, answered: Answered, judged: Answered | None) -> tuple[Table, Plot]:
+def rejection(test: Test, answered: RunResult, judged: RunResult | None) -> tuple[Table, Figure]:
     """Rej, lucky hits and RGB's sum of the two, and Rej* where a judge was asked."""
     request = test.request
     names = {
@@ -76,8 +77,8 @@ def rejection(test: Test, answered: Answered, judged: Answered | None) -> tuple[
 
 
 def counterfactual(
-    alone: Answered, test: Test, shown: Answered, judged: Answered | None
-) -> tuple[Table, Plot]:
+    alone: RunResult, test: Test, shown: RunResult, judged: RunResult | None
+) -> tuple[Table, Figure]:
     """What is known without documents and with false ones, errors found, and corrected: over those found by RGB's words and
     over those that the judge saw, which is the paper's."""
     request = test.request
@@ -136,11 +137,11 @@ def _bars(
     names: Mapping[str, str],
     means: Mapping[str, Mean | None],
     printed: Mapping[str, float],
-) -> Plot:
+) -> Figure:
     found = ((names[name], means.get(name)) for name in names)
     ours = tuple(
         (label, mean) for label, mean in found if mean is not None and mean.value is not None
     )
     series: dict[str, tuple[tuple[Any, Any], ...]] = {"ours": ours}
     series[published.MODEL] = tuple((names[name], value) for name, value in printed.items())
-    return Plot(title, "rate", "share", series, "bar")
+    return Figure(title, "rate", "share", series, "bar")

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
 from rallebench.core.prompts import check_own
+from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.types import Episode, Example, Flow, Gold, Note, Outcome, Passage, Question
-from rallebench.experiments.suites import Answered, Asked, Part, Values
+from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites._rgb import files, scoring
 from rallebench.experiments.suites._rgb.definitions import named
 from rallebench.experiments.suites._rgb.documents import Documents, share
@@ -34,7 +36,7 @@ Build = Callable[[Record, int, float, float, bool], Documents]
 class Request:
     """What all parts of a suite share."""
 
-    asked: Asked
+    asked: ExperimentRequest
     records: RecordSet
     build: Build
     prompt: Prompt
@@ -86,7 +88,9 @@ class Test:
         )
 
 
-def request_of(asked: Asked, names: tuple[str, ...], build: Build, **more: Any) -> Request:
+def request_of(
+    asked: ExperimentRequest, names: tuple[str, ...], build: Build, **more: Any
+) -> Request:
     """Read data and prompts. ``names``: the sets that the test is made for, best first. Raises UsageError."""
     s = asked.settings
     language = "" if s["language"] == "auto" else s["language"]
@@ -169,7 +173,7 @@ def predictions_file(test: Test, part: str = "") -> str:
     )
 
 
-def part_of(test: Test, label: str) -> Part:
+def part_of(test: Test, label: str) -> RunRequest:
     """The test as a part of a suite."""
     request = test.request
 
@@ -192,7 +196,7 @@ def part_of(test: Test, label: str) -> Part:
         "reuse": test.earlier_sha256,
     }
     examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
-    return Part(
+    return scored_run(
         label,
         WORKFLOW,
         request.records.name,
@@ -246,10 +250,10 @@ def values_of(test: Test, example: Example, episode: Episode) -> Values:
     }
 
 
-def files_of(test: Test, answered: Answered) -> dict[str, str]:
+def files_of(test: Test, answered: RunResult) -> dict[str, str]:
     """RGB's own two files of this test; questions that failed have no row."""
     rows = []
-    examples = {example.question.qid: example for example in answered.part.examples}
+    examples = {example.question.qid: example for example in answered.request.examples}
     for record in test.records:
         episode = answered.episodes.get(record.id)
         if episode is not None:

@@ -15,7 +15,9 @@ from itertools import islice
 from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own, filled
+from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.types import (
     Episode,
     Example,
@@ -28,7 +30,7 @@ from rallebench.core.types import (
     Question,
 )
 from rallebench.corpora.reading import read_corpus
-from rallebench.experiments.suites import Answered, Asked, Part, Values
+from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites._rgb import testbed
 from rallebench.experiments.suites._rgb.prompts import text_of
 from rallebench.llms._structured import in_form, json_of
@@ -59,7 +61,7 @@ class Written:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def questions_of(asked: Asked) -> Generator[Part, Answered, Written]:
+def questions_of(asked: ExperimentRequest) -> Generator[RunRequest, RunResult, Written]:
     """Have a question written from each article; a part of a suite. Raises UsageError before it, BackendError if none came."""
     s = asked.settings
     if not asked.llm:
@@ -97,7 +99,7 @@ def questions_of(asked: Asked) -> Generator[Part, Answered, Written]:
             )
         }
 
-    answered = yield Part(
+    answered = yield scored_run(
         "questions",
         WORKFLOW,
         path.name.split(".")[0],
@@ -122,7 +124,7 @@ def _example(article: Passage) -> Example:
 
 
 def _written(
-    answered: Answered, articles: Sequence[Passage], texts: Mapping[str, str], parts: int
+    answered: RunResult, articles: Sequence[Passage], texts: Mapping[str, str], parts: int
 ) -> Written:
     questions, rows = [], []
     counts = Counter[str](articles=answered.n, not_written=answered.n_errors)
@@ -147,7 +149,7 @@ def _written(
         )
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return Written(
-        answered.part.dataset,
+        answered.request.dataset.name,
         questions,
         {"questions.jsonl": text},
         {"articles": answered.n, **{k: counts[k] for k in SENTENCES}},

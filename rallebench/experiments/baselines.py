@@ -11,21 +11,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from rallebench.analysis.references import LABELS
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder
-from rallebench.services.benchmark.planning import Plan, prepare
+from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.workspace.entries import chain_from_json, chain_to_json
+from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
+
+__all__ = ["KINDS", "LABELS", "is_line", "line_name", "line_plans", "lines", "lines_of", "written"]
 
 KINDS: Mapping[str, str] = {"closed-book": "nothing", "random": "random", "oracle": "gold"}
 """Line → the way of combining retrievers that it exchanges a chain's own for."""
-
-LABELS: Mapping[str, str] = {
-    "closed-book": "closed book",
-    "random": "random passage",
-    "oracle": "oracle passage",
-}
 
 
 def lines(
@@ -103,7 +101,7 @@ def line_name(run: str, line: str) -> str:
     return f"{run} {line}"
 
 
-def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> dict[str, Plan]:
+def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> dict[str, Benchmark]:
     """Line → plan, of those lines of a run that have not ended yet; one that was stopped goes on.
 
     Raises UsageError where there can be none, or if another run has the name of a line.
@@ -116,7 +114,7 @@ def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> d
     dataset = made.get("dataset_file") or spec["dataset"]
     whole = prepare(
         workspace,
-        chain_from_json(chain),
+        chain_flow(chain_from_json(chain)),
         dataset,
         limit=spec["limit"],
         metrics=tuple(made["metrics"]),
@@ -126,12 +124,14 @@ def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> d
         resume=True,
         track=track,
     )
-    if whole.dataset_sha256 != spec["settings"].get("dataset_sha256"):
+    if whole.request.dataset.sha256 != spec["settings"].get("dataset_sha256"):
         raise UsageError(
             f"The question set {spec['dataset']!r} was changed after {run.name!r} was run; run the chain again first."
         )
     plans = {}
-    for line, changed in lines(workspace, whole.chain, dataset, whole.examples).items():
+    for line, changed in lines(
+        workspace, chain_from_json(chain), dataset, whole.request.examples
+    ).items():
         name = line_name(run.name, line)
         there = (workspace.runs / name).exists()
         if there and not _is_of(run, RunFolder.open(workspace.runs, name), changed):
@@ -140,7 +140,8 @@ def line_plans(workspace: Workspace, run: RunFolder, *, track: bool = True) -> d
                 f"move {workspace.runs / name} away."
             )
         if not there or not _is_done(RunFolder.open(workspace.runs, name)):
-            plans[line] = replace(whole, chain=changed, name=name, resume=there)
+            request = replace(whole.request, flow=chain_flow(changed), name=name)
+            plans[line] = Benchmark(request, replace(whole.options, resume=there))
     return plans
 
 

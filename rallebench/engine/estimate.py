@@ -1,4 +1,4 @@
-"""From a few answered questions to all of a plan: what is to be expected, and between which bounds."""
+"""From a few answered questions to the cost of a whole plan, with bounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rallebench.experiments.suites.planning import Plan, Planned, listed
+from rallebench.engine.plan import Plan, PlannedRun, listed
 
 QUANTITIES = ("seconds", "model_calls", "retrievals", "prompt_tokens", "completion_tokens", "usd")
 
@@ -49,7 +49,7 @@ def estimated(plan: Plan, samples: Sequence[Sample | None]) -> Estimate:
     borrowed: list[str] = []
     unknown: list[str] = []
     used: list[tuple[Mapping[str, float | None], ...]] = []
-    for part, sample in zip(plan.parts, samples):
+    for part, sample in zip(plan.runs, samples):
         rows = sample.rows if sample else ()
         if not rows and part.left:
             rows = _alike(plan, samples, part)
@@ -57,7 +57,7 @@ def estimated(plan: Plan, samples: Sequence[Sample | None]) -> Estimate:
         used.append(rows)
     parts = [
         {q: _amount([row[q] for row in rows], part.left) for q in QUANTITIES}
-        for part, rows in zip(plan.parts, used)
+        for part, rows in zip(plan.runs, used)
     ]
     whole = {q: _sum([amounts[q] for amounts in parts]) for q in QUANTITIES}
     return Estimate(
@@ -66,12 +66,12 @@ def estimated(plan: Plan, samples: Sequence[Sample | None]) -> Estimate:
 
 
 def _alike(
-    plan: Plan, samples: Sequence[Sample | None], part: Planned
+    plan: Plan, samples: Sequence[Sample | None], part: PlannedRun
 ) -> tuple[Mapping[str, float | None], ...]:
     sort = (part.workflow, part.llms, part.retrievers)
     return tuple(
         row
-        for other, sample in zip(plan.parts, samples)
+        for other, sample in zip(plan.runs, samples)
         if sample and (other.workflow, other.llms, other.retrievers) == sort
         for row in sample.rows
     )
@@ -110,11 +110,11 @@ def _notes(
     plan: Plan, samples: Sequence[Sample | None], borrowed: Sequence[str], unknown: Sequence[str]
 ) -> tuple[str, ...]:
     there = [sample for sample in samples if sample and sample.rows]
-    if not plan.parts:
+    if not plan.runs:
         return plan.notes
     count = sum(len(sample.rows) for sample in there)
     refused: dict[str, list[str]] = {}
-    for part, sample in zip(plan.parts, samples):
+    for part, sample in zip(plan.runs, samples):
         if sample and sample.why and not sample.rows:
             refused.setdefault(sample.why, []).append(part.label)
     said = [f"{listed(labels)}: could not be probed: {why}" for why, labels in refused.items()]
@@ -155,7 +155,7 @@ def as_json(found: Estimate) -> dict[str, Any]:
             "failed": sample.failed if sample else 0,
             **{name: asdict(amount) for name, amount in amounts.items()},
         }
-        for part, sample, amounts in zip(found.plan.parts, found.samples, found.parts)
+        for part, sample, amounts in zip(found.plan.runs, found.samples, found.parts)
     ]
     return {
         "parts": rows,

@@ -1,4 +1,4 @@
-"""A chain is checked before a model is loaded: its templates, its retrievers, its language models."""
+"""Checks of a chain or an agent before a model is loaded: templates, retrievers, language models."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from rallebench.chains.safe_format import Field, parse_format
 from rallebench.chains.template import check
 from rallebench.core.errors import TemplateError, UsageError
+from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Action, Chain
 from rallebench.retrievers.composites import needs
 from rallebench.workspace.entries import read_manifest
@@ -32,6 +33,20 @@ def check_chain(workspace: Workspace, chain: Chain) -> None:
             _check_target(workspace, action)
         except UsageError as error:
             raise type(error)(f"Action {number} of {chain.name!r}: {error}") from None
+
+
+def check_flow(workspace: Workspace, flow: FlowSpec) -> None:
+    """UsageError for a chain that cannot work, or for a model or retriever of an agent that is not known."""
+    if flow.chain is not None:
+        check_chain(workspace, flow.chain)
+        return
+    try:
+        for name in flow.llms:
+            workspace.llm(name)
+        for name in flow.retrievers:
+            _check_retriever(workspace, name)
+    except UsageError as error:
+        raise type(error)(f"{flow.name}: {error}") from None
 
 
 def _check_reach(action: Action, earlier: int) -> None:

@@ -1,0 +1,212 @@
+"""A run: a flow over examples, scored. What is asked for, and what comes out of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rallebench.core.errors import NotFoundError
+from rallebench.core.types import (
+    Chain,
+    Episode,
+    Example,
+    Flow,
+    Generate,
+    Question,
+    Request,
+    Retrieve,
+    RunSpec,
+    UseTool,
+)
+
+Values = Mapping[str, "float | None"]
+"""Metric → the value of one question; or question id → its value of one metric. None: not scored."""
+
+
+@dataclass(frozen=True)
+class Backends:
+    """The loaded models, retrievers and tools by name; plain dicts, so tests pass literals."""
+
+    retrievers: Mapping[str, Any] = field(default_factory=dict)
+    llms: Mapping[str, Any] = field(default_factory=dict)
+    tools: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, request: Request) -> Any:
+        """The backend that answers ``request``; NotFoundError says what to load."""
+        if isinstance(request, Retrieve):
+            return _loaded(self.retrievers, request.retriever, "retriever")
+        if isinstance(request, Generate):
+            return _loaded(self.llms, request.llm, "language model")
+        assert isinstance(request, UseTool)
+        return _loaded(self.tools, request.tool, "tool")
+
+
+def _loaded(table: Mapping[str, Any], name: str, kind: str) -> Any:
+    if name not in table:
+        have = ", ".join(sorted(table)) or "none"
+        raise NotFoundError(
+            f"The {kind} {name!r} is not loaded (loaded: {have}). Load it in the Models tab."
+        )
+    return table[name]
+
+
+NOTHING_LOADED = Backends()
+
+FlowFactory = Callable[[Question], Flow]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSpec:
+    """A flow with its identity.
+
+    ``workflow``: run.json's word for it. ``settings``: JSON, all that changes an answer beside the models, the indexes and the
+    questions. ``make`` is called once the backends are loaded. ``llms``, ``retrievers``: the names to load; ``tools``: what
+    the flow asks beside them. ``chain``: the chain that the flow follows, None for any other; ``agent``: the same for an agent.
+    ``name``: what runs of it are called by default.
+    """
+
+    workflow: str
+    settings: Mapping[str, Any]
+    make: Callable[[Backends], FlowFactory] = field(compare=False)
+    llms: tuple[str, ...] = ()
+    retrievers: tuple[str, ...] = ()
+    tools: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    chain: Chain | None = None
+    agent: Any = None
+    name: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All models and retrievers, each once."""
+        return tuple(dict.fromkeys((*self.llms, *self.retrievers)))
+
+    def open(self, backends: Backends) -> tuple[Backends, FlowFactory]:
+        """``backends`` with the flow's own tools, and what answers a question."""
+        backends = Backends(backends.retrievers, backends.llms, {**backends.tools, **self.tools})
+        return backends, self.make(backends)
+
+
+def imported_flow(workflow: str, settings: Mapping[str, Any]) -> FlowSpec:
+    """What stands for the flow of answers that came from elsewhere; it cannot be asked."""
+
+    def make(backends: Backends) -> FlowFactory:
+        raise AssertionError("imported answers are not asked again")
+
+    return FlowSpec(workflow, settings, make)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRef:
+    """Where the examples come from. ``sha256`` is the file's; '' stands for that of the records themselves."""
+
+    name: str
+    file: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """An experiment's own metrics: ``columns``, metric → its definition, in the order of a table; ``score``, which gives the
+    values of one answer; ``ranges``, metric → (lowest, highest) value, None = no bound."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    score: Callable[[Example, Episode], Values] = field(
+        default=lambda example, episode: {}, compare=False
+    )
+    ranges: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+
+
+NO_RATES = Rates()
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A run that is asked for. ``label`` is unique in its experiment; ``name`` is the folder's.
+
+    ``metrics``: the registered metrics to score by; ``rates``: the experiment's own. ``on_result``: called when the run has
+    ended, before the experiment goes on.
+    """
+
+    flow: FlowSpec
+    dataset: DatasetRef
+    examples: Sequence[Example]
+    metrics: tuple[str, ...] = ()
+    rates: Rates = NO_RATES
+    limit: int | None = None
+    seed: int = 0
+    label: str = ""
+    name: str = ""
+    on_result: Callable[[Any], None] | None = field(default=None, compare=False)
+
+    @property
+    def questions(self) -> list[Question]:
+        """The questions, in order."""
+        return [example.question for example in self.examples]
+
+    def fixed(self) -> dict[str, Any]:
+        """The settings that change an episode, beside the models and indexes."""
+        if self.dataset.sha256:
+            return {**self.flow.settings, "dataset_sha256": self.dataset.sha256}
+        return {**self.flow.settings, "records_sha256": records_sha256(self.examples)}
+
+    def spec(self, fingerprints: Mapping[str, str]) -> RunSpec:
+        """``run.json``'s specification. ``fingerprints``: "llm NAME" and "retriever NAME" → fingerprint."""
+        settings = {**self.fixed(), "backends": dict(fingerprints)}
+        return RunSpec(
+            self.dataset.name, self.flow.workflow, settings, self.metrics, self.limit, self.seed
+        )
+
+
+def records_sha256(examples: Sequence[Example]) -> str:
+    """The digest of all records, in order."""
+    digest = hashlib.sha256()
+    for example in examples:
+        record = json.dumps(example.record, sort_keys=True, ensure_ascii=False)
+        digest.update(record.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run is performed. ``resume``: continue the run of that name if there is one."""
+
+    batch_size: int = 20
+    max_errors: int | None = None
+    resume: bool = False
+    track: bool = True
+
+
+DEFAULT_OPTIONS = RunOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run that has ended.
+
+    ``episodes``: those that did not fail, by question id, in the order asked; ``values``: metric → question id → value, and
+    ``means`` their means, of the experiment's own metrics. ``n`` questions were asked, ``n_errors`` failed. ``report``:
+    ``report.json``. ``stopped``: the user stopped it. ``memory``: model or index → bytes it takes. ``simulated``: the
+    replies were made up, by a dry run or a pilot.
+    """
+
+    request: RunRequest
+    run: str
+    episodes: Mapping[str, Episode]
+    values: Mapping[str, Values]
+    means: Mapping[str, Any]
+    n: int
+    n_errors: int
+    seconds: float = 0.0
+    report: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    memory: Mapping[str, int] = field(default_factory=dict)
+    stopped: bool = False
+    reused: bool = False
+    simulated: bool = False
+
+    def mean(self, metric: str) -> float | None:
+        """A metric's mean over the questions that it scores; None where it scores none."""
+        return self.means[metric].value if metric in self.means else None

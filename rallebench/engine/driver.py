@@ -1,0 +1,283 @@
+"""Perform an experiment: each run a run folder, answered by the one loop, continued where it stands."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from rallebench.core.errors import MismatchError, RalleError, StoppedError, UsageError
+from rallebench.core.events import Failed, Finished, Operation, Warned, under
+from rallebench.core.experiments import (
+    Experiment,
+    ExperimentRequest,
+    IndexCosts,
+    IndexRequest,
+    IndexResult,
+    Notice,
+    Release,
+    Report,
+    WorkRequest,
+)
+from rallebench.core.files import write_text
+from rallebench.core.runs import RunOptions, RunRequest, RunResult
+from rallebench.engine.execute import RunContext, execute, result_of
+from rallebench.engine.experiment_store import ExperimentStore, check_free, run_name
+from rallebench.engine.store import RunFolder
+
+
+class ExperimentContext(RunContext, Protocol):
+    """What the performer needs of the product around it."""
+
+    def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
+        """Find or build an index."""
+
+    def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
+        """What the indexes of these recipes take, in one sentence."""
+
+    def release(self, names: tuple[str, ...]) -> None:
+        """Unload what was loaded for the experiment and is used by nothing else."""
+
+    def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
+        """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
+
+
+class Player(Protocol):
+    """What performs the requests of an experiment: for real, as a dry run, or as a pilot."""
+
+    def play(self, step: WorkRequest) -> Operation[Any]:
+        """Perform one request; returns what the experiment is sent. Raises RalleError."""
+
+
+def drive(experiment: Experiment, player: Player) -> Operation[Report]:
+    """Play an experiment to its end. What fails is thrown into it; a stop and a run made with other settings end it."""
+    with closing(experiment):
+        reply: Any = None
+        error: RalleError | None = None
+        while True:
+            try:
+                step = experiment.throw(error) if error else experiment.send(reply)
+            except StopIteration as end:
+                report: Report = end.value
+                return report
+            reply, error = None, None
+            try:
+                reply = yield from player.play(step)
+            except (StoppedError, MismatchError):
+                raise
+            except RalleError as failure:
+                error = failure
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentResult:
+    """An experiment that has ended. ``folder`` holds its report and the files that it made; ``document``: the report as one
+    JSON document; ``warning``: why MLflow does not show it as one, '' if it does."""
+
+    request: ExperimentRequest
+    folder: Path
+    runs: tuple[RunResult, ...]
+    report: Report
+    files: tuple[str, ...] = ()
+    document: Mapping[str, Any] = field(default_factory=dict)
+    warning: str = ""
+
+
+class Performer:
+    """The player that does the work."""
+
+    def __init__(
+        self,
+        request: ExperimentRequest,
+        context: ExperimentContext,
+        store: ExperimentStore,
+        options: RunOptions,
+        noun: str,
+        fixed: bool,
+    ) -> None:
+        self._request, self._context, self._store = request, context, store
+        self._options, self._noun, self._fixed = replace(options, resume=True), noun, fixed
+        self._runs: dict[str, str] = {}
+        self._transient = ""
+        self.results: list[RunResult] = []
+        self.warnings: dict[str, None] = {}
+
+    def play(self, step: WorkRequest) -> Operation[Any]:
+        """Perform one request."""
+        if isinstance(step, RunRequest):
+            return (yield from self._run(step))
+        if isinstance(step, IndexRequest):
+            return (yield from self._index(step))
+        if isinstance(step, IndexCosts):
+            sentence = yield from self._context.index_costs(step.recipes)
+            yield Warned("", sentence)
+        elif isinstance(step, Notice):
+            for sentence in step.sentences:
+                self.warnings[sentence] = None
+                yield Warned("", sentence)
+        elif isinstance(step, Release):
+            self._context.release(step.names)
+        return None
+
+    def _run(self, step: RunRequest) -> Operation[RunResult]:
+        request = replace(
+            step,
+            name=step.name or run_name(self._request.name, step.label),
+            limit=self._request.limit,
+            seed=self._request.seed,
+        )
+        self._runs[request.label] = request.name
+        if self._fixed and (result := ended_result(self._context.runs, request)) is not None:
+            yield Finished(request.label, request.name, True, result)
+            self.results.append(result)
+            return result
+        running = execute(request, self._context, self._options, lambda run: self._save())
+        try:
+            result = yield from self._heard(running, request)
+        except (StoppedError, MismatchError):
+            raise
+        except RalleError as error:
+            yield Failed(request.label, str(error))
+            raise
+        if result.stopped:
+            raise StoppedError(
+                f"Stopped in {request.name!r}; start the {self._noun} again with the same --name to continue."
+            )
+        self.results.append(result)
+        if request.on_result is not None:
+            request.on_result(result)
+        return result
+
+    def _heard(self, running: Operation[RunResult], request: RunRequest) -> Operation[RunResult]:
+        """The events of a run, a warning only the first time, with the dataset that it is about."""
+        with closing(running):
+            while True:
+                try:
+                    event = next(running)
+                except StopIteration as end:
+                    result: RunResult = end.value
+                    return result
+                if isinstance(event, Warned):
+                    sentence = f"{request.dataset.name}: {event.message}"
+                    if sentence in self.warnings:
+                        continue
+                    self.warnings[sentence] = None
+                    event = replace(event, message=sentence)
+                yield event
+
+    def _index(self, step: IndexRequest) -> Operation[IndexResult]:
+        result = yield from under(step.label, self._context.ensure_index(step.recipe))
+        if self._transient and self._transient != result.name:
+            self._context.release((self._transient,))
+        self._transient = result.name if step.transient else ""
+        self._save()
+        return result
+
+    def _save(self) -> None:
+        self._store.save_request(
+            self._request.name,
+            self._request.kind,
+            self._request.as_json(),
+            self._runs,
+            self._noun,
+        )
+
+
+def perform(
+    request: ExperimentRequest,
+    experiment: Callable[[ExperimentRequest], Experiment],
+    context: ExperimentContext,
+    store: ExperimentStore,
+    options: RunOptions,
+    *,
+    document: Callable[[ExperimentResult], Mapping[str, Any]],
+    noun: str,
+    fixed: bool = False,
+) -> Operation[ExperimentResult]:
+    """Perform all requests of an experiment, one after another, and store its report.
+
+    Runs that are complete under the experiment's name are not asked again. Raises RalleError; UsageError comes before
+    anything is written, unless a run of that name was made with other settings. ``document``: the report as JSON. ``fixed``:
+    the name stands for one request, so that another one is refused, and a run that has ended needs no second look.
+    """
+    check_free(store.root, request.kind, request.name, noun)
+    with store.locked(request.name, noun):
+        if fixed and store.exists(request.name):
+            _check_same(store.open(request.name).request, request, noun)
+        performer = Performer(request, context, store, options, noun, fixed)
+        report = yield from drive(experiment(request), performer)
+        report = replace(report, notes=(*report.notes, *performer.warnings))
+        folder = store.folder(request.name)
+        for path, text in report.files.items():
+            write_text(folder / path, text)
+        for path, text in report.files_to_edit.items():
+            if not (folder / path).exists():
+                write_text(folder / path, text)
+        files = tuple(str(folder / path) for path in (*report.files, *report.files_to_edit))
+        result = ExperimentResult(request, folder, tuple(performer.results), report, files)
+        value = document(result)
+        store.save_report(
+            request.name,
+            {**value, "request": request.as_json(), "made": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
+        )
+        warning = context.track_experiment(value, request.kind) if options.track else ""
+    return replace(result, document=value, warning=warning)
+
+
+def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
+    """The run of that name if all its questions are answered and scored, failed ones included; else None."""
+    run = RunFolder(runs / request.name)
+    if not run.path.exists() or not is_ended(run):
+        return None
+    return replace(result_of(request, run, run.report() or {}), reused=True)
+
+
+def is_ended(run: RunFolder) -> bool:
+    """Whether all questions of a run are answered and scored, failed ones included."""
+    report = run.report()
+    return run.state()["state"] == "done" and bool(report and report["complete"])
+
+
+def is_of(run: RunFolder, request: RunRequest) -> bool:
+    """Whether a stored run was made with the settings of ``request``; its models and indexes are not compared."""
+    return request_spec(run) == spec_of(request)
+
+
+def spec_of(request: RunRequest) -> dict[str, Any]:
+    """What a request asks for, as JSON, without the fingerprints of models and indexes."""
+    spec: dict[str, Any] = json.loads(
+        json.dumps(
+            {
+                "dataset": request.dataset.name,
+                "workflow": request.flow.workflow,
+                "settings": request.fixed(),
+                "limit": request.limit,
+                "seed": request.seed,
+            }
+        )
+    )
+    return spec
+
+
+def request_spec(run: RunFolder) -> dict[str, Any]:
+    """The same of a stored run."""
+    stored = run.spec()["spec"]
+    settings = {key: value for key, value in stored["settings"].items() if key != "backends"}
+    return {**stored, "settings": settings}
+
+
+def _check_same(stored: Mapping[str, Any], request: ExperimentRequest, noun: str) -> None:
+    """UsageError if an experiment of that name asks for something else. What ranks its results may differ."""
+
+    def content(value: Mapping[str, Any]) -> Any:
+        settings = {k: v for k, v in value["settings"].items() if k != "metric"}
+        return json.loads(json.dumps({**value, "settings": settings}))
+
+    if content(stored) != content(request.as_json()):
+        raise UsageError(
+            f"The {noun} {request.name!r} exists already with another content; choose another name."
+        )

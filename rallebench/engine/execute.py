@@ -1,0 +1,225 @@
+"""A run request → a scored run: load, ask, score, write RaLLe's files, track. The one way in which anything is run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from rallebench.core.errors import RalleError
+from rallebench.core.events import Finished, Operation, Progress, Warned, under
+from rallebench.core.runs import DEFAULT_OPTIONS, Backends, RunOptions, RunRequest, RunResult
+from rallebench.core.types import Episode
+from rallebench.engine.answer import answer
+from rallebench.engine.judgements import judgements, unread
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.run_file import end, finish, run_json
+from rallebench.engine.score import score_episode
+from rallebench.engine.statistics import Mean
+from rallebench.engine.store import RunFolder
+
+HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
+"""The metrics whose means are shown while a run goes on."""
+
+
+class RunContext(Protocol):
+    """What ``execute`` needs of the product around it."""
+
+    @property
+    def runs(self) -> Path:
+        """The folder of all runs."""
+
+    def load(self, request: RunRequest) -> Operation[Backends]:
+        """Load and hold what a run names."""
+
+    def reply_cache(self) -> Memo | None:
+        """The cache of replies; opened only when all is loaded, so that a refused request writes nothing."""
+
+    def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
+        """Model or index, and what it is made of → bytes of ``ram`` and ``vram``; None where they are not known."""
+
+    def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
+        """One sentence per retriever that lacks gold pages. Without ``backends``: what can be told before the load; with
+        them: what could not be told before."""
+
+    def track(self, run: RunFolder) -> str:
+        """Log a run; '' or one sentence on why that did not work."""
+
+
+def execute(
+    request: RunRequest,
+    context: RunContext,
+    options: RunOptions = DEFAULT_OPTIONS,
+    on_open: Callable[[RunFolder], None] = lambda run: None,
+) -> Operation[RunResult]:
+    """Perform a run. Raises RalleError; what was answered is kept, and a run that failed or was stopped is scored as far as it
+    got.
+
+    A run that is complete already asks nothing; that of an experiment is then not tracked again either. ``on_open``: called
+    once the run has its folder.
+    """
+    task = request.label
+    warnings = list(context.coverage(request, None))
+    for sentence in warnings:
+        yield Warned(task, sentence)
+    loaded = yield from under(task, context.load(request))
+    backends, make_flow = request.flow.open(loaded)
+    memory = context.memory(request.flow.names)
+    spec = run_json(request, backends, batch_size=options.batch_size, memory=memory)
+    run = _opened(request, context.runs, spec, options)
+    cache = context.reply_cache()
+    lock = run.lock()
+    try:
+        run.forget_stop()
+        on_open(run)
+        late = context.coverage(request, backends)
+        if cache is not None and cache.warning:
+            late += (cache.warning,)
+        for sentence in late:
+            yield Warned(task, sentence)
+        warnings += late
+        reused = options.resume and is_complete(run, request)
+        yield Progress(task, 0, len(request.examples), "running")
+        if not reused:
+            before = judgements(request.flow.names, backends)
+            yield from answer(
+                run,
+                make_flow,
+                request.questions,
+                backends,
+                task=task,
+                workflow=request.flow.workflow,
+                memo=cache,
+                batch_size=options.batch_size,
+                max_errors=options.max_errors,
+                observe=_observer(request),
+            )
+            warnings += unread(before, judgements(request.flow.names, backends))
+        yield Progress(task, message="scoring")
+        report = finish(run, request)
+        stopped = not report["complete"]
+        if options.track and not (reused and request.label):
+            yield Progress(task, message="tracking")
+            warnings += filter(None, [context.track(run)])
+        end(run, report, "stopped" if stopped else "done", " ".join(warnings))
+    except (KeyboardInterrupt, GeneratorExit):
+        _end_early(run, request, "stopped", "Stopped by you.")
+        raise
+    except BaseException as error:
+        _end_early(run, request, "failed", str(error) or type(error).__name__)
+        raise
+    finally:
+        lock.release()
+    result = result_of(request, run, report, memory)
+    result = replace(result, warnings=tuple(warnings), stopped=stopped, reused=reused)
+    yield Finished(task, result.run, reused, result)
+    return result
+
+
+def _opened(
+    request: RunRequest, runs: Path, spec: Mapping[str, Any], options: RunOptions
+) -> RunFolder:
+    """The run's folder: a new one, or with ``resume`` the one of that name if it was made with the same settings."""
+    if options.resume and (runs / request.name).exists():
+        run = RunFolder.open(runs, request.name)
+        run.check_same(spec)
+        return run
+    return RunFolder.create(runs, request.name, spec, (dict(e.record) for e in request.examples))
+
+
+def is_complete(run: RunFolder, request: RunRequest) -> bool:
+    """Whether a run has ended with an answer to each question of ``request``."""
+    if run.state()["state"] != "done":
+        return False
+    lines = run.lines()
+    return all(
+        question.qid in lines and not lines[question.qid].get("error")
+        for question in request.questions
+    )
+
+
+def result_of(
+    request: RunRequest,
+    run: RunFolder,
+    report: Mapping[str, Any],
+    memory: Mapping[str, Any] | None = None,
+) -> RunResult:
+    """A scored run as a result. The episodes are read when they are first needed.
+
+    Raises LookupError or TypeError for a report that lacks the request's own metrics.
+    """
+    columns = request.rates.columns
+    values: dict[str, dict[str, float | None]] = {name: {} for name in columns}
+    if columns:
+        failed = {qid for qid, line in run.lines().items() if line.get("error")}
+        for score in run.scores():
+            if score["metric"] in values and score["qid"] not in failed:
+                values[score["metric"]][score["qid"]] = score["value"]
+    means = {name: Mean(**mean) for name, mean in report["suite"].items()} if columns else {}
+    return RunResult(
+        request,
+        run.name,
+        StoredEpisodes(run, request),
+        values,
+        means,
+        report["n"],
+        report["n_errors"],
+        report.get("seconds", 0.0),
+        report,
+        memory={
+            name: size["ram"] + size["vram"]
+            for name in request.flow.names
+            if (size := (memory or {}).get(name)) is not None
+        },
+    )
+
+
+class StoredEpisodes(Mapping[str, Episode]):
+    """The episodes of a run that did not fail, by question id, in the order asked; read at the first use."""
+
+    def __init__(self, run: RunFolder, request: RunRequest) -> None:
+        self._run, self._request = run, request
+        self._episodes: dict[str, Episode] | None = None
+
+    def _read(self) -> dict[str, Episode]:
+        if self._episodes is None:
+            stored = self._run.episodes()
+            self._episodes = {
+                question.qid: stored[question.qid]
+                for question in self._request.questions
+                if question.qid in stored and not stored[question.qid].error
+            }
+        return self._episodes
+
+    def __getitem__(self, qid: str) -> Episode:
+        return self._read()[qid]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+
+def _observer(request: RunRequest) -> Callable[[Episode], dict[str, float | None]]:
+    """The values of a few metrics of an episode, for the state of a run that goes on."""
+    names = [name for name in HEADLINE if name in request.metrics]
+    examples = {example.question.qid: example for example in request.examples}
+    return lambda episode: {
+        s.metric: s.value for s in score_episode(episode, examples[episode.qid], names)
+    }
+
+
+def _end_early(run: RunFolder, request: RunRequest, state: str, message: str) -> None:
+    """Score what was answered, so that a run that broke off still has its numbers."""
+    report: Mapping[str, Any] = {
+        "n_done": 0,
+        "n": len(request.examples),
+        "n_errors": 0,
+        "seconds": 0.0,
+    }
+    with contextlib.suppress(RalleError):
+        report = finish(run, request)
+    end(run, report, state, message)

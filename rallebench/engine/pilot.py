@@ -1,0 +1,198 @@
+"""What an experiment would cost: a few questions of every run really asked, and their cost carried over to all.
+
+The replies are in the reply cache afterwards, so the experiment does not ask for them again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
+from rallebench.core.events import Operation, Progress, under
+from rallebench.core.experiments import (
+    Experiment,
+    ExperimentRequest,
+    IndexRequest,
+    IndexResult,
+    WorkRequest,
+)
+from rallebench.core.runs import Backends, RunRequest, RunResult
+from rallebench.core.types import Episode, Generate, Retrieve, Step
+from rallebench.engine import loop
+from rallebench.engine.cost import Prices, prices_of, total
+from rallebench.engine.driver import drive
+from rallebench.engine.dry_run import PlanContext
+from rallebench.engine.estimate import QUANTITIES, Estimate, Sample, estimated
+from rallebench.engine.plan import Plan
+from rallebench.engine.score import rate_means, rate_values
+
+QUESTIONS = 3
+MOST_SECONDS = 300.0
+"""No further run is begun after so long; the cost of the others is estimated from similar runs."""
+
+T = TypeVar("T")
+
+
+class NoneAnswered(BackendError):
+    """All questions of a run failed; ``failures``: why each."""
+
+    def __init__(self, label: str, failures: Sequence[str]) -> None:
+        super().__init__(
+            f"All {len(failures)} questions that the probe asked of {label!r} failed: {failures[0]}"
+        )
+        self.failures = failures
+
+
+class _Enough(Exception):
+    """The plan has no more runs, the time is over, or an index must be built first."""
+
+
+@dataclass
+class Pilot:
+    """The player that really asks ``questions`` evenly spaced questions of each run, and stores nothing but replies."""
+
+    plan: Plan
+    context: PlanContext
+    questions: int
+    batch_size: int
+    deadline: float
+
+    def __post_init__(self) -> None:
+        self.samples: list[Sample | None] = []
+        self.failure: RalleError | None = None
+
+    def play(self, step: WorkRequest) -> Operation[Any]:
+        """Perform one request with a few questions."""
+        if not isinstance(step, (RunRequest, IndexRequest)):
+            return None
+        if isinstance(step, IndexRequest):
+            name, built = self.context.foresee(step.recipe)
+            if not built:
+                raise _Enough  # a pilot builds no index
+            return IndexResult(name)
+        if len(self.samples) >= len(self.plan.runs) or time.monotonic() >= self.deadline:
+            raise _Enough
+        try:
+            return (yield from self._run(step))
+        except StoppedError:
+            raise
+        except RalleError as error:
+            failures = error.failures if isinstance(error, NoneAnswered) else ()
+            reason = next(iter(failures), str(error))
+            self.samples.append(Sample(len(failures), len(failures), (), reason))
+            self.failure = error
+            raise
+
+    def _run(self, request: RunRequest) -> Operation[RunResult]:
+        task = request.label
+        loaded = yield from under(task, self.context.load(request))
+        backends, make_flow = request.flow.open(loaded)
+        chosen = spread(request.examples, self.questions)
+        episodes: dict[str, Episode] = {}
+        yield Progress(task, 0, len(chosen))
+        for episode in loop.run(
+            make_flow,
+            [example.question for example in chosen],
+            backends,
+            workflow=request.flow.workflow,
+            memo=self.context.reply_cache(),
+            batch_size=min(self.batch_size, max(len(chosen), 1)),
+            stop=lambda: bool(episodes) and time.monotonic() > self.deadline,
+        ):
+            episodes[episode.qid] = episode
+            yield Progress(task, len(episodes), len(chosen))
+        good = {qid: episode for qid, episode in episodes.items() if not episode.error}
+        failures = [episode.error for episode in episodes.values() if episode.error]
+        if failures and not good:
+            raise NoneAnswered(task, failures)
+        self.samples.append(_sample(request, backends, episodes, good, failures))
+        return _result(request, good, failures)
+
+
+def pilot(
+    plan: Plan,
+    request: ExperimentRequest,
+    experiment: Callable[[ExperimentRequest], Experiment],
+    context: PlanContext,
+    *,
+    questions: int = QUESTIONS,
+    batch_size: int = 20,
+    seconds: float = MOST_SECONDS,
+) -> Operation[Estimate]:
+    """Ask ``questions`` of each run of a plan through the loop, evenly spread over it; returns the estimate.
+
+    A run made of earlier answers gets those of the pilot. Raises RalleError: what cannot be asked, and BackendError where
+    all questions of a run fail.
+    """
+    if questions < 1:
+        raise UsageError(
+            f"The probe is to ask {questions} questions a part; it must ask at least 1."
+        )
+    player = Pilot(plan, context, questions, batch_size, time.monotonic() + seconds)
+    try:
+        yield from drive(experiment(request), player)
+    except _Enough:
+        pass
+    except StoppedError:
+        raise
+    except Exception as error:  # an experiment may make nothing of so few answers
+        if error is player.failure or not player.samples:
+            raise
+    samples = player.samples + [None] * (len(plan.runs) - len(player.samples))
+    return estimated(plan, samples)
+
+
+def _sample(
+    request: RunRequest,
+    backends: Backends,
+    episodes: Mapping[str, Episode],
+    good: Mapping[str, Episode],
+    failures: Sequence[str],
+) -> Sample:
+    prices = prices_of({name: backends.llms[name] for name in request.flow.llms})
+    unpriced = {
+        name: reason
+        for episode in good.values()
+        for name, reason in total(episode.steps, prices)["usd_unknown_for"].items()
+    }
+    reason = ", ".join(f"{name} ({why})" for name, why in unpriced.items())
+    rows = tuple(_row(episode, backends, prices) for episode in good.values())
+    return Sample(len(episodes), len(failures), rows, failures[0] if failures else reason)
+
+
+def _result(request: RunRequest, good: Mapping[str, Episode], failures: Sequence[str]) -> RunResult:
+    ordered = {q.qid: good[q.qid] for q in request.questions if q.qid in good}
+    values = rate_values(request.rates, request.examples, ordered)
+    means = rate_means(request.rates, request.examples, values) if ordered else {}
+    n = len(good) + len(failures)
+    return RunResult(request, "", ordered, values, means, n, len(failures))
+
+
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """At most ``count`` of the items, evenly spaced: the first ones are often alike.
+
+    >>> spread("abcdefghi", 3), spread("ab", 3)
+    (['b', 'e', 'h'], ['a', 'b'])
+    """
+    if len(items) <= count:
+        return list(items)
+    return [items[int((i + 0.5) * len(items) / count)] for i in range(count)]
+
+
+def _row(episode: Episode, backends: Backends, prices: Prices) -> dict[str, float | None]:
+    """What one question took: the time that it held its models and indexes for, which several may share."""
+    spent = total(episode.steps, prices)
+    return {
+        **{name: spent[name] for name in QUANTITIES},
+        "seconds": sum(_held_seconds(step, backends) for step in episode.steps),
+    }
+
+
+def _held_seconds(step: Step, backends: Backends) -> float:
+    """Seconds, divided among the requests that a backend answers at one time."""
+    if not isinstance(step.request, (Generate, Retrieve)):
+        return step.seconds
+    return step.seconds / max(1, int(getattr(backends.of(step.request), "concurrency", 1)))

@@ -1,0 +1,118 @@
+"""One benchmark: a chain or an agent over a dataset, checked before a model is loaded."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rallebench.core.errors import UsageError
+from rallebench.core.files import sha256_file
+from rallebench.core.runs import DEFAULT_OPTIONS, DatasetRef, FlowSpec, RunOptions, RunRequest
+from rallebench.core.types import Example
+from rallebench.datasets.kilt import read_questions
+from rallebench.engine.experiment_store import check_free
+from rallebench.engine.score import choose_metrics
+from rallebench.engine.store import RunFolder, checked_run_name
+from rallebench.workspace.checking import check_flow
+from rallebench.workspace.coverage import MOST_PASSAGES, coverage
+from rallebench.workspace.paths import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A checked benchmark. ``warnings``: what the user should know before it runs."""
+
+    request: RunRequest
+    options: RunOptions = DEFAULT_OPTIONS
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.request.name
+
+
+def prepare(
+    workspace: Workspace,
+    flow: FlowSpec,
+    dataset: str,
+    *,
+    limit: int | None = None,
+    metrics: Sequence[str] | None = None,
+    name: str = "",
+    label: str = "",
+    batch_size: int = 20,
+    seed: int = 0,
+    max_errors: int | None = None,
+    resume: bool = False,
+    track: bool = True,
+) -> Benchmark:
+    """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing.
+
+    ``resume``: continue the run ``name``, which must exist.
+    """
+    if limit == 0 or (limit is not None and limit < -1):
+        raise UsageError(f"The number of questions is {limit}; give at least 1, or -1 for all.")
+    limit = None if limit == -1 else limit
+    check_options(batch_size, max_errors)
+    check_flow(workspace, flow)
+    dataset_name, path = workspace.dataset(dataset)
+    examples = read_questions(path, limit)
+    if not examples:
+        raise UsageError(f"{path} holds no questions.")
+    chosen = choose_metrics(metrics, examples, dataset_name)
+    name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))
+    file = str(path) if dataset_name != dataset else ""
+    request = RunRequest(
+        flow,
+        DatasetRef(dataset_name, file, sha256_file(path)),
+        examples,
+        chosen,
+        limit=limit,
+        seed=seed,
+        label=label,
+        name=name,
+    )
+    warnings = missing_gold(workspace, flow.retrievers, examples, at_most=MOST_PASSAGES)
+    exists = (workspace.runs / name).exists()
+    if exists and not resume:
+        raise UsageError(
+            f"The run {name!r} exists already in {workspace.runs}; choose another --name, or add --resume."
+        )
+    check_free(workspace.path, "run", name)
+    if resume:
+        RunFolder.open(workspace.runs, name).spec()
+    return Benchmark(request, RunOptions(batch_size, max_errors, resume, track), warnings)
+
+
+def check_options(batch_size: int, max_errors: int | None) -> None:
+    """UsageError for a batch size or a number of errors that cannot be."""
+    if batch_size < 1:
+        raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
+    if max_errors is not None and max_errors < 0:
+        raise UsageError(f"--max-errors is {max_errors}; it must be at least 0.")
+
+
+def missing_gold(
+    workspace: Workspace,
+    retrievers: Sequence[str],
+    examples: Sequence[Example],
+    *,
+    at_most: int | None = None,
+) -> tuple[str, ...]:
+    """One sentence per retriever that lacks gold pages of the questions."""
+    sentences = coverage(workspace, retrievers, examples, at_most=at_most).values()
+    return tuple(filter(None, sentences))
+
+
+def fresh_name(workspace: Workspace, flow: str, dataset: str) -> str:
+    """A free run name: chain or agent, dataset, time."""
+    plain = re.sub(r"[^\w.\-]+", "-", f"{flow}-{dataset}")
+    start = plain.encode()[:80].decode("utf-8", "ignore").strip("-.")
+    base = f"{start}-{time.strftime('%Y%m%d-%H%M%S')}"
+    name, n = base, 2
+    while (workspace.runs / name).exists():
+        name, n = f"{base}-{n}", n + 1
+    return name

@@ -1,0 +1,90 @@
+"""A run of an experiment: its own rates, beside what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from rallebench.core.runs import DatasetRef, FlowSpec, Rates, RunRequest, RunResult, Values
+from rallebench.core.types import Chain, Episode, Example, Flow, Question
+from rallebench.engine.score import ranges_of
+from rallebench.metrics import METRICS
+
+COSTS = ("seconds", "prompt_tokens", "completion_tokens")
+"""Every run of an experiment is scored by these, too."""
+SCORES = ("truthfulness", "relevance")
+"""A judge gives 1 to 5."""
+SHARES = (
+    "all_rate",
+    "rejection_rate",
+    "lucky_rate",
+    "fact_check_rate",
+    "correct_rate",
+    "rejection_rate_judge",
+    "fact_check_rate_judge",
+    "correct_rate_judge",
+    "perfect",
+    "QA_avg_F1",
+    "QA_recall",
+    "mrr",
+    "gold_found",
+    "bleu-avg",
+    "bleu-1",
+    "bleu-2",
+    "bleu-3",
+    "bleu-4",
+    "rouge-L",
+    "retrieved",
+    "undecided",
+    "declined",
+    "grounded",
+)
+
+
+def scored_run(
+    label: str,
+    workflow: str,
+    dataset: str,
+    examples: tuple[Example, ...],
+    make_flow: Callable[[Question], Flow],
+    settings: Mapping[str, Any],
+    score: Callable[[Example, Episode], Values],
+    columns: Mapping[str, str],
+    llms: tuple[str, ...] = (),
+    retrievers: tuple[str, ...] = (),
+    *,
+    agent: Any = None,
+    chain: Chain | None = None,
+    metrics: tuple[str, ...] = (),
+    file: str = "",
+    sha256: str = "",
+    on_result: Callable[[RunResult], None] | None = None,
+) -> RunRequest:
+    """``examples`` answered by ``make_flow`` and scored by ``score``, which gives the ``columns`` (metric → definition).
+
+    ``settings``: all that changes an answer beside the questions, the models and the indexes. ``agent`` answers in place of
+    ``make_flow``. ``metrics``: registered metrics, by which the run is scored besides. ``file``, ``sha256``: the dataset's,
+    where the questions are those of a file.
+    """
+    if agent is None:
+        flow = FlowSpec(workflow, settings, lambda _: make_flow, llms, retrievers, chain=chain)
+    else:
+        flow = FlowSpec(workflow, settings, agent.flows, llms, retrievers, agent.tools, agent=agent)
+    return RunRequest(
+        flow,
+        DatasetRef(dataset, file, sha256),
+        examples,
+        tuple(dict.fromkeys((*metrics, *COSTS))),
+        Rates(columns, score, bounds_of(columns)),
+        label=label,
+        on_result=on_result,
+    )
+
+
+def bounds_of(names: Iterable[str]) -> dict[str, tuple[float | None, float | None]]:
+    """Metric → (lowest, highest) value; None = no bound, as for a metric that is not known here."""
+    bounds: dict[str, tuple[float | None, float | None]] = {}
+    for name in names:
+        own = (0.0, 1.0) if name in SHARES else (1.0, 5.0) if name in SCORES else (None, None)
+        bounds[name] = ranges_of([name])[name] if name in METRICS else own
+    return bounds

@@ -1,0 +1,113 @@
+"""What a run and an experiment need of the workbench: loading, the reply cache, indexes, tracking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import RalleError
+from rallebench.core.events import Operation, Progress
+from rallebench.core.experiments import IndexResult
+from rallebench.core.runs import Backends, RunRequest
+from rallebench.engine.reply_cache import Memo
+from rallebench.engine.store import RunFolder
+from rallebench.services.leases import Lease
+from rallebench.workspace.coverage import coverage, missing_pages
+from rallebench.workspace.indexes.ensure import Prepared, foreseen, planned, prepare
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+
+class Context:
+    """The workbench as the engine sees it, for work that holds its models by ``lease``.
+
+    ``heavy``: models that may take gigabytes are loaded, too; else they must be loaded already.
+    """
+
+    def __init__(self, workbench: Workbench, lease: Lease, *, heavy: bool = True) -> None:
+        self._workbench, self._lease, self._heavy = workbench, lease, heavy
+        self._loaded_before = {line.name for line in workbench.status()}
+
+    @property
+    def runs(self) -> Path:
+        """The folder of all runs."""
+        return self._workbench.workspace.runs
+
+    def load(self, request: RunRequest) -> Operation[Backends]:
+        """Load and hold what a run names."""
+        flow = request.flow
+        return (yield from self._lease.load_for(flow.llms, flow.retrievers, heavy=self._heavy))
+
+    def reply_cache(self) -> Memo | None:
+        """The cache of replies."""
+        return self._workbench.memo
+
+    def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
+        """What these and all that they are made of take in memory."""
+        return self._workbench.footprint(names)
+
+    def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
+        """One sentence per retriever that lacks gold pages. With ``backends``: of those whose pages could not be read before
+        they were loaded."""
+        names = request.flow.retrievers
+        known = coverage(self._workbench.workspace, names, request.examples)
+        if backends is None:
+            return tuple(filter(None, known.values()))
+        loaded = {name: backends.retrievers[name] for name in names if name not in known}
+        return tuple(
+            sentence
+            for name, retriever in loaded.items()
+            if hasattr(retriever, "page_ids")
+            and (sentence := missing_pages(name, retriever.page_ids(), request.examples))
+        )
+
+    def track(self, run: RunFolder) -> str:
+        """Log a run to MLflow; '' or one sentence on why that did not work."""
+        return self._workbench.track_run(run)
+
+    # of an experiment
+
+    def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
+        """Find or build an index."""
+        workbench = self._workbench
+        with closing(prepare(workbench.workspace, recipe, workbench.loads.encoders)) as pieces:
+            for piece in pieces:
+                if isinstance(piece, Prepared):
+                    return IndexResult(piece.name, piece.built, piece.encoded)
+                yield _building(piece)
+        raise AssertionError("prepare ends with the index")
+
+    def foresee(self, recipe: Any) -> tuple[str, bool]:
+        """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
+        return foreseen(self._workbench.workspace, recipe)
+
+    def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
+        """What the indexes of these recipes take, in one sentence."""
+        pieces = planned(self._workbench.workspace, recipes)
+        with closing(pieces):
+            while True:
+                try:
+                    piece = next(pieces)
+                except StopIteration as end:
+                    return str(end.value.sentence)
+                yield _building(piece)
+
+    def release(self, names: tuple[str, ...]) -> None:
+        """Unload what was loaded for this work and is used by nothing else; what cannot be unloaded now stays."""
+        unused = [name for name in names if name not in self._loaded_before]
+        self._lease.release(unused)
+        for name in unused:
+            if self._workbench.is_loaded(name):
+                with suppress(RalleError):
+                    self._workbench.unload(name, told=False)
+
+    def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
+        """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
+        return self._workbench.track_experiment(document, kind)
+
+
+def _building(piece: Any) -> Progress:
+    return Progress("", piece.done, piece.total or None, piece.stage)

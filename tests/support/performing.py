@@ -1,0 +1,65 @@
+"""Experiments and benchmarks as tests ask for them: the events of the work, the result last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunOptions
+from rallebench.core.types import Chain
+from rallebench.engine.plan import Plan
+from rallebench.experiments.benchmark import Benchmark, prepare
+from rallebench.experiments.sweeps.running import sweep_settings
+from rallebench.services.background import streamed
+from rallebench.services.experiments import named
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.flows import chain_flow
+from rallebench.workspace.paths import Workspace
+
+
+def prepared(workspace: Workspace, chain: Chain, dataset: str, **settings: Any) -> Benchmark:
+    """A benchmark of a chain, checked."""
+    return prepare(workspace, chain_flow(chain), dataset, **settings)
+
+
+def run_suite(
+    bench: Workbench, suite: str, request: ExperimentRequest, name: str, **options: Any
+) -> Iterator[Any]:
+    """Perform a suite."""
+    return streamed(bench.experiments.run_suite(named(request, suite, name), RunOptions(**options)))
+
+
+def plan(suite: str, request: ExperimentRequest, name: str) -> Plan:
+    """The plan of a suite."""
+    bench = Workbench(request.workspace.path)
+    try:
+        return bench.experiments.plan(named(request, suite, name))
+    finally:
+        bench.close()
+
+
+def probe(
+    bench: Workbench, planned: Plan, request: ExperimentRequest, **options: Any
+) -> Iterator[Any]:
+    """Perform the pilot of a planned suite."""
+    request = named(request, planned.kind, planned.name)
+    return streamed(bench.experiments.pilot(planned, request, **options))
+
+
+def sweep(
+    bench: Workbench,
+    name: str,
+    chain: Chain,
+    vary: Sequence[str],
+    dataset: str,
+    *,
+    limit: int | None = None,
+    **options: Any,
+) -> Iterator[Any]:
+    """Perform a sweep."""
+    settings = sweep_settings(chain, list(vary), dataset)
+    return streamed(bench.experiments.run_sweep(name, settings, RunOptions(**options), limit=limit))
+
+
+__all__ = ["plan", "prepared", "probe", "run_suite", "sweep"]
