@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from performing import prepared
 from small_workspace import CommandLine, in_a_process, make_workspace
 
 from rallebench.core.files import writing
@@ -101,19 +102,18 @@ def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
     workspace: Path, request: pytest.FixtureRequest
 ) -> None:
     from rallebench.gui import develop_output
-    from rallebench.services import benchmark
 
     without_cache(workspace)
     request.getfixturevalue("ordinary_user")
     bench = Workbench(workspace)
     try:
         chain = bench.workspace.chain("read")
-        plan = benchmark.prepare(bench.workspace, chain, "tiny-qa", name="mine", track=False)
-        job = bench.start_run(plan)
+        run = prepared(bench.workspace, chain, "tiny-qa", name="mine", track=False)
+        job = bench.start_run(run)
         bench.benches.wait(60)
         assert job.done and "memo.sqlite cannot be written" in job.warning
         with pytest.warns(UserWarning, match="memo.sqlite cannot be written"):
-            list(develop_output.whole_chain(bench, chain, plan.examples[0], mark=False))
+            list(develop_output.whole_chain(bench, chain, run.request.examples[0], mark=False))
     finally:
         bench.close()
 
