@@ -24,7 +24,7 @@ from rallebench.core.errors import (
 from rallebench.core.runs import Backends
 from rallebench.datasets.kilt import read_questions
 from rallebench.llms._memory import budget
-from rallebench.llms._memory.watching import telling
+from rallebench.llms._memory.progress import reporting
 from rallebench.retrievers.composites import about, needs
 from rallebench.services.leases import Lease, Leases
 from rallebench.services.load_queue import Going, Load, Turns
@@ -149,19 +149,19 @@ class Loads:
 
     def room(
         self, name: str, *, context: int | None = None, batch: int | None = None
-    ) -> budget.Room | None:
+    ) -> budget.MemoryFit | None:
         """What the language model ``name`` needs beside what is free now; None if nothing here says so.
 
         Loads nothing and asks no network: of a hub id only what the local cache holds is known. ``context`` tokens
         and ``batch`` answers at once: by default what its settings say. Raises RalleError.
         """
-        return budget.room(
+        return budget.memory_fit(
             name, self._workspace.llm(name), self.held(), context=context, batch=batch
         )
 
     def room_in_every_form(
         self, name: str, *, context: int | None = None, batch: int | None = None
-    ) -> dict[str, budget.Room]:
+    ) -> dict[str, budget.MemoryFit]:
         """The same for every quantisation of the model; {} if nothing here says so."""
         return budget.in_every_form(
             name, self._workspace.llm(name), self.held(), context=context, batch=batch
@@ -291,7 +291,7 @@ class Loads:
         """Open what the load is for; if that fails, give back what it had taken and return the error."""
         failed: BaseException | None = None
         try:
-            with telling(load.tell):
+            with reporting(load.tell):
                 self._enter(load)
         except BaseException as error:
             failed = error
@@ -304,7 +304,7 @@ class Loads:
     def _enter(self, load: Load) -> None:
         """Open what the load is for and enter it in the table. Raises BackendMemoryError if it cannot fit."""
         room = (
-            budget.room(load.name, load.entry, self.held())
+            budget.memory_fit(load.name, load.entry, self.held())
             if isinstance(load.entry, LLMEntry)
             else None
         )

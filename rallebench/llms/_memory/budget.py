@@ -1,4 +1,4 @@
-"""Whether a model fits into what is free, told before it is loaded, and what to do where it does not."""
+"""Whether a model fits into free memory, before it is loaded, and the mend if it does not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.memory import Memory, size
 from rallebench.llms import LLMS
-from rallebench.llms._memory.need import TIGHT, Need, free_on
+from rallebench.llms._memory.need import TIGHT, MemoryNeed, free_on
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.ralle_settings import with_environment
 
@@ -17,16 +17,16 @@ FORMS = ("none", "8bit", "4bit")
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """A model's need beside what is free; ``free`` in bytes, None where nothing says so.
+class MemoryFit:
+    """A model's need and the free memory; ``free`` in bytes, None if unknown.
 
-    ``others``: quantisation → need, for those that need less. ``held``: what each loaded model holds.
+    ``others``: quantisation → need, for smaller quantisations. ``held``: the memory of each loaded model.
     """
 
     name: str
-    need: Need
+    need: MemoryNeed
     free: int | None
-    others: Mapping[str, Need]
+    others: Mapping[str, MemoryNeed]
     held: Mapping[str, Memory]
 
     @property
@@ -41,12 +41,12 @@ class Room:
 
     @property
     def sentence(self) -> str:
-        """One line: what it needs, what is free, and what to do if that is not enough.
+        """One line: the need, the free memory, and the mend if that is not enough.
 
-        >>> need = Need(4_000_000_000, 100_000_000, 0, 2_000_000_000, "bfloat16", "cpu", 2048, 1)
-        >>> Room("big", need, 11_200_000_000, {}, {}).sentence
+        >>> need = MemoryNeed(4_000_000_000, 100_000_000, 0, 2_000_000_000, "bfloat16", "cpu", 2048, 1)
+        >>> MemoryFit("big", need, 11_200_000_000, {}, {}).sentence
         'big needs about 4.1 GB RAM (bfloat16), 11.2 GB are free.'
-        >>> Room("big", need, 3_000_000_000, {}, {"old": Memory(2_000_000_000)}).sentence
+        >>> MemoryFit("big", need, 3_000_000_000, {}, {"old": Memory(2_000_000_000)}).sentence
         'big needs about 4.0 GB RAM (bfloat16), but only 3.0 GB are free: unload old, which holds 2.0 GB.'
         """
         kind = self.need.kind
@@ -62,7 +62,7 @@ class Room:
 
     @property
     def mend(self) -> str:
-        """What makes it fit: a smaller quantisation, unloading another model, a smaller model."""
+        """The mend: a smaller quantisation, unloading another model, or a smaller model."""
         free = self.free or 0
         ways = []
         smaller = [
@@ -107,17 +107,17 @@ class Room:
         return {"cpu": held.ram, "auto": held.ram + held.vram}.get(self.need.device, held.vram)
 
 
-def room(
+def memory_fit(
     name: str,
     entry: LLMEntry,
     held: Mapping[str, Memory],
     *,
     context: int | None = None,
     batch: int | None = None,
-) -> Room | None:
-    """What the model of an entry needs and what is free; None if it takes nothing here, or nothing says how much.
+) -> MemoryFit | None:
+    """The need of an entry's model and the free memory; None if the model runs elsewhere or its need is unknown.
 
-    Loads nothing and asks no network. Raises UsageError for wrong settings.
+    Loads nothing and uses no network. Raises UsageError for invalid settings.
     """
     needs = LLMS.entry(entry.backend).traits.get("need") if entry.backend in LLMS else None
     if needs is None:
@@ -131,7 +131,7 @@ def room(
     others = {
         q: needs(name, context, batch, **{**_plain(settings), "quantization": q}) for q in less
     }
-    return Room(
+    return MemoryFit(
         name, need, free_on(need.device), {q: other for q, other in others.items() if other}, held
     )
 
@@ -143,20 +143,20 @@ def in_every_form(
     *,
     context: int | None = None,
     batch: int | None = None,
-) -> dict[str, Room]:
-    """Quantisation → room, for the model of an entry in every quantisation; {} where ``room`` is None."""
-    found = {}
+) -> dict[str, MemoryFit]:
+    """Quantisation → fit of an entry's model; {} if ``memory_fit`` is None."""
+    fits = {}
     for form in FORMS:
         other = LLMEntry(
             backend=entry.backend, settings={**_plain(entry.settings), "quantization": form}
         )
-        if (one := room(name, other, held, context=context, batch=batch)) is not None:
-            found[form] = one
-    return found
+        if (fit := memory_fit(name, other, held, context=context, batch=batch)) is not None:
+            fits[form] = fit
+    return fits
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without those that belong to one quantisation."""
+    """The settings without those of a single quantisation."""
     return {
         key: value
         for key, value in settings.items()
