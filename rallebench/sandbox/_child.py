@@ -16,9 +16,9 @@ import sys
 from types import CodeType, TracebackType
 from typing import Any
 
-NETWORK = "The program tried to use the network, which programs here may not."
-PROCESS = "The program tried to start another process or thread, or to signal one, which programs here may not."
-FILES = "The program tried to write a file, or to read one that belongs to no library, which programs here may not."
+NETWORK = "The program tried to use the network, which is not allowed here."
+PROCESS = "The program tried to start another process or thread, or to signal one, which is not allowed here."
+FILES = "The program tried to write a file, or to read one that belongs to no library, which is not allowed here."
 
 # Events of sys.addaudithook (PEP 578) that end the program.
 REFUSED = {
@@ -297,7 +297,7 @@ def function(name: str, names: list[str], line: _Line, printed: _Printed) -> Any
 
 
 def _no_input(prompt: object = "") -> str:
-    raise EOFError("a program here has nobody to ask")
+    raise EOFError("a program has no input here")
 
 
 def run(
@@ -359,7 +359,7 @@ def _refused(error: PermissionError) -> str:
     return (
         FILES
         if error.filename is not None
-        else f"The program tried what programs here may not: {_named(error)}"
+        else f"The program tried something that is not allowed here: {_named(error)}"
     )
 
 
