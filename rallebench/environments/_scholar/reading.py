@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source
 
 KINDS = ("scholars", "publications", "coauthors")
@@ -109,17 +110,8 @@ def _whole(path: Path) -> Any:
     """The JSON object with the tables, or None for any other file."""
     if path.suffix != ".json":
         return None
-    value = _json(path)
+    value = read_json(path)
     return value if isinstance(value, dict) and (set(value) & set(KINDS)) else None
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:
-        raise BadFileError(f"{path} is not valid JSON ({error}).") from None
 
 
 def _rows_of(source: Source, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -128,7 +120,7 @@ def _rows_of(source: Source, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from _table(source, kind)
     elif name.endswith(".json"):
         source.unit = "row"
-        yield from _objects(source, _json(source.path), kind)
+        yield from _objects(source, read_json(source.path), kind)
     else:
         yield from _checked(source, source.objects(), kind)
 
