@@ -212,25 +212,16 @@ def _values(budget: Budget, mapping: dict[Value, Value], /) -> list[Value]:
 
 
 _CHANGING = ("lower", "upper", "title", "capitalize", "casefold", "swapcase")
-_ASKING = (
-    *(
-        "isalnum",
-        "isalpha",
-        "isascii",
-        "isdecimal",
-        "isdigit",
-        "isidentifier",
-        "islower",
-        "isnumeric",
-    ),
-    *("isprintable", "isspace", "istitle", "isupper"),
+_TESTS = (
+    "isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable "
+    "isspace istitle isupper"
 )
 _SEQUENCE: Mapping[str, Method] = {"index": _index, "count": count_equal}
 
 METHODS: Mapping[type, Mapping[str, Method]] = {
     str: {
         **{name: _of_characters(getattr(str, name), 20) for name in _CHANGING},
-        **{name: _of_characters(getattr(str, name), 10) for name in _ASKING},
+        **{name: _of_characters(getattr(str, name), 10) for name in _TESTS.split()},
         **{
             name: _of_characters(getattr(str, name), 1) for name in ("removeprefix", "removesuffix")
         },

@@ -39,39 +39,12 @@ _STATEMENT = re.compile(
 )
 _FILE = "<template>"
 
-_ALLOWED: tuple[type[ast.AST], ...] = (
-    *(
-        ast.Expression,
-        ast.Constant,
-        ast.Name,
-        ast.Load,
-        ast.Store,
-        ast.Attribute,
-        ast.Call,
-        ast.keyword,
-    ),
-    *(
-        ast.Subscript,
-        ast.Slice,
-        ast.BinOp,
-        ast.UnaryOp,
-        ast.BoolOp,
-        ast.Compare,
-        ast.IfExp,
-        ast.operator,
-    ),
-    *(
-        ast.unaryop,
-        ast.boolop,
-        ast.cmpop,
-        ast.JoinedStr,
-        ast.FormattedValue,
-        ast.List,
-        ast.Tuple,
-        ast.Set,
-    ),
-    *(ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension),
+_ALLOWED_NODES = (
+    "Expression Constant Name Load Store Attribute Call keyword Subscript Slice BinOp UnaryOp "
+    "BoolOp Compare IfExp operator unaryop boolop cmpop JoinedStr FormattedValue List Tuple "
+    "Set Dict ListComp SetComp DictComp GeneratorExp comprehension"
 )
+_ALLOWED: tuple[type[ast.AST], ...] = tuple(getattr(ast, name) for name in _ALLOWED_NODES.split())
 _REFUSED = {
     ast.Lambda: "lambda",
     ast.NamedExpr: "an assignment (:=)",

@@ -1,4 +1,4 @@
-"""The one vocabulary of progress: what a long call yields while it works.
+"""The events of progress, which every long call yields.
 
 ``task`` is a path: ``night``, ``night/noise=0.2``, ``night/noise=0.2/judge``. A long call is an :data:`Operation`: a
 generator that yields events and *returns* its result.
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A task begins; ``total``: its questions or passages, None where the number is not known."""
+    """A task begins; ``total``: the number of its questions or passages, None if unknown."""
 
     task: str
     message: str = ""
@@ -24,7 +24,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A task is at ``done`` of ``total``; ``message``: the step it is at.
+    """A task is at ``done`` of ``total``; ``message``: the present step.
 
     ``errors`` questions have failed; ``seconds`` are of this session; ``means``: metric → [mean so far, count].
     """
@@ -40,7 +40,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """What the user should know about a task; one sentence."""
+    """A warning about a task, in one sentence."""
 
     task: str
     message: str
@@ -48,7 +48,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A task is complete. ``reused``: it was complete before, and nothing was asked. ``result``: what it gave."""
+    """A task is complete. ``reused``: it was complete before, and no model was asked. ``result``: its result."""
 
     task: str
     message: str = ""
@@ -58,7 +58,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A task failed, and the work that it belongs to goes on without it."""
+    """A task failed, and the work around it continues."""
 
     task: str
     error: str

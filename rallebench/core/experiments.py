@@ -1,14 +1,14 @@
 """An experiment: a generator that yields requests for work, is sent their results, and returns a report.
 
-It asks no model, writes no file and knows no progress; a player performs what it yields (``engine.driver``)::
+It asks no model, writes no file and reports no progress; a player performs its requests (``engine.driver``)::
 
     @SUITES.register("closed-book", settings={"data": Setting(str, "")})
     def closed_book(request):
         result = yield RunRequest(flow, DatasetRef(request.settings["data"]), examples, rates=rates, label="all")
         return Report({"em": result.mean("em")})
 
-Whatever can be wrong is found before the first request is yielded: until then nothing is written. What fails while a request
-is performed is thrown in where it was yielded: an experiment that catches it goes on without it.
+All errors in the request are raised before the first yield; until then nothing is written. The error of a failed request
+is thrown in at its yield; an experiment that catches it continues without that result.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from rallebench.core.runs import RunRequest
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRequest:
-    """What an experiment is asked for.
+    """The request for an experiment.
 
-    ``workspace`` resolves names; ``settings``: all of the experiment's own, checked; ``llm``: '' if none was named; ``limit``:
-    the first so many questions. ``allow_python``: whether agents may run programs that a model wrote; the server decides
-    that, it is no setting. ``kind``, ``name``: the experiment's, '' while it is only tried out.
+    ``workspace`` resolves names; ``settings``: all of the experiment's own, checked; ``llm``: a name or ''; ``limit``:
+    the number of questions, from the first on. ``allow_python``: whether agents may run a model's programs; the server
+    decides this, so it is no setting. ``kind``, ``name``: the experiment's, '' in a dry run.
     """
 
     workspace: Any
@@ -39,7 +39,7 @@ class ExperimentRequest:
     name: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The request as it is stored."""
+        """The stored form of the request."""
         return {
             "llm": self.llm,
             "settings": dict(self.settings),
@@ -50,9 +50,9 @@ class ExperimentRequest:
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """The next runs search an index of this recipe: it is found or built, and an ``IndexResult`` is sent back.
+    """The request for an index of this recipe, existing or new, for the next runs; the reply is an ``IndexResult``.
 
-    ``transient``: it is unloaded when the next one is asked for, or at the end.
+    ``transient``: it is unloaded at the next request for an index, or at the end.
     """
 
     label: str
@@ -62,7 +62,7 @@ class IndexRequest:
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """The workspace's index ``name`` is of the recipe. ``built``: for this; ``encoded``: passages encoded for it."""
+    """The index ``name`` of the recipe. ``built``: it is new; ``encoded``: the number of newly encoded passages."""
 
     name: str
     built: bool = False
@@ -71,21 +71,21 @@ class IndexResult:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """These models and retrievers are not needed any more. None is sent back."""
+    """These models and retrievers are no longer needed and may be unloaded. The reply is None."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Sentences that the user should read before the work goes on. None is sent back."""
+    """Sentences for the user, before the work continues. The reply is None."""
 
     sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCosts:
-    """What the indexes of these recipes take. It is told to the user, and nothing is sent back."""
+    """The costs of the indexes of these recipes, for the user. The reply is None."""
 
     recipes: tuple[Any, ...]
 
@@ -95,10 +95,10 @@ WorkRequest = Union[RunRequest, IndexRequest, IndexCosts, Notice, Release]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as papers print it.
+    """A table in the form of papers.
 
-    ``rows``: as many cells as ``columns`` each (text, a number, a Mean, or None: not measured), the first the row's name.
-    Shares are 0..1; ``percent``: they are shown ×100. ``note``: one sentence below it.
+    ``rows``: a cell per column (text, a number, a Mean, or None: not measured), the first is the row's name. Shares are
+    0..1; ``percent``: they are displayed ×100. ``note``: one sentence below the table.
     """
 
     title: str
@@ -122,11 +122,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an experiment ends with.
+    """The result of an experiment.
 
-    ``data``: JSON, its own words; ``notes``: sentences that a reader of the numbers must know; ``files``: path below the
-    experiment's folder → text; ``files_to_edit``: the same for files that a person edits, written only where there is none;
-    ``failed``: run that the experiment had to do without → why.
+    ``data``: JSON with the experiment's own keys; ``notes``: sentences for the reader of the numbers; ``files``: path
+    below the experiment's folder → text; ``files_to_edit``: the same for files that a person edits, written only if
+    absent; ``failed``: failed run → reason.
     """
 
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A run: a flow over examples, scored. What is asked for, and what comes out of it."""
+"""A run: a flow over examples, scored; its request and its result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Backends:
     tools: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, request: Request) -> Any:
-        """The backend that answers ``request``; NotFoundError says what to load."""
+        """The backend of ``request``. Raises NotFoundError if it is not loaded."""
         if isinstance(request, Retrieve):
             return _loaded(self.retrievers, request.retriever, "retriever")
         if isinstance(request, Generate):
@@ -62,10 +62,10 @@ FlowFactory = Callable[[Question], Flow]
 class FlowSpec:
     """A flow with its identity.
 
-    ``workflow``: run.json's word for it. ``settings``: JSON, all that changes an answer beside the models, the indexes and the
-    questions. ``make`` is called once the backends are loaded. ``llms``, ``retrievers``: the names to load; ``tools``: what
-    the flow asks beside them. ``chain``: the chain that the flow follows, None for any other; ``agent``: the same for an agent.
-    ``name``: what runs of it are called by default.
+    ``workflow``: its name in run.json. ``settings``: JSON, everything that changes an answer beside models, indexes and
+    questions. ``make`` is called after the backends are loaded. ``llms``, ``retrievers``: the names to load; ``tools``:
+    the flow's own tools. ``chain``, ``agent``: the chain or agent of the flow, or None. ``name``: the default name of its
+    runs.
     """
 
     workflow: str
@@ -84,13 +84,13 @@ class FlowSpec:
         return tuple(dict.fromkeys((*self.llms, *self.retrievers)))
 
     def open(self, backends: Backends) -> tuple[Backends, FlowFactory]:
-        """``backends`` with the flow's own tools, and what answers a question."""
+        """``backends`` with the flow's own tools, and the factory of flows."""
         backends = Backends(backends.retrievers, backends.llms, {**backends.tools, **self.tools})
         return backends, self.make(backends)
 
 
 def imported_flow(workflow: str, settings: Mapping[str, Any]) -> FlowSpec:
-    """What stands for the flow of answers that came from elsewhere; it cannot be asked."""
+    """The placeholder for the flow of imported answers; it cannot run."""
 
     def make(backends: Backends) -> FlowFactory:
         raise AssertionError("imported answers are not asked again")
@@ -100,7 +100,7 @@ def imported_flow(workflow: str, settings: Mapping[str, Any]) -> FlowSpec:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """Where the examples come from. ``sha256`` is the file's; '' stands for that of the records themselves."""
+    """The source of the examples. ``sha256`` is the file's; '': that of the records is used."""
 
     name: str
     file: str = ""
@@ -109,8 +109,8 @@ class DatasetRef:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """An experiment's own metrics: ``columns``, metric → its definition, in the order of a table; ``score``, which gives the
-    values of one answer; ``ranges``, metric → (lowest, highest) value, None = no bound."""
+    """An experiment's own metrics. ``columns``: metric → definition, in the order of a table; ``score``: the values of an
+    answer; ``ranges``: metric → (lowest, highest) value, None = no bound."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     score: Callable[[Example, Episode], Values] = field(
@@ -124,10 +124,10 @@ NO_RATES = Rates()
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run that is asked for. ``label`` is unique in its experiment; ``name`` is the folder's.
+    """The request for a run. ``label`` is unique in its experiment; ``name`` is the folder's.
 
-    ``metrics``: the registered metrics to score by; ``rates``: the experiment's own. ``on_result``: called when the run has
-    ended, before the experiment goes on.
+    ``metrics``: the registered metrics; ``rates``: the experiment's own. ``on_result``: called after the run, before the
+    experiment continues.
     """
 
     flow: FlowSpec
@@ -171,7 +171,7 @@ def records_sha256(examples: Sequence[Example]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run is performed. ``resume``: continue the run of that name if there is one."""
+    """The options of a run. ``resume``: continue the run of that name if it exists."""
 
     batch_size: int = 20
     max_errors: int | None = None
@@ -184,12 +184,12 @@ DEFAULT_OPTIONS = RunOptions()
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run that has ended.
+    """The result of a run.
 
-    ``episodes``: those that did not fail, by question id, in the order asked; ``values``: metric → question id → value, and
-    ``means`` their means, of the experiment's own metrics. ``n`` questions were asked, ``n_errors`` failed. ``report``:
-    ``report.json``. ``stopped``: the user stopped it. ``memory``: model or index → bytes it takes. ``simulated``: the
-    replies were made up, by a dry run or a pilot.
+    ``episodes``: question id → episode in the order of the questions, without failed episodes; ``values``: metric →
+    question id → value, and ``means`` their means, of the experiment's own metrics. ``n`` questions were asked,
+    ``n_errors`` failed. ``report``: ``report.json``. ``stopped``: the user stopped it. ``memory``: model or
+    index → bytes. ``simulated``: the replies are fake, from a dry run or a pilot.
     """
 
     request: RunRequest
@@ -208,5 +208,5 @@ class RunResult:
     simulated: bool = False
 
     def mean(self, metric: str) -> float | None:
-        """A metric's mean over the questions that it scores; None where it scores none."""
+        """A metric's mean over its scored questions; None without any."""
         return self.means[metric].value if metric in self.means else None

@@ -8,44 +8,12 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+", re.UNICODE)
 _IS_CJK = re.compile(rf"[{_CJK}]")
 
-# The 33 English stop words of Lucene's default analyser.
-STOPWORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "for",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "such",
-        "that",
-        "the",
-        "their",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "was",
-        "will",
-        "with",
-    ]
+_STOPWORDS = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their "
+    "then there these they this to was will with"
 )
+STOPWORDS = frozenset(_STOPWORDS.split())
+"""The 33 English stop words of Lucene's default analyser."""
 
 FINGERPRINT = "words-lower+cjk-bigrams/stopwords-lucene33/no-stemming/1"
 """Stored in every sparse index: an index with other tokens is refused."""

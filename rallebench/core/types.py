@@ -215,16 +215,16 @@ class UseTool:
 class Note:
     """A text for the trace; no backend is asked, and the reply is the text itself.
 
-    ``shown``: the passages of the note, such as a page that an agent opened by its title; the reply records them as
+    ``passages``: the passages of the note, such as a page that an agent opened by its title; the reply records them as
     hits.
     """
 
     text: str
-    shown: tuple[Passage, ...] = field(default=(), compare=False)
+    passages: tuple[Passage, ...] = field(default=(), compare=False)
 
     def reply(self) -> Reply:
         """The reply to the note."""
-        return Reply(self.text, tuple(Hit(passage, 1.0) for passage in self.shown))
+        return Reply(self.text, tuple(Hit(passage, 1.0) for passage in self.passages))
 
 
 Request = Union[Retrieve, Generate, UseTool, Note]

@@ -25,7 +25,7 @@ from rallebench.llms._memory.failures import loading_failed
 from rallebench.llms._memory.folders import content_hash, model_folder, tensors, weight_files
 from rallebench.llms._memory.need import (
     ENCODER,
-    Need,
+    MemoryNeed,
     cached_folder,
     device_of,
     encoder_need,
@@ -281,7 +281,7 @@ def _content(folder: Path) -> str:
     return f"sha256:{digest(whole)[:12]}"
 
 
-def need(**settings: Any) -> Need | None:
+def need(**settings: Any) -> MemoryNeed | None:
     """What the encoder of these settings will take, without loading it; None if nothing here says so."""
     chosen = checked("encoder 'sentence_transformers'", SETTINGS, settings)
     folder = _folder(f"sentence_transformers:{chosen['model']}", chosen["model"])

@@ -246,7 +246,7 @@ class _Loop:
             backend = None
         threads = int(getattr(backend, "concurrency", 1))
         # A model that sorts its prompts by length is handed several of its own batches at once.
-        size = max(self._batch_size, getattr(backend, "handover", None) or 0)
+        size = max(self._batch_size, getattr(backend, "preferred_batch", None) or 0)
         return _Worker(self._backends, self._memo, self._done, 1 if threads > 1 else size, threads)
 
     def _wait(self, seconds: float) -> None:

@@ -11,7 +11,7 @@ from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import Memory, size
 from rallebench.core.types import Gold, Step
 from rallebench.gui.views import badge, empty, error, note, progress_bar, response
-from rallebench.llms._memory.budget import Room
+from rallebench.llms._memory.budget import MemoryFit
 from rallebench.services.load_queue import Going
 from rallebench.services.models import Loaded
 from rallebench.workspace.entries import LLMEntry
@@ -157,7 +157,7 @@ def outcome(ended: str | RalleError) -> str:
     )
 
 
-def rooms(found: Iterable[Room | RalleError | str]) -> str:
+def rooms(found: Iterable[MemoryFit | RalleError | str]) -> str:
     """One line for each ticked model: what it needs and what is free; several are also added up.
 
     A name stands for a model of which nothing here says what it needs.

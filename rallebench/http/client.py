@@ -201,7 +201,7 @@ class Connection:
         if "CERTIFICATE_VERIFY_FAILED" in why:
             return Failure(
                 f"shows a certificate that is not trusted ({why})",
-                "Set SSL_CERT_FILE to the certificate of whoever signed it, or correct base_url.",
+                "Set SSL_CERT_FILE to the certificate of its issuer, or correct base_url.",
             )
         if isinstance(error, (self._library.ConnectError, self._library.ProxyError)):
             # A server that never answered is not running; a server that answered before may be restarting.

@@ -1,7 +1,7 @@
-"""Prompt → text. A backend is a factory ``(name, **settings) -> LLM``, one file each.
+"""Language models: prompt → text. Each file registers a factory ``(name, **settings) -> LLM``.
 
-``name`` is what users call the model and serves in messages only. Everything else is a keyword
-setting; an unknown or unfit one is a UsageError.
+``name`` is the user's name of the model, for messages only. All else is a keyword setting; an unknown or invalid
+setting is a UsageError.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rallebench.core.registry import Registry, unknown
 from rallebench.core.types import Generate, Reply
 
 DEFAULT_MAX_TOKENS = 256
-"""What a backend generates at most where neither the request nor its settings say."""
+"""The most generated tokens if neither the request nor the settings say."""
 
 DEFAULT_TEMPERATURE = 0.0
-"""Greedy, so that a run can be repeated. ``top_p`` and ``seed`` stay unset."""
+"""Greedy, so that a run is repeatable. ``top_p`` and ``seed`` stay unset."""
 
 S = TypeVar("S")
 
@@ -26,42 +26,42 @@ S = TypeVar("S")
 class LLM(Protocol):
     """A loaded language model.
 
-    Beyond these two members a backend may have, each read with ``getattr`` and a default:
+    A backend may have further members, which callers read by ``getattr`` with a default:
 
     * ``stream(request)``: see :class:`StreamingLLM`;
-    * ``concurrency: int`` (1): how many threads may call ``generate`` at once, one request each.
+    * ``concurrency: int`` (1): the number of threads that may call ``generate`` at once, with one request each.
       A backend above 1 is thread-safe; the loop keeps that many requests in flight;
-    * ``temperature: float`` (0.0) and ``seed: int | None`` (None): its own defaults, by which the memory
-      decides whether a reply may be remembered: sampled ones only with a seed;
-    * ``handover: int | None`` (None): how many requests it is best handed at once;
+    * ``temperature: float`` (0.0) and ``seed: int | None`` (None): its defaults. The reply cache stores sampled
+      replies only with a seed;
+    * ``preferred_batch: int | None`` (None): the best number of requests for a call;
     * ``prices`` (None): US dollars for a million tokens, ``{"prompt": …, "completion": …}``;
-    * ``close()``: give memory and connections back; called once, nothing is asked afterwards;
-    * ``calls_tools: bool`` (False): whether it can be offered tools, and calls them;
-    * ``about: str`` (""): one line for people, which may change while it works.
+    * ``close()``: release memory and connections; called once, after the last request;
+    * ``calls_tools: bool`` (False): whether the model can call tools;
+    * ``about: str`` (""): one line for the user, which may change during the work.
     """
 
     @property
     def fingerprint(self) -> str:
-        """Names all that changes an answer (backend, model, endpoint, defaults); never a key."""
+        """A name for everything that changes an answer (backend, model, endpoint, defaults); never a key."""
         ...
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """One result per request, in the asked order.
+        """One result per request, in order.
 
-        A request that failed by itself comes back as its RalleError, in its place; an exception
-        raised means that the whole batch failed. ``None`` in a request is the model's default.
+        The result of a failed request is its RalleError; a raised exception means that the whole batch failed. ``None``
+        in a request is the model's default.
         """
         ...
 
 
 @runtime_checkable
 class StreamingLLM(Protocol):
-    """A model that can hand out its answer while it is written."""
+    """A model that can stream its answer."""
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
-        """Yield pieces of text, then one Reply with the whole text, which equals their concatenation.
+        """Yield pieces of text, then a Reply with the whole text, their concatenation.
 
-        Raises RalleError; pieces that came before an error are not an answer.
+        Raises RalleError; pieces before an error are not an answer.
         """
         ...
 
@@ -69,8 +69,8 @@ class StreamingLLM(Protocol):
 LLMS: Registry[Callable[..., LLM]] = Registry("language model backend", "rallebench.llms")
 
 
-def settings_from(shape: type[S], name: str, given: Mapping[str, Any]) -> S:
-    """``shape``, a dataclass of settings, made of ``given``; UsageError for unknown and missing names.
+def settings_from(shape: type[S], name: str, values: Mapping[str, Any]) -> S:
+    """An instance of the dataclass ``shape`` with these values. Raises UsageError for unknown and missing names.
 
     >>> from dataclasses import dataclass
     >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"model": str}}))
@@ -79,13 +79,13 @@ def settings_from(shape: type[S], name: str, given: Mapping[str, Any]) -> S:
     rallebench.core.errors.UsageError: 'my-llm': There is no setting 'modle'. Did you mean 'model'? Known: model.
     """
     known = {field.name: field for field in fields(shape)}  # type: ignore[arg-type]
-    for key in given:
+    for key in values:
         if key not in known:
             raise UsageError(f"{name!r}: {unknown('setting', key, list(known))}")
     for key, field in known.items():
-        if key not in given and field.default is MISSING and field.default_factory is MISSING:
+        if key not in values and field.default is MISSING and field.default_factory is MISSING:
             raise UsageError(f"{name!r} needs the setting {key!r}.")
-    return shape(**given)
+    return shape(**values)
 
 
 def checked_number(

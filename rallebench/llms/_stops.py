@@ -1,4 +1,4 @@
-"""Stop strings: every backend ends its text before the first one, whether or not a server heeds them."""
+"""Stop strings: every backend ends its text before the first stop string, even if a server ignores them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rallebench.core.types import Reply
 
 
 def cut_at(text: str, stops: Iterable[str]) -> tuple[str, bool]:
-    """The text before the earliest stop string, and whether there was one. Empty stop strings do not count.
+    """The text before the earliest stop string, and whether the text has one. Empty stop strings do not count.
 
     >>> cut_at("a b\\nQ: c", ("Q:", "\\n"))
     ('a b', True)
@@ -19,7 +19,7 @@ def cut_at(text: str, stops: Iterable[str]) -> tuple[str, bool]:
 
 
 def held_back(text: str, stops: Iterable[str]) -> int:
-    """How many characters at the end of ``text`` may be the beginning of a stop string.
+    """The number of characters at the end of ``text`` that may begin a stop string.
 
     >>> held_back("Paris\\nObs", ["\\nObservation", "s!"])
     4
@@ -29,16 +29,16 @@ def held_back(text: str, stops: Iterable[str]) -> int:
 
 
 def cut_reply(reply: Reply, stops: Sequence[str]) -> Reply:
-    """The reply with its text ended before the first stop string; token counts stay as the backend counted."""
+    """The reply with its text up to the first stop string; token counts stay those of the backend."""
     text, stopped = cut_at(reply.text, stops)
     return replace(reply, text=text, finish_reason="stop") if stopped else reply
 
 
 def cut_stream(pieces: Iterator[str | Reply], stops: Sequence[str]) -> Iterator[str | Reply]:
-    """A stream of text and its Reply, both ended before the first stop string.
+    """A stream of text and its Reply, both up to the first stop string.
 
-    The pieces that follow are read but not yielded, because the token counts come last. What may become a stop
-    string waits for the next piece.
+    Later pieces are read but not yielded, because the token counts come last. A possible beginning of a stop string
+    waits for the next piece.
     """
     if not stops:
         yield from pieces

@@ -1,7 +1,7 @@
-"""The embedded reader as a language model: extractive, offline, nothing to download.
+"""The embedded reader as a language model: extractive, offline, without a download.
 
-It finds question and passages in whatever prompt it is sent, copies a span or whole sentences
-from them, and declines in RGB's words where nothing fits. It never writes a sentence of its own.
+It finds question and passages in the prompt, copies a span or whole sentences from them, and refuses in RGB's words if
+nothing fits. It never writes a sentence of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, checked_number, settings_from
-from rallebench.llms._memory.need import CONTEXT, READER, TOKEN, Need, first_use, note_use
+from rallebench.llms._memory.need import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
 from rallebench.llms._stops import cut_at
 from rallebench.reader import REFUSAL, Found, Reader, Task
 from rallebench.reader.prompt import read_prompt
@@ -33,21 +33,21 @@ LOADING = 24_000_000
 
 
 @dataclass(frozen=True)
-class Settings:
-    """``dtype``: what the layers compute in; ``auto`` is bfloat16 where the processor has it, else float32.
-    ``decline_below``: the confidence, 0 to 1, below which an answer is withheld; None is as measured for the model
-    card, lower where the prompt does not say what to do without an answer; 0 never declines a span."""
+class ReaderSettings:
+    """``dtype``: the number format of the layers; ``auto`` is bfloat16 if the processor has it, else float32.
+    ``decline_below``: the refusal threshold, a confidence from 0 to 1. None is the threshold of the model card, which is
+    lower if the prompt does not say how to refuse; 0 never refuses a span."""
 
     dtype: str = "auto"
     decline_below: float | None = None
 
 
 class ExtractiveReader:
-    """Answers from the passages that a prompt shows, with a :class:`~rallebench.reader.Reader`.
+    """Answers from the passages of a prompt, with a :class:`~rallebench.reader.Reader`.
 
-    A reply's ``confidence`` is the estimated chance that the best span is right, also where that
-    was too low and the reply declines; ``note`` names the passage and sentence. Sampling settings
-    have no effect: the same request always gets the same reply, alone or in a batch, but for its time.
+    A reply's ``confidence`` is the estimated chance that the best span is right, also in a refusal; ``note`` names the
+    passage and sentence. Sampling settings have no effect: a request gets the same reply alone and in any batch, except
+    for its time.
     """
 
     temperature = 0.0
@@ -55,19 +55,17 @@ class ExtractiveReader:
     def __init__(self, name: str, reader: Reader, decline_below: float | None = None) -> None:
         self.name = name
         self.about = ABOUT
-        border = "" if decline_below is None else f"/below-{decline_below:g}"
+        threshold = "" if decline_below is None else f"/below-{decline_below:g}"
         self.memory = getattr(reader, "memory", None)
-        self.fingerprint = f"extractive-reader/{reader.fingerprint}{border}"
+        self.fingerprint = f"extractive-reader/{reader.fingerprint}{threshold}"
         self._decline_below = decline_below
         self._reader: Reader | None = reader
-        self._lock = (
-            threading.Lock()
-        )  # the tokenizer's settings are not safe to change in two threads
+        self._lock = threading.Lock()  # the tokenizer's settings are not thread-safe
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """One reply per request, in order; after ``close`` an error in each place.
+        """One reply per request, in order; after ``close``, one error per request.
 
-        A copied answer is there as a whole, so its first token comes with its last, when the batch has been read.
+        A copied answer comes as a whole, so its first token comes with its last, after the whole batch.
         """
         start = time.monotonic()
         with self._lock:
@@ -78,17 +76,17 @@ class ExtractiveReader:
                 replace(read_prompt(request), decline_below=self._decline_below)
                 for request in batch
             ]
-            found = reader.read(tasks)
+            spans = reader.read(tasks)
             prompts = reader.count_tokens(["\n".join(m.content for m in r.messages) for r in batch])
             replies = [
-                _fitted(_reply(task, one), request, reader)
-                for request, task, one in zip(batch, tasks, found)
+                _fitted(_reply(task, span), request, reader)
+                for request, task, span in zip(batch, tasks, spans)
             ]
-            said = reader.count_tokens([reply.text for reply in replies])
+            counts = reader.count_tokens([reply.text for reply in replies])
         first = time.monotonic() - start
         return [
             replace(reply, prompt_tokens=before, completion_tokens=after, first_token_seconds=first)
-            for reply, before, after in zip(replies, prompts, said)
+            for reply, before, after in zip(replies, prompts, counts)
         ]
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
@@ -102,7 +100,7 @@ class ExtractiveReader:
         yield replace(reply, first_token_seconds=time.monotonic() - start)
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         with self._lock:
             self._reader = None
 
@@ -110,27 +108,27 @@ class ExtractiveReader:
         return BackendError(f"The extractive reader {self.name!r} was unloaded; load it again.")
 
 
-def _reply(task: Task, found: Found) -> Reply:
-    text = found.text or REFUSAL
+def _reply(task: Task, span: Found) -> Reply:
+    text = span.text or REFUSAL
     return Reply(
-        text, confidence=round(min(1.0, max(0.0, found.confidence)), 4), note=_note(task, found)
+        text, confidence=round(min(1.0, max(0.0, span.confidence)), 4), note=_note(task, span)
     )
 
 
-def _note(task: Task, found: Found) -> str:
+def _note(task: Task, span: Found) -> str:
     if task.kind == "say":
         return "Extractive reader: no passage was read."
-    if not 0 <= found.passage < len(task.passages):
+    if not 0 <= span.passage < len(task.passages):
         return "Extractive reader: nothing in the prompt fits."
-    title = task.passages[found.passage].title
-    where = f"passage {found.passage + 1}" + (f" ({title})" if title else "")
-    if not found.text:
-        return f"Extractive reader: declined; the nearest sentence is in {where}: {found.sentence}"
-    return f"Extractive reader: taken from {where}: {found.sentence}"
+    title = task.passages[span.passage].title
+    where = f"passage {span.passage + 1}" + (f" ({title})" if title else "")
+    if not span.text:
+        return f"Extractive reader: declined; the nearest sentence is in {where}: {span.sentence}"
+    return f"Extractive reader: taken from {where}: {span.sentence}"
 
 
 def _fitted(reply: Reply, request: Generate, reader: Reader) -> Reply:
-    """Cut at the first stop sequence, then at a word so that at most ``max_tokens`` tokens stay."""
+    """The reply up to the first stop string, and up to a word so that at most ``max_tokens`` tokens remain."""
     text, _ = cut_at(reply.text, request.stop)
     limit = request.max_tokens
     if limit is None or reader.count_tokens([text])[0] <= limit:
@@ -143,15 +141,15 @@ def _fitted(reply: Reply, request: Generate, reader: Reader) -> Reply:
 
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
-) -> Need:
+) -> MemoryNeed:
     """What the reader will take, told before it is loaded. It writes nothing, so it keeps no cache."""
     from rallebench.reader.spans import sizes
 
-    chosen = settings_from(Settings, name, settings)
+    chosen = settings_from(ReaderSettings, name, settings)
     check(name, chosen)
     parameters, weights, vocabulary = sizes(chosen.dtype)
     form = "float32" if weights == 4 * parameters else "bfloat16"
-    return Need(
+    return MemoryNeed(
         weights=weights,
         cache=0,
         loading=4 * parameters - weights + LOADING,
@@ -170,15 +168,15 @@ def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
     from rallebench.reader.spans import load
 
-    chosen = settings_from(Settings, name, settings)
+    chosen = settings_from(ReaderSettings, name, settings)
     check(name, chosen)
     reader = ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
     note_use(READER)
     return reader
 
 
-def check(name: str, chosen: Settings) -> None:
-    """Raise UsageError for a setting out of its range; reads no weights."""
+def check(name: str, chosen: ReaderSettings) -> None:
+    """Raise UsageError for an invalid setting; reads no weights."""
     if chosen.dtype not in DTYPES:
         raise UsageError(
             f"{name!r}: dtype is {chosen.dtype!r}; it must be one of {', '.join(DTYPES)}."

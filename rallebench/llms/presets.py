@@ -1,7 +1,7 @@
-"""Presets: open models and servers that are known to work here, as data (``presets.json``).
+"""Presets: tested open models and servers, as data (``presets.json``).
 
-A preset is a backend with settings, and what is known of the model: its size, window and licence. A server's
-preset names no model; the server does (see ``rallebench.http.model_list``).
+A preset is a backend with settings, and facts about the model: size, window and licence. The preset of a server names
+no model; the server lists its models (see ``rallebench.http.model_list``).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ GROUPS: Mapping[str, str] = {
     "larger": "Larger models",
     "servers": "Servers",
 }
-"""The groups as people read them, in the order in which they are offered; small: below two billion weights."""
+"""The labels of the groups, in the order of display; small: below two billion weights."""
 
 
 class Preset(BaseModel):
-    """One line of the file. ``parameters``: how many weights; ``embeddings``: those of them that quantisation
-    leaves whole; ``stored``: their number format in the hub's files; ``context``: tokens of the window. 0, '' and
-    None: not known for certain. ``start``: how a server is started.
+    """An entry of the file. ``parameters``: the number of weights; ``embeddings``: those that are not quantised;
+    ``stored``: their number format in the hub's files; ``context``: tokens of the window. 0, '' and None: unknown.
+    ``start``: the command that starts a server.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,7 +58,7 @@ class Preset(BaseModel):
 
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Preset]:
-    """Id → preset, those of a group together. Raises BadFileError if the file was damaged."""
+    """Id → preset, ordered by group. Raises BadFileError for a damaged file."""
     return read_presets(PRESETS_FILE)
 
 
@@ -67,13 +67,13 @@ def read_presets(path: Path) -> dict[str, Preset]:
     value = read_json(path)
     if not isinstance(value, dict):
         raise BadFileError(f"{path} should hold a JSON object of presets.")
-    found: dict[str, Preset] = {}
-    for name, given in value.items():
+    by_id: dict[str, Preset] = {}
+    for name, fields in value.items():
         try:
-            found[name] = Preset.model_validate(given)
+            by_id[name] = Preset.model_validate(fields)
         except ValidationError as error:
             raise BadFileError(problem(error, f"{path}, preset {name!r}")) from None
-    return found
+    return by_id
 
 
 def preset(name: str) -> Preset:
@@ -84,7 +84,7 @@ def preset(name: str) -> Preset:
 
 
 def entry_of(name: str, settings: Mapping[str, Any] | None = None) -> LLMEntry:
-    """What a preset stands for, with ``settings`` of the user's over its own; null takes one of its own away."""
+    """The entry of a preset with the user's ``settings`` over its own; null removes a setting of the preset."""
     chosen = preset(name)
     merged = {**chosen.settings, **(settings or {})}
     return LLMEntry(
@@ -98,7 +98,7 @@ def entry_of(name: str, settings: Mapping[str, Any] | None = None) -> LLMEntry:
 
 
 def weight_bytes(chosen: Preset, settings: Mapping[str, Any]) -> int:
-    """Bytes that the weights take with ``settings`` (dtype, quantization); 0 if that is not known.
+    """Bytes of the weights with ``settings`` (dtype, quantization); 0 if unknown.
 
     >>> weight_bytes(preset("qwen2.5-0.5b"), {}), weight_bytes(preset("qwen2.5-0.5b"), {"quantization": "8bit"})
     (988065536, 630167424)
@@ -112,5 +112,5 @@ def weight_bytes(chosen: Preset, settings: Mapping[str, Any]) -> int:
 
 
 def known_model(model: str) -> Preset | None:
-    """The preset of a hub id, None if there is none."""
-    return next((found for found in presets().values() if model and found.model == model), None)
+    """The preset of a hub id, or None."""
+    return next((entry for entry in presets().values() if model and entry.model == model), None)

@@ -1,7 +1,7 @@
-"""A language model that says what it was told to: for tests, demonstrations and dry runs.
+"""A language model with scripted replies, for tests, demonstrations and dry runs.
 
-It has no weights and no network, behaves like a backend (stop sequences, ``max_tokens``, token
-counts, streaming, errors in place), and remembers what it was asked.
+It has no weights and no network, behaves like a backend (stop strings, ``max_tokens``, token counts, streaming, errors
+per request), and remembers its requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rallebench.llms import LLMS, checked_number, settings_from
 from rallebench.llms._stops import cut_reply
 
 Line = Union[str, Reply, RalleError]
-"""What a script may hold: a text, a whole Reply (for tool calls), or an error to fail with."""
+"""A line of a script: a text, a whole Reply (for tool calls), or an error."""
 
 Script = Union[Sequence[Line], Mapping[str, Line], Callable[[Generate], Line]]
 
@@ -38,15 +38,15 @@ def echo(request: Generate) -> str:
 
 
 class Scripted:
-    """Answers from ``replies``: a list (one line per request, in order of asking), a mapping
-    (regular expression searched in the prompt → line, the first match wins) or a function.
+    """Answers from ``replies``: a list (a line per request, in order), a mapping (regular expression searched in the
+    prompt → line, the first match wins) or a function.
 
-    ``default`` answers where a list is used up or nothing matches; without it that is a
-    BackendError in the request's place. ``delay``: seconds per call of ``generate``, whatever the
-    batch, and per streamed answer. Tokens are words between white space.
+    ``default`` is the answer after the end of a list or without a match; without a default the result is a
+    BackendError. ``delay``: seconds per call of ``generate``, for any batch, and per streamed answer. Tokens are words
+    between white space.
 
-    For assertions: ``calls`` (requests answered), ``batches`` (the size of each ``generate``),
-    ``requests`` (all of them, in order).
+    For assertions: ``calls`` (answered requests), ``batches`` (the size of each ``generate``), ``requests`` (all
+    requests, in order).
 
     >>> llm = Scripted(["Paris", "Rome"])
     >>> [reply.text for reply in llm.generate([Generate("llm", ()), Generate("llm", ())])]
@@ -73,45 +73,47 @@ class Scripted:
         self.requests: list[Generate] = []
         self.batches: list[int] = []
         self._replies = replies
-        self._given = 0
+        self._position = 0
         self._lock = threading.Lock()
         script = {"name": name, "script": _described(replies), "default": _described_line(default)}
         self.fingerprint = f"scripted/{name}/{digest(script)[:12]}"
 
     @property
     def calls(self) -> int:
-        """How many requests were answered, streamed ones included."""
+        """The number of answered requests, including streamed requests."""
         return len(self.requests)
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """Answer every request, after ``delay`` seconds for all of them together."""
+        """Answer all requests after ``delay`` seconds."""
         with self._lock:
             self.batches.append(len(batch))
             self.requests.extend(batch)
         lines = [self._line(request) for request in batch]
         time.sleep(self.delay)
-        return [_said(request, line) for request, line in zip(batch, lines, strict=True)]
+        return [_reply_of(request, line) for request, line in zip(batch, lines, strict=True)]
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
         """Yield the answer word by word over ``delay`` seconds, then the Reply."""
         start = time.monotonic()
         with self._lock:
             self.requests.append(request)
-        said = _said(request, self._line(request))
-        if isinstance(said, RalleError):
-            raise said
-        words = re.findall(r"\s*\S+(?:\s+\Z)?|\A\s+\Z", said.text)
+        reply = _reply_of(request, self._line(request))
+        if isinstance(reply, RalleError):
+            raise reply
+        words = re.findall(r"\s*\S+(?:\s+\Z)?|\A\s+\Z", reply.text)
         first = None
         for word in words:
             time.sleep(self.delay / len(words))
             first = time.monotonic() - start if first is None else first
             yield word
-        yield replace(said, first_token_seconds=first)
+        yield replace(reply, first_token_seconds=first)
 
     def _line(self, request: Generate) -> Line:
         if callable(self._replies):
             try:
-                return self._replies(request)  # outside the lock: it may wait for another request
+                return self._replies(
+                    request
+                )  # without the lock: the function may wait for another request
             except RalleError as error:
                 return error
         if isinstance(self._replies, Mapping):
@@ -122,7 +124,7 @@ class Scripted:
             missing = "has no pattern that matches the prompt; add one, or a default"
         else:
             with self._lock:
-                position, self._given = self._given, self._given + 1
+                position, self._position = self._position, self._position + 1
             if position < len(self._replies):
                 return self._replies[position]
             missing = f"has said all its {len(self._replies)} replies; add more, or a default"
@@ -133,8 +135,8 @@ class Scripted:
         )
 
 
-def _said(request: Generate, line: Line) -> Reply | RalleError:
-    """The line as a backend would return it: cut at a stop sequence, then at ``max_tokens`` words."""
+def _reply_of(request: Generate, line: Line) -> Reply | RalleError:
+    """The line as a backend's reply: up to a stop string, and at most ``max_tokens`` words."""
     if isinstance(line, RalleError):
         return line
     reply = line if isinstance(line, Reply) else Reply(line)
@@ -156,7 +158,7 @@ def _said(request: Generate, line: Line) -> Reply | RalleError:
 
 
 def _described(replies: Script) -> Any:
-    """A script as JSON. Of a function its place and byte code count, not what it closes over."""
+    """A script as JSON. A function counts with its name and byte code, without its closure."""
     if isinstance(replies, Mapping):
         return [[pattern, _described_line(line)] for pattern, line in replies.items()]
     if not callable(replies):
@@ -167,7 +169,7 @@ def _described(replies: Script) -> Any:
 
 
 def _described_code(code: CodeType) -> list[Any]:
-    # An inner function's repr holds its memory address, which would change at every start.
+    # An inner function's repr holds its memory address, which changes at every start.
     constants = [_described_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]
 
@@ -177,7 +179,7 @@ def _described_line(line: Line | None) -> str:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ScriptedSettings:
     """``replies``: a list, or regular expression → reply. ``echo``: answer with the last message."""
 
     replies: Any = ()
@@ -190,18 +192,18 @@ class Settings:
 @LLMS.register("scripted")
 def scripted(name: str, /, **settings: Any) -> Scripted:
     """Replies from a list or by pattern, or echoes the prompt; no model: for tests and dry runs."""
-    given = settings_from(Settings, name, settings)
-    checked_number(name, "delay", given.delay, 0, MAX_DELAY)
-    checked_number(name, "concurrency", given.concurrency, 1, 256, whole=True)
-    if given.default is not None and not isinstance(given.default, str):
+    values = settings_from(ScriptedSettings, name, settings)
+    checked_number(name, "delay", values.delay, 0, MAX_DELAY)
+    checked_number(name, "concurrency", values.concurrency, 1, 256, whole=True)
+    if values.default is not None and not isinstance(values.default, str):
         raise UsageError(f"{name!r}: default must be a text.")
-    if not isinstance(given.echo, bool):
+    if not isinstance(values.echo, bool):
         raise UsageError(f"{name!r}: echo must be true or false.")
-    if given.echo and given.replies:
+    if values.echo and values.replies:
         raise UsageError(f"{name!r}: give either replies or echo, not both.")
-    replies = echo if given.echo else _checked_replies(name, given.replies)
+    replies = echo if values.echo else _checked_replies(name, values.replies)
     return Scripted(
-        replies, name, default=given.default, delay=given.delay, concurrency=given.concurrency
+        replies, name, default=values.default, delay=values.delay, concurrency=values.concurrency
     )
 
 

@@ -1,11 +1,11 @@
-"""Models in this process through Hugging Face transformers: whole, or quantised by bitsandbytes.
+"""Models in this process through Hugging Face transformers, in full precision or quantised by bitsandbytes.
 
-Causal and encoder–decoder models, from a folder or the hub. Decoding is greedy, or sampled with a
-seed per request; a batch gives what its requests would give alone. The sampling defaults that a
-model brings in its generation_config.json are not used: what a run does stands in its settings.
+Causal and encoder–decoder models, from a folder or the hub. Decoding is greedy, or sampled with a seed per request; a
+request gives the same reply alone and in a batch. The sampling defaults in a model's generation_config.json are not
+used: only the settings of a run count.
 
-Tools go through the model's chat template, and the calls it writes are read from its text. A JSON
-schema is put into the prompt and the answer is checked against it; the reply's note says both.
+Tools go through the model's chat template, and its calls are parsed from its text. A JSON schema is added to the prompt,
+and the answer is checked against it; the reply's note says both.
 """
 
 from __future__ import annotations
@@ -25,40 +25,45 @@ from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_at
 from rallebench.llms._structured import before_calls, calls_of, in_form
 from rallebench.llms._transformers.fixed import fingerprint, places, quantization, set_token_rules
-from rallebench.llms._transformers.prompts import Prompt, Prompter
-from rallebench.llms._transformers.settings import QUANTIZATIONS, Decoding, Settings, check
+from rallebench.llms._transformers.prompts import PreparedPrompt, Prompter
+from rallebench.llms._transformers.settings import (
+    QUANTIZATIONS,
+    DecodingRules,
+    TransformersSettings,
+    check,
+)
 
 if TYPE_CHECKING:
-    from rallebench.llms._memory.need import Need
+    from rallebench.llms._memory.need import MemoryNeed
     from rallebench.llms._transformers.decoding import TokenQueue
-    from rallebench.llms._transformers.loading import Loaded
+    from rallebench.llms._transformers.loading import LoadedModel
 
 STALL_SECONDS = 600.0
-"""A stream without a new token for so long has failed."""
+"""Seconds after which a stream without a new token has failed."""
 
 STOP_PATIENCE = 10.0
-"""Seconds that closing a stream waits for the token being computed."""
+"""Seconds that closing a stream waits for the present token."""
 
-HANDOVER = 8
-"""Batches that a request for all of them is sorted over; more gain little, and more is lost by a kill."""
+SORTED_BATCHES = 8
+"""The number of batches sorted together by length; more gain little, and a killed run would lose more."""
 
 COLDEST = 1e-4
 """Below this temperature decoding is greedy: dividing by less overflows."""
 
 
 class TransformersLLM:
-    """A loaded model. ``memory``: what it took; ``freed``: what ``close`` gave back.
+    """A loaded model. ``memory``: the memory that it took; ``freed``: the memory that ``close`` released.
 
-    ``handover``: how many requests it is best handed at once, None if it does not matter: it sorts them
-    by length before it takes ``batch_size`` at a time, and a short batch has little to sort.
+    ``preferred_batch``: the best number of requests for a call, None if it does not matter: they are sorted by length
+    into batches of ``batch_size``, and few requests leave little to sort.
     """
 
     concurrency = 1
 
-    def __init__(self, name: str, settings: Settings, loaded: Loaded) -> None:
+    def __init__(self, name: str, settings: TransformersSettings, loaded: LoadedModel) -> None:
         self.name = name
         self.batch_size = settings.batch_size
-        self.handover = None if settings.batch_size is None else HANDOVER * settings.batch_size
+        self.preferred_batch = settings.batch_size and SORTED_BATCHES * settings.batch_size
         self.temperature = settings.temperature
         self.seed = settings.seed
         self.memory = loaded.memory
@@ -85,9 +90,9 @@ class TransformersLLM:
         )
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """One result per request, in the asked order; BackendMemoryError if the batch does not fit."""
+        """One result per request, in order. Raises BackendMemoryError if the batch does not fit."""
         results: dict[int, Reply | RalleError] = {}
-        groups: defaultdict[Decoding, list[tuple[int, Prompt]]] = defaultdict(list)
+        groups: defaultdict[DecodingRules, list[tuple[int, PreparedPrompt]]] = defaultdict(list)
         for place, request in enumerate(batch):
             try:
                 prompt = self._prepare(request)
@@ -96,7 +101,7 @@ class TransformersLLM:
                 results[place] = error
         with self._lock:
             for rows in groups.values():
-                # Similar lengths waste little on padding; if memory runs out, it does so with the longest.
+                # Similar lengths need little padding; with the longest first, a lack of memory shows at once.
                 rows.sort(key=lambda row: -len(row[1].tokens))
                 step = self.batch_size or len(rows)
                 for start in range(0, len(rows), step):
@@ -106,7 +111,7 @@ class TransformersLLM:
         return [results[place] for place in range(len(batch))]
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
-        """Yield pieces of text as they are written, then the Reply. Closing the iterator stops the model."""
+        """Yield pieces of text, then the Reply. Closing the iterator stops the model."""
         from rallebench.llms._transformers.decoding import GrowingText, TokenQueue
 
         started = time.perf_counter()
@@ -131,13 +136,13 @@ class TransformersLLM:
                     yield piece
             if piece := text.end():
                 yield piece
-            yield replace(done[0], text=text.shown, first_token_seconds=first)
+            yield replace(done[0], text=text.text, first_token_seconds=first)
         finally:
             cancelled.set()
             worker.join(STOP_PATIENCE)
 
     def close(self) -> None:
-        """Stop what is being written and give the memory back; ``freed`` says how much."""
+        """Stop the running answer and release the memory; ``freed`` says how much."""
         self._closed.set()
         with self._lock:
             before = Memory.now()
@@ -147,7 +152,7 @@ class TransformersLLM:
 
     # ── many prompts ─────────────────────────────────────────────────────────
 
-    def _prepare(self, request: Generate) -> Prompt:
+    def _prepare(self, request: Generate) -> PreparedPrompt:
         prompter = self._prompter
         if prompter is None:
             raise self._unloaded()
@@ -155,7 +160,7 @@ class TransformersLLM:
 
     def _answer(
         self,
-        prompts: Sequence[Prompt],
+        prompts: Sequence[PreparedPrompt],
         streamer: TokenQueue | None = None,
         cancelled: threading.Event | None = None,
     ) -> list[Reply]:
@@ -177,7 +182,7 @@ class TransformersLLM:
         watch = StopRows(
             _decoder(self._tokenizer), [prompt.stop for prompt in prompts], start, events
         )
-        processors, kept = _processors(prompts, None if self._encoder_decoder else mask)
+        processors, keeper = _processors(prompts, None if self._encoder_decoder else mask)
         try:
             output = self._model.generate(
                 input_ids=ids,
@@ -200,12 +205,12 @@ class TransformersLLM:
         if self._closed.is_set():
             raise self._unloaded()
         first = watch.first_token_at - started if watch.first_token_at else None
-        logprobs = kept.rows(output) if kept else [[]] * len(prompts)
+        logprobs = keeper.rows(output) if keeper else [[]] * len(prompts)
         rows = zip(prompts, output[:, start:].tolist(), logprobs, watch.ends, strict=True)
         return [self._reply(*row, first) for row in rows]
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """int64 tokens and mask (rows, longest): padded on the left, for an encoder on the right."""
+        """int64 tokens and mask (rows, longest), padded on the left; for an encoder on the right."""
         import torch
 
         width = max(map(len, rows))
@@ -221,20 +226,19 @@ class TransformersLLM:
 
     def _reply(
         self,
-        prompt: Prompt,
+        prompt: PreparedPrompt,
         tokens: list[int],
         logprobs: list[float],
         cut: int | None,
         first: float | None,
     ) -> Reply:
-        """One row without what came after its end: other rows may have gone on for longer."""
-
+        """The reply of a row up to its end; other rows of the batch may be longer."""
         tokens = tokens[:cut]
         end = next((place for place, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens if end is None else tokens[: end + 1]
         text, stopped = cut_at(_decoder(self._tokenizer)(tokens), prompt.stop)
         finished = stopped or end is not None
-        text, calls, said = _read(prompt, text)
+        text, calls, note = _read(prompt, text)
         return Reply(
             text,
             tool_calls=calls,
@@ -244,16 +248,20 @@ class TransformersLLM:
             first_token_seconds=first,
             logprobs=tuple(logprobs[: len(tokens)]) if prompt.logprobs else (),
             note=" ".join(
-                filter(None, (*prompt.notes, "" if finished else prompt.room_note, said))
+                filter(None, (*prompt.notes, "" if finished else prompt.room_note, note))
             ),
         )
 
     # ── streaming ────────────────────────────────────────────────────────────
 
     def _work(
-        self, prompt: Prompt, tokens: TokenQueue, cancelled: threading.Event, done: list[Reply]
+        self,
+        prompt: PreparedPrompt,
+        tokens: TokenQueue,
+        cancelled: threading.Event,
+        done: list[Reply],
     ) -> None:
-        """Generate in a thread of its own; what goes wrong travels through the queue."""
+        """Generate in a separate thread; errors travel through the queue."""
         while not self._lock.acquire(timeout=0.1):
             if cancelled.is_set():
                 return
@@ -267,15 +275,13 @@ class TransformersLLM:
             self._lock.release()
 
     def _next(self, tokens: TokenQueue, worker: threading.Thread) -> int | None:
-        """The next token, None at the end; raises what the worker raised, and BackendError if it hangs."""
+        """The next token, None at the end. Raises the worker's error, and BackendError if it hangs."""
         deadline = time.monotonic() + STALL_SECONDS
         while True:
             try:
                 token = tokens.queue.get(timeout=1.0)
             except queue.Empty:
-                if (
-                    not tokens.begun.is_set()
-                ):  # the model is busy with others, and that may take long
+                if not tokens.begun.is_set():  # the model is busy with other requests
                     deadline = time.monotonic() + STALL_SECONDS
                 if worker.is_alive() and time.monotonic() < deadline:
                     continue
@@ -291,30 +297,30 @@ class TransformersLLM:
         return NotFoundError(f"{self.name!r} was unloaded; load it again in the Models tab.")
 
 
-# ── what was written ─────────────────────────────────────────────────────────
+# ── the text of a reply ──────────────────────────────────────────────────────
 
 
-def _read(prompt: Prompt, text: str) -> tuple[str, tuple[ToolCall, ...], str]:
-    """The text of the reply, the calls that stood in it, and what its note should say of both."""
+def _read(prompt: PreparedPrompt, text: str) -> tuple[str, tuple[ToolCall, ...], str]:
+    """The text of the reply, the tool calls in it, and the note about both."""
     text, calls = calls_of(text) if prompt.calls else (text, ())
     if calls or prompt.schema is None:
         return text, calls, ""
-    text, said = in_form(text, prompt.schema)
-    return text, (), said
+    text, note = in_form(text, prompt.schema)
+    return text, (), note
 
 
-def _certain(prompt: Prompt, text: str) -> str:
-    """What of a text that is still being written will surely be in the reply's."""
+def _certain(prompt: PreparedPrompt, text: str) -> str:
+    """The part of an unfinished text that will surely be in the reply."""
     if prompt.schema is not None:
         return ""
     return before_calls(text) if prompt.calls else text
 
 
-# ── how it is decoded ────────────────────────────────────────────────────────
+# ── decoding ─────────────────────────────────────────────────────────────────
 
 
 def _decoder(tokenizer: Any) -> Callable[[Sequence[int]], str]:
-    """Tokens → text, without special tokens, spaces as they are."""
+    """Tokens → text, without special tokens and with all spaces."""
 
     def decode(tokens: Sequence[int]) -> str:
         return str(
@@ -324,48 +330,49 @@ def _decoder(tokenizer: Any) -> Callable[[Sequence[int]], str]:
     return decode
 
 
-def _processors(prompts: Sequence[Prompt], mask: Any | None) -> tuple[list[Any], Any | None]:
-    """What changes or watches the scores between two tokens, and that of it which keeps log-probabilities."""
+def _processors(
+    prompts: Sequence[PreparedPrompt], mask: Any | None
+) -> tuple[list[Any], Any | None]:
+    """The processors of the scores, and the one of them that keeps log-probabilities."""
     from rallebench.llms._transformers.decoding import DrawRows, KeepLogProbs, PenaliseRepeats
 
     decoding = prompts[0].decoding
-    kept = KeepLogProbs() if any(prompt.logprobs for prompt in prompts) else None
-    processors: list[Any] = [kept] if kept else []
+    keeper = KeepLogProbs() if any(prompt.logprobs for prompt in prompts) else None
+    processors: list[Any] = [keeper] if keeper else []
     if decoding.repetition_penalty not in (None, 1):
         processors.append(PenaliseRepeats(float(decoding.repetition_penalty or 1), mask))
     if decoding.temperature >= COLDEST:
         seeds = [prompt.seed for prompt in prompts]
         limits = (decoding.top_k, decoding.top_p, decoding.min_p)
         processors.append(DrawRows(seeds, decoding.temperature, *limits))
-    return processors, kept
+    return processors, keeper
 
 
 # ── the backend ──────────────────────────────────────────────────────────────
 
 
 def loading(name: str, /, **settings: Any) -> Iterator[str | TransformersLLM]:
-    """Load a model: yield what is being done, one line each, and finally the model.
+    """Load a model: yield a line per step, and finally the model.
 
-    Weights and downloads also draw tqdm bars on stderr. Models that are already loaded are not
-    touched. Raises RalleError.
+    Weights and downloads also draw tqdm bars on stderr. Other loaded models stay. Raises RalleError.
     """
     from rallebench.llms._transformers.loading import load
 
-    given = settings_from(Settings, name, settings)
-    check(name, given)
-    for step in load(name, given):
+    values = settings_from(TransformersSettings, name, settings)
+    check(name, values)
+    for step in load(name, values):
         if isinstance(step, str):
             yield step
             continue
-        llm = TransformersLLM(name, given, step)
+        llm = TransformersLLM(name, values, step)
         yield f"Loaded {name!r}: {llm.about}"
         yield llm
 
 
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
-) -> Need | None:
-    """What a model will take, told before it is loaded; see :mod:`rallebench.llms._memory.need`."""
+) -> MemoryNeed | None:
+    """The memory that a model will need; see :mod:`rallebench.llms._memory.need`."""
     from rallebench.llms._transformers import loading
 
     return loading.need(name, context, batch, **settings)

@@ -16,57 +16,27 @@ import sys
 from types import CodeType, TracebackType
 from typing import Any
 
-NETWORK = "The program tried to use the network, which programs here may not."
-PROCESS = "The program tried to start another process or thread, or to signal one, which programs here may not."
-FILES = "The program tried to write a file, or to read one that belongs to no library, which programs here may not."
+NETWORK = "The program tried to use the network, which is not allowed here."
+PROCESS = "The program tried to start another process or thread, or to signal one, which is not allowed here."
+FILES = "The program tried to write a file, or to read one that belongs to no library, which is not allowed here."
 
-# Events of sys.addaudithook (PEP 578) that end the program.
-REFUSED = {
-    **dict.fromkeys(
-        (
-            "socket.__new__",
-            "socket.connect",
-            "socket.bind",
-            "socket.getaddrinfo",
-            "socket.gethostbyname",
-        ),
-        NETWORK,
-    ),
-    **dict.fromkeys(
-        (
-            "os.fork",
-            "os.forkpty",
-            "os.exec",
-            "os.posix_spawn",
-            "os.spawn",
-            "os.system",
-            "os.startfile",
-        ),
-        PROCESS,
-    ),
-    **dict.fromkeys(
-        ("subprocess.Popen", "os.kill", "os.killpg", "pty.spawn", "_thread.start_new_thread"),
-        PROCESS,
-    ),
-}
-CHANGING = frozenset(
-    f"os.{name}"
-    for name in (
-        "chflags",
-        "chmod",
-        "chown",
-        "link",
-        "mkdir",
-        "remove",
-        "removexattr",
-        "rename",
-        "rmdir",
-        "setxattr",
-        "symlink",
-        "truncate",
-        "utime",
-    )
+_NETWORK_EVENTS = (
+    "socket.__new__ socket.connect socket.bind socket.getaddrinfo socket.gethostbyname"
 )
+_PROCESS_EVENTS = (
+    "os.fork os.forkpty os.exec os.posix_spawn os.spawn os.system os.startfile "
+    "subprocess.Popen os.kill os.killpg pty.spawn _thread.start_new_thread"
+)
+REFUSED = {
+    **dict.fromkeys(_NETWORK_EVENTS.split(), NETWORK),
+    **dict.fromkeys(_PROCESS_EVENTS.split(), PROCESS),
+}
+"""Events of sys.addaudithook (PEP 578) that end the program."""
+
+_CHANGES = (
+    "chflags chmod chown link mkdir remove removexattr rename rmdir setxattr symlink truncate utime"
+)
+CHANGING = frozenset(f"os.{name}" for name in _CHANGES.split())
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -297,7 +267,7 @@ def function(name: str, names: list[str], line: _Line, printed: _Printed) -> Any
 
 
 def _no_input(prompt: object = "") -> str:
-    raise EOFError("a program here has nobody to ask")
+    raise EOFError("a program has no input here")
 
 
 def run(
@@ -359,7 +329,7 @@ def _refused(error: PermissionError) -> str:
     return (
         FILES
         if error.filename is not None
-        else f"The program tried what programs here may not: {_named(error)}"
+        else f"The program tried something that is not allowed here: {_named(error)}"
     )
 
 

@@ -52,9 +52,11 @@ class Protection:
         enforced = [good for works, good, _ in rows if works]
         missing = [bad for works, _, bad in rows if not works]
         first = (
-            f"A program runs in a Python of its own, with limits of time and output; {', '.join(enforced)}."
+            f"A program runs in a separate Python process, with limits of time and output; {', '.join(enforced)}."
             if enforced
-            else ("A program runs in a Python of its own, with limits of time and output only.")
+            else (
+                "A program runs in a separate Python process, with limits of time and output only."
+            )
         )
         rest = f"On this machine {'; '.join(missing)}." if missing else ""
         last = "A hole in the kernel would be a way out, so this is no security boundary against a program that is meant to do harm."

@@ -253,7 +253,7 @@ def check_entry(name: str, entry: LLMEntry) -> None:
         raise NotFoundError(unknown("language model backend", entry.backend, LLMS.names()))
     settings = with_environment(entry).settings
     if entry.backend == "transformers":
-        local.check(name, settings_from(local.Settings, name, settings))
+        local.check(name, settings_from(local.TransformersSettings, name, settings))
     elif entry.backend == "openai_compatible":
         if not settings.get("model"):
             raise UsageError(
@@ -262,6 +262,6 @@ def check_entry(name: str, entry: LLMEntry) -> None:
             )
         served.check(name, settings_from(served.Settings, name, settings))
     elif entry.backend == "extractive-reader":
-        reader.check(name, settings_from(reader.Settings, name, settings))
+        reader.check(name, settings_from(reader.ReaderSettings, name, settings))
     else:
         close(open_llm(name, entry))

@@ -26,7 +26,7 @@ from rallebench.core.runs import Backends
 from rallebench.datasets.kilt import read_questions
 from rallebench.encoders.references import encoder_need, quantizations
 from rallebench.llms._memory import budget
-from rallebench.llms._memory.watching import telling
+from rallebench.llms._memory.progress import reporting
 from rallebench.retrievers.composites import about, needs
 from rallebench.services.leases import Lease, Leases
 from rallebench.services.load_queue import Going, Load, Turns
@@ -151,18 +151,18 @@ class Loads:
 
     def room(
         self, name: str, *, context: int | None = None, batch: int | None = None
-    ) -> budget.Room | None:
+    ) -> budget.MemoryFit | None:
         """What a language model or an encoder needs beside what is free now; None if nothing here says so.
 
         Loads nothing and asks no network: of a hub id only what the local cache holds is known. ``context`` tokens
         and ``batch`` answers at once: by default what its settings say. Raises RalleError.
         """
         model = self._candidate(name, context, batch)
-        return budget.room(model, self.held()) if model else None
+        return budget.memory_fit(model, self.held()) if model else None
 
     def room_in_every_form(
         self, name: str, *, context: int | None = None, batch: int | None = None
-    ) -> dict[str, budget.Room]:
+    ) -> dict[str, budget.MemoryFit]:
         """The same for every quantisation of the model; {} if nothing here says so."""
         model = self._candidate(name, context, batch)
         return budget.in_every_form(model, self.held()) if model else {}
@@ -309,7 +309,7 @@ class Loads:
         """Open what the load is for; if that fails, give back what it had taken and return the error."""
         failed: BaseException | None = None
         try:
-            with telling(load.tell):
+            with reporting(load.tell):
                 self._enter(load)
         except BaseException as error:
             failed = error
@@ -322,7 +322,7 @@ class Loads:
     def _enter(self, load: Load) -> None:
         """Open what the load is for and enter it in the table. Raises BackendMemoryError if it cannot fit."""
         room = (
-            budget.room(model, self.held())
+            budget.memory_fit(model, self.held())
             if isinstance(load.entry, LLMEntry)
             and (model := budget.candidate(load.name, load.entry)) is not None
             else None

@@ -15,8 +15,8 @@ from rallebench.core import memory
 from rallebench.core.errors import UsageError
 from rallebench.gui import views_models
 from rallebench.gui.tabs import models
-from rallebench.llms._memory.budget import Room
-from rallebench.llms._memory.need import Need
+from rallebench.llms._memory.budget import MemoryFit
+from rallebench.llms._memory.need import MemoryNeed
 from rallebench.services.load_queue import Going
 from rallebench.services.models import Loaded
 from rallebench.services.workbench import Workbench
@@ -251,15 +251,15 @@ def test_the_bar_moves_within_a_load_that_counts() -> None:
     assert 'aria-valuenow="25"' in views_models.panel(going, {})
 
 
-def need(weights: int, form: str = "none") -> Need:
-    return Need(weights, 0, 0, weights, form, "cpu", 128, 1)
+def need(weights: int, form: str = "none") -> MemoryNeed:
+    return MemoryNeed(weights, 0, 0, weights, form, "cpu", 128, 1)
 
 
 def test_a_ticked_model_says_what_it_needs_what_is_free_and_what_to_do() -> None:
     small, big = need(3_000_000_000, "4bit"), need(12_000_000_000, "bfloat16")
-    fits = Room("small", small, 11_000_000_000, {}, {})
+    fits = MemoryFit("small", small, 11_000_000_000, {}, {})
     tight = replace(fits, free=3_100_000_000)
-    refused = Room(
+    refused = MemoryFit(
         "big", big, 11_000_000_000, {"4bit": small}, {"old": memory.Memory(2_000_000_000)}
     )
     assert views_models.rooms([fits]) == (

@@ -16,7 +16,7 @@ from rallebench.cli.main import main
 from rallebench.core import memory
 from rallebench.core.errors import BackendMemoryError, BadFileError
 from rallebench.llms._memory import need as needs
-from rallebench.llms._memory.need import Need, cache_bytes, check_room, device_of, need_of
+from rallebench.llms._memory.need import MemoryNeed, cache_bytes, check_fit, device_of, need_of
 
 LLAMA = {
     "model_type": "llama",
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
     )
 
 
-def of(folder: Path, **settings: Any) -> Need:
+def of(folder: Path, **settings: Any) -> MemoryNeed:
     found = need_of("m", str(folder), **{"device_map": "cpu", **settings})
     assert found is not None
     return found
@@ -180,13 +180,13 @@ def test_reading_headers_imports_no_torch(folder: Path) -> None:
 
 def test_what_cannot_fit_is_refused_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(needs, "free_ram_bytes", lambda: 3_000_000_000)
-    big = Need(4_000_000_000, 1, 0, 1, "bfloat16", "cpu", 128, 1)
+    big = MemoryNeed(4_000_000_000, 1, 0, 1, "bfloat16", "cpu", 128, 1)
     with pytest.raises(
         BackendMemoryError,
         match=r"needs about 4.0 GB RAM as bfloat16, but only 3.0 GB are free; choose",
     ):
-        check_room("m", big)
-    check_room("m", replace(big, weights=2_000_000_000))
+        check_fit("m", big)
+    check_fit("m", replace(big, weights=2_000_000_000))
 
 
 def test_free_vram_is_that_of_the_device_and_a_spread_model_may_take_all(

@@ -27,7 +27,7 @@ from rallebench.workspace.paths import Workspace
 def test_the_backend_of_every_preset_takes_its_settings(name: str) -> None:
     given = preset(name)
     if given.backend == "transformers":
-        local.check(name, settings_from(local.Settings, name, given.settings))
+        local.check(name, settings_from(local.TransformersSettings, name, given.settings))
         assert given.model.count("/") == 1 and given.parameters > 0
         assert not given.settings.get("trust_remote_code"), (
             "no preset runs Python code of the model's"

@@ -367,7 +367,7 @@ def test_torn_characters_are_streamed_whole() -> None:
     octets = list("a Dunărea, 多瑙河!".encode())
     text = GrowingText(lambda tokens: bytes(tokens).decode("utf-8", "replace"))
     pieces = [text.add(octet) for octet in octets] + [text.end()]
-    assert "".join(pieces) == text.shown == "a Dunărea, 多瑙河!"
+    assert "".join(pieces) == text.text == "a Dunărea, 多瑙河!"
     assert not any("\N{REPLACEMENT CHARACTER}" in piece for piece in pieces)
 
 
@@ -633,8 +633,8 @@ def damage(folder: Path, what: str) -> None:
         ("no config", BadFileError, "has no config.json"),
         ("adapter", BadFileError, "merge the adapter"),
         ("torn config", BadFileError, "not valid JSON"),
-        ("no tokenizer", BadFileError, "holds no tokenizer"),
-        ("unknown kind", UsageError, "does not know the kind of model"),
+        ("no tokenizer", BadFileError, "holds no readable tokenizer"),
+        ("unknown kind", UsageError, "does not know the architecture"),
         ("own code", UsageError, "trust_remote_code"),
         ("pictures", UsageError, "no causal or encoder–decoder model"),
         ("one layer more", BadFileError, "lack 9 tensors"),

@@ -455,7 +455,7 @@ def test_attention_and_device_map_change_no_greedy_text_here(
 
 
 def test_a_batch_size_asks_for_several_batches_at_once(load: Any) -> None:
-    assert (load(batch_size=4).handover, load().handover) == (32, None)
+    assert (load(batch_size=4).preferred_batch, load().preferred_batch) == (32, None)
 
 
 # ── 4-bit, as asked ──────────────────────────────────────────────────────────

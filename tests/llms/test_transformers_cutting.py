@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.types import Evidence, Message, Passage
-from rallebench.llms._transformers.cutting import Cut, shortened
+from rallebench.llms._transformers.cutting import ShortenedPrompt, shortened
 
 QUESTION = "who won ?"
 PASSAGES = tuple(
@@ -16,13 +16,15 @@ INTRO = "Read this: "
 JOINED = INTRO + "; ".join(f"{p.title}, {p.text}" for p in PASSAGES) + f"\n\nQuestion: {QUESTION}"
 
 
-def cut(limit: int, text: str = JOINED, passages: tuple[Passage, ...] = PASSAGES) -> Cut | None:
+def cut(
+    limit: int, text: str = JOINED, passages: tuple[Passage, ...] = PASSAGES
+) -> ShortenedPrompt | None:
     messages = (Message("system", "Be brief."), Message("user", text))
     evidence = Evidence(QUESTION, passages)
     return shortened(messages, evidence, lambda some: len(some[-1].content.split()) <= limit)
 
 
-def shown(found: Cut | None) -> str:
+def shown(found: ShortenedPrompt | None) -> str:
     assert found is not None
     assert found.messages[0] == Message("system", "Be brief.")
     return found.messages[1].content

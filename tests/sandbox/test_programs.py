@@ -19,9 +19,9 @@ from rallebench.sandbox import _SESSIONS, Limits, Protection, PythonTool
 from rallebench.sandbox.sessions import Session, Sessions
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="the operating system offers no such limits")
-NETWORK = "The program tried to use the network, which programs here may not."
-PROCESS = "The program tried to start another process or thread, or to signal one, which programs here may not."
-FILES = "The program tried to write a file, or to read one that belongs to no library, which programs here may not."
+NETWORK = "The program tried to use the network, which is not allowed here."
+PROCESS = "The program tried to start another process or thread, or to signal one, which is not allowed here."
+FILES = "The program tried to write a file, or to read one that belongs to no library, which is not allowed here."
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ def test_a_call_pauses_the_program_until_it_is_answered() -> None:
         ),
         (
             "input('who?')",
-            "The program failed in line 1: EOFError: a program here has nobody to ask",
+            "The program failed in line 1: EOFError: a program has no input here",
         ),
         ("import sys; sys.exit(3)", "The program ended itself with 3."),
         ("f = lambda: f()\nf()", "The program failed in line 1: RecursionError"),

@@ -21,8 +21,8 @@ from rallebench.core.errors import BackendMemoryError, NotFoundError, StoppedErr
 from rallebench.core.registry import Entry
 from rallebench.llms import LLMS
 from rallebench.llms._memory import budget
-from rallebench.llms._memory.need import Need
-from rallebench.llms._memory.watching import telling
+from rallebench.llms._memory.need import MemoryNeed
+from rallebench.llms._memory.progress import reporting
 from rallebench.llms.scripted import Scripted
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import Combination, LLMEntry
@@ -49,9 +49,9 @@ def opening(name: str, **settings: Any) -> Iterator[Any]:
     yield Slow((), name, default="slow")
 
 
-def needs(name: str, context: int | None, batch: int | None, /, **settings: Any) -> Need:
+def needs(name: str, context: int | None, batch: int | None, /, **settings: Any) -> MemoryNeed:
     """What the settings say."""
-    return Need(
+    return MemoryNeed(
         settings.get("size", 1),
         0,
         0,
@@ -204,7 +204,7 @@ def test_the_mend_names_what_would_make_room(loads: Loads) -> None:
     settings = {"size": 10**12, "quantization": "none"}
     model = budget.candidate("x", LLMEntry(backend="slow", settings=settings))
     assert model is not None
-    room = budget.room(model, {})
+    room = budget.memory_fit(model, {})
     assert room is not None and list(room.others) == ["8bit", "4bit"]
 
 
@@ -226,7 +226,7 @@ def test_a_load_tells_which_tensor_it_reads_and_ends_between_two(tmp_path: Path)
         if len(told) == 3:
             raise StoppedError("enough")
 
-    with pytest.raises(StoppedError, match="enough"), telling(stop_at_the_third):
+    with pytest.raises(StoppedError, match="enough"), reporting(stop_at_the_third):
         LLMS["transformers"]("tiny", model=str(folder), device_map="cpu")
     assert len(told) == 3 and told[0].endswith(" 1/21")
     LLMS["transformers"]("tiny", model=str(folder), device_map="cpu").close()

@@ -238,7 +238,7 @@ def test_a_model_without_quantization_and_defaults_has_none(project: Path):
 
 def test_every_entry_has_settings_that_its_backend_takes(project: Path):
     backends = {
-        "transformers": transformers_settings.Settings,
+        "transformers": transformers_settings.TransformersSettings,
         "openai_compatible": openai_compatible.Settings,
     }
     args = {"model_type": "m", "revision": "main", "device_map": "auto"}

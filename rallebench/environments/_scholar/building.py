@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +44,16 @@ class ImportedScholars:
 
 
 _STAGING = """
-CREATE TABLE s (id TEXT PRIMARY KEY, ncitation INTEGER, record TEXT) WITHOUT ROWID;
-CREATE TABLE p (id TEXT PRIMARY KEY, ncitation INTEGER, record TEXT) WITHOUT ROWID;
-CREATE TABLE a (
+CREATE TABLE staging.s (id TEXT PRIMARY KEY, ncitation INTEGER, record TEXT) WITHOUT ROWID;
+CREATE TABLE staging.p (id TEXT PRIMARY KEY, ncitation INTEGER, record TEXT) WITHOUT ROWID;
+CREATE TABLE staging.a (
   scholar TEXT, publication TEXT, ncitation INTEGER, authors INTEGER, PRIMARY KEY (scholar, publication)
 ) WITHOUT ROWID;
-CREATE INDEX by_publication ON a (publication, scholar, authors);
-CREATE TABLE c (scholar TEXT, other TEXT, relation TEXT, PRIMARY KEY (scholar, other)) WITHOUT ROWID;
+CREATE INDEX staging.by_publication ON a (publication, scholar, authors);
+CREATE TABLE staging.c (scholar TEXT, other TEXT, relation TEXT, PRIMARY KEY (scholar, other)) WITHOUT ROWID;
 """
+"""Scholars, publications, authorships and coauthors in any order; the final tables are numbered by citations."""
+
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE person (row INTEGER PRIMARY KEY, id TEXT UNIQUE, record TEXT);
@@ -64,6 +66,27 @@ CREATE TABLE person_spelling (cut TEXT, word TEXT, PRIMARY KEY (cut, word)) WITH
 CREATE TABLE publication_spelling (cut TEXT, word TEXT, PRIMARY KEY (cut, word)) WITHOUT ROWID;
 """
 
+_DERIVED = """
+INSERT INTO c SELECT DISTINCT one.scholar, two.scholar, ? FROM a one JOIN a two ON two.publication = one.publication
+JOIN s ON s.id = one.scholar JOIN s other ON other.id = two.scholar
+WHERE one.scholar != two.scholar AND one.authors <= ?
+"""
+"""Coauthors from common publications."""
+
+_FILL = """
+INSERT INTO publication (id, record) SELECT id, record FROM p ORDER BY ncitation DESC, id;
+INSERT INTO person (id, record) SELECT id, record FROM s ORDER BY ncitation DESC, id;
+INSERT INTO authored SELECT person.row, publication.row FROM a
+  JOIN person ON person.id = a.scholar JOIN publication ON publication.id = a.publication;
+INSERT INTO coauthor
+  SELECT person, row_number() OVER (PARTITION BY person ORDER BY common DESC, other), other, name, relation FROM (
+    SELECT person.row AS person, c.other, json_extract(s.record, '$.name') AS name, c.relation,
+      (SELECT count(*) FROM a one JOIN a two ON two.publication = one.publication AND two.scholar = c.other
+       WHERE one.scholar = c.scholar) AS common
+    FROM c JOIN person ON person.id = c.scholar JOIN s ON s.id = c.other);
+"""
+"""The most cited first; of coauthors, those with the most common publications first."""
+
 
 def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> ImportedScholars:
     """Read ``source`` (see ``reading``) into the new file ``target``; a file with the same rows stays.
@@ -75,16 +98,15 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
     try:
         with beside(target.parent, target.stem) as half:
             file = half / target.name
-            with (
-                closing(sqlite3.connect(half / "staging.sqlite")) as staging,
-                closing(sqlite3.connect(file)) as db,
-            ):
-                for connection in (staging, db):
-                    connection.executescript(
-                        "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;"
+            with closing(sqlite3.connect(file)) as db:
+                db.execute("ATTACH ? AS staging", (str(half / "staging.sqlite"),))
+                for schema in ("main", "staging"):
+                    db.executescript(
+                        f"PRAGMA {schema}.journal_mode=OFF; PRAGMA {schema}.synchronous=OFF; "
+                        f"PRAGMA {schema}.cache_size=-65536;"
                     )
-                sha, problems = _stage(staging, tables)
-                counts = _write(db, staging, sha)
+                sha, problems = _stage(db, tables)
+                counts = _write(db, sha)
             _move(file, target, sha)
     except OSError as error:
         raise disk_error(target, error) from error
@@ -122,64 +144,40 @@ def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
     total = hashlib.sha256()
     problems: Problems = tables.problems
 
-    def put(kind: str, line: int, query: str, values: Sequence[Any], row: Any) -> bool:
-        total.update(
-            json.dumps([kind, row], sort_keys=True, ensure_ascii=False).encode(
-                "utf-8", "surrogatepass"
-            )
-            + b"\n"
-        )
-        if db.execute(query, tuple(values)).rowcount:
+    def put(kind: str, line: int, row: Any, table: str, *values: Any) -> bool:
+        text = json.dumps([kind, row], sort_keys=True, ensure_ascii=False)
+        total.update(text.encode("utf-8", "surrogatepass") + b"\n")
+        if db.execute(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", values).rowcount:
             return True
         problems.add(line, f"The {kind}, row {line}, repeat {values[0]!r}; each may occur once.")
         return False
 
     for line, row in tables.rows["scholars"]:
-        put(
-            "scholars",
-            line,
-            "INSERT OR IGNORE INTO s VALUES (?, ?, ?)",
-            (row["id"], row["ncitation"], _dump(row)),
-            row,
-        )
+        put("scholars", line, row, "s", row["id"], row["ncitation"], _dump(row))
     if not db.execute("SELECT 1 FROM s LIMIT 1").fetchone():
         raise BadFileError("The table holds no scholar.")
-    names = _names(db)
+    rows = db.execute("SELECT id, record FROM s")
+    names = {str(scholar): json.loads(record)["name"] for scholar, record in rows}
     for line, row in tables.rows.get("publications", ()):
         row = {**row, "ncitation": row["ncitation"] or 0}
-        row["authors"] = [_author(author, names) for author in row["authors"]]
-        if put(
-            "publications",
-            line,
-            "INSERT OR IGNORE INTO p VALUES (?, ?, ?)",
-            (row["id"], row["ncitation"], _dump(row)),
-            row,
-        ):
-            ids = {author["id"] for author in row["authors"] if author["id"]}
-            values = [
-                (scholar, row["id"], row["ncitation"], len(row["authors"]))
-                for scholar in sorted(ids)
-            ]
+        row["authors"] = authors = [_author(author, names) for author in row["authors"]]
+        if put("publications", line, row, "p", row["id"], row["ncitation"], _dump(row)):
+            ids = sorted({author["id"] for author in authors if author["id"]})
+            values = [(scholar, row["id"], row["ncitation"], len(authors)) for scholar in ids]
             db.executemany("INSERT OR IGNORE INTO a VALUES (?, ?, ?, ?)", values)
     for line, row in tables.rows.get("coauthors", ()):
-        if row["person_id"] not in names or row["coauthor_id"] not in names:
+        person, other = row["person_id"], row["coauthor_id"]
+        if person not in names or other not in names:
             problems.add(
                 line, f"The coauthors, row {line}, name a scholar who is not in the table."
             )
-            continue
-        pair = (row["person_id"], row["coauthor_id"], row["relation"] or COAUTHOR)
-        put("coauthors", line, "INSERT OR IGNORE INTO c VALUES (?, ?, ?)", pair, row)
+        else:
+            put("coauthors", line, row, "c", person, other, row["relation"] or COAUTHOR)
     if "coauthors" not in tables.rows:
-        _derive(db)
+        db.execute(_DERIVED, (COAUTHOR, MOST_AUTHORS))
+    _count(db)
     db.commit()
     return total.hexdigest(), problems
-
-
-def _names(db: sqlite3.Connection) -> dict[str, str]:
-    return {
-        str(number): json.loads(record)["name"]
-        for number, record in db.execute("SELECT id, record FROM s")
-    }
 
 
 def _author(author: dict[str, str], names: dict[str, str]) -> dict[str, str]:
@@ -189,89 +187,21 @@ def _author(author: dict[str, str], names: dict[str, str]) -> dict[str, str]:
     return {"id": author["id"] if author["name"] else "", "name": author["name"] or author["id"]}
 
 
-def _derive(db: sqlite3.Connection) -> None:
-    """Coauthors from common publications."""
-    db.execute(
-        "INSERT INTO c SELECT DISTINCT one.scholar, two.scholar, ? FROM a one JOIN a two ON two.publication = one.publication "
-        "JOIN s ON s.id = one.scholar JOIN s other ON other.id = two.scholar "
-        "WHERE one.scholar != two.scholar AND one.authors <= ?",
-        (COAUTHOR, MOST_AUTHORS),
-    )
-
-
-def _write(db: sqlite3.Connection, staging: sqlite3.Connection, sha: str) -> tuple[int, int, int]:
-    db.executescript(_TABLES)
-    vocabularies: dict[str, set[str]] = {"person": set(), "publication": set()}
-    db.execute("CREATE TEMP TABLE rows (id TEXT PRIMARY KEY, row INTEGER) WITHOUT ROWID")
-    db.execute("CREATE TEMP TABLE staged (row INTEGER PRIMARY KEY, id TEXT, record TEXT)")
-    papers = 0
-    db.execute("CREATE TEMP TABLE paper_rows (id TEXT PRIMARY KEY, row INTEGER) WITHOUT ROWID")
-    for papers, (number, record) in enumerate(
-        staging.execute("SELECT id, record FROM p ORDER BY ncitation DESC, id"), 1
-    ):
-        row = json.loads(record)
-        more = " ".join([row["venue"], *(author["name"] for author in row["authors"])])
-        db.execute("INSERT INTO publication VALUES (?, ?, ?)", (papers, number, record))
-        db.execute("INSERT INTO paper_rows VALUES (?, ?)", (number, papers))
-        _index(db, "publication", papers, (row["title"], more), vocabularies)
-    people = 0
-    for people, row in enumerate(_ranked(staging), 1):
-        db.execute("INSERT INTO rows VALUES (?, ?)", (row["id"], people))
-        db.execute("INSERT INTO person VALUES (?, ?, ?)", (people, row["id"], _dump(row)))
-        _index(
-            db,
-            "person",
-            people,
-            (row["name"], row["organization"], " ".join(row["interests"])),
-            vocabularies,
-        )
-        authored = staging.execute("SELECT publication FROM a WHERE scholar = ?", (row["id"],))
-        db.executemany(
-            "INSERT INTO authored SELECT ?, row FROM paper_rows WHERE id = ?",
-            [(people, number) for (number,) in authored],
-        )
-    coauthors = _write_coauthors(db, staging)
-    for table, vocabulary in vocabularies.items():
-        pairs = ((cut, word) for word in sorted(vocabulary) for cut in cuts(word))
-        db.executemany(f"INSERT OR IGNORE INTO {table}_spelling VALUES (?, ?)", pairs)
-        db.execute(f"INSERT INTO {table}_words({table}_words) VALUES ('optimize')")
-    meta = {
-        "format": FORMAT,
-        "sha256": sha,
-        "scholars": people,
-        "publications": papers,
-        "coauthors": coauthors,
-    }
-    db.executemany(
-        "INSERT INTO meta VALUES (?, ?)", [(name, str(value)) for name, value in meta.items()]
-    )
-    db.commit()
-    return people, papers, coauthors
-
-
-def _ranked(staging: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Scholars with the counted figures, the most cited first."""
-    for number, record in staging.execute("SELECT id, record FROM s").fetchall():
-        row = json.loads(record)
-        cited = [
-            n
-            for (n,) in staging.execute(
-                "SELECT ncitation FROM a WHERE scholar = ? ORDER BY ncitation DESC", (number,)
-            )
-        ]
-        counted = {
+def _count(db: sqlite3.Connection) -> None:
+    """Add the missing figures of each scholar."""
+    for scholar, record in db.execute("SELECT id, record FROM s").fetchall():
+        query = "SELECT ncitation FROM a WHERE scholar = ? ORDER BY ncitation DESC"
+        cited = [citations for (citations,) in db.execute(query, (scholar,))]
+        figures = {
             "npubs": len(cited),
             "ncitation": sum(cited),
             "hindex": h_index(cited),
             "gindex": g_index(cited),
         }
-        row |= {name: value for name, value in counted.items() if row[name] is None}
-        staging.execute(
-            "UPDATE s SET ncitation = ?, record = ? WHERE id = ?",
-            (row["ncitation"], _dump(row), number),
-        )
-    for (record,) in staging.execute("SELECT record FROM s ORDER BY ncitation DESC, id"):
-        yield json.loads(record)
+        row = json.loads(record)
+        row |= {name: value for name, value in figures.items() if row[name] is None}
+        values = (row["ncitation"], _dump(row), scholar)
+        db.execute("UPDATE s SET ncitation = ?, record = ? WHERE id = ?", values)
 
 
 def h_index(cited: Sequence[int]) -> int:
@@ -296,40 +226,55 @@ def g_index(cited: Sequence[int]) -> int:
     return best
 
 
-def _write_coauthors(db: sqlite3.Connection, staging: sqlite3.Connection) -> int:
-    """Each scholar's coauthors, those with the most common publications first."""
-    count, person, rank = 0, "", 0
-    common = (
-        "SELECT c.scholar, c.other, c.relation, json_extract(s.record, '$.name'), "
-        "(SELECT count(*) FROM a one JOIN a two ON two.publication = one.publication AND two.scholar = c.other "
-        "WHERE one.scholar = c.scholar) AS n FROM c JOIN s ON s.id = c.other ORDER BY c.scholar, n DESC, c.other"
+def _write(db: sqlite3.Connection, sha: str) -> tuple[int, int, int]:
+    """Fill the tables from the staged rows; the numbers of scholars, publications and coauthors."""
+    db.executescript(_TABLES + _FILL)
+    _index(db, "publication", "title, more", lambda row: (row["title"], " ".join(_more_texts(row))))
+    _index(
+        db,
+        "person",
+        "name, organization, interests",
+        lambda row: (row["name"], row["organization"], " ".join(row["interests"])),
     )
-    for scholar, other, relation, name, _ in staging.execute(common):
-        rank = rank + 1 if scholar == person else 1
-        person = scholar
-        db.execute(
-            "INSERT INTO coauthor SELECT row, ?, ?, ?, ? FROM rows WHERE id = ?",
-            (rank, other, name, relation, scholar),
-        )
-        count += 1
-    return count
+    people, papers, coauthors = (
+        int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+        for table in ("person", "publication", "coauthor")
+    )
+    meta = {
+        "format": FORMAT,
+        "sha256": sha,
+        "scholars": people,
+        "publications": papers,
+        "coauthors": coauthors,
+    }
+    db.executemany(
+        "INSERT INTO meta VALUES (?, ?)", [(name, str(value)) for name, value in meta.items()]
+    )
+    db.commit()
+    return people, papers, coauthors
+
+
+def _more_texts(row: dict[str, Any]) -> list[str]:
+    return [row["venue"], *(author["name"] for author in row["authors"])]
 
 
 def _index(
     db: sqlite3.Connection,
     table: str,
-    row: int,
-    texts: Sequence[str],
-    vocabularies: dict[str, set[str]],
+    columns: str,
+    texts_of: Callable[[dict[str, Any]], Sequence[str]],
 ) -> None:
-    marks = ", ".join("?" * len(texts))
-    columns = "name, organization, interests" if table == "person" else "title, more"
-    words_of = [words(text) for text in texts]
-    db.execute(
-        f"INSERT INTO {table}_words (rowid, {columns}) VALUES (?, {marks})",
-        (row, *map(" ".join, words_of)),
-    )
-    vocabularies[table].update(word for part in words_of for word in part if " " not in word)
+    """Fill the words and the spellings of a table."""
+    vocabulary: set[str] = set()
+    marks = ", ".join("?" * (1 + len(columns.split(","))))
+    for row, record in db.execute(f"SELECT row, record FROM {table} ORDER BY row"):
+        parts = [words(text) for text in texts_of(json.loads(record))]
+        values = (row, *map(" ".join, parts))
+        db.execute(f"INSERT INTO {table}_words (rowid, {columns}) VALUES ({marks})", values)
+        vocabulary.update(word for part in parts for word in part if " " not in word)
+    pairs = ((cut, word) for word in sorted(vocabulary) for cut in cuts(word))
+    db.executemany(f"INSERT OR IGNORE INTO {table}_spelling VALUES (?, ?)", pairs)
+    db.execute(f"INSERT INTO {table}_words({table}_words) VALUES ('optimize')")
 
 
 def _dump(row: Any) -> str:

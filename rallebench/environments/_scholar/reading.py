@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source
 
 KINDS = ("scholars", "publications", "coauthors")
 ENDINGS = (".jsonl", ".json", ".csv", ".jsonl.gz", ".csv.gz")
 
 Row = Mapping[str, Any]
-Rows = Iterable[tuple[int, Row]]
 
 NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "scholars": {
@@ -87,110 +87,85 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
             raise BadFileError(
                 f"{source} holds no scholars.csv, scholars.json or scholars.jsonl; publications and coauthors are named likewise."
             )
-        rows = {kind: _rows_of(Source(path, problems), kind) for kind, path in files.items()}
+        sources = {kind: (Source(path, problems), None) for kind, path in files.items()}
     else:
-        whole = _whole(source)
-        if isinstance(whole, dict):
-            rows = {
-                kind: _objects(Source(source, problems, unit=f"{kind} row"), whole[kind], kind)
+        value = read_json(source) if source.suffix == ".json" else None
+        if isinstance(value, dict) and value.keys() & set(KINDS):
+            sources = {
+                kind: (Source(source, problems, unit=f"{kind} row"), value[kind])
                 for kind in KINDS
-                if kind in whole
+                if kind in value
             }
         else:
-            rows = {"scholars": _rows_of(Source(source, problems), "scholars")}
-        if "scholars" not in rows:
+            sources = {"scholars": (Source(source, problems), None)}
+        if "scholars" not in sources:
             raise BadFileError(
                 f'{source} is a JSON object without "scholars"; it may hold "publications" and "coauthors", too.'
             )
-    return Tables(rows, problems)
+    return Tables(
+        {
+            kind: _checked(origin, _rows(origin, kind, value), kind)
+            for kind, (origin, value) in sources.items()
+        },
+        problems,
+    )
 
 
-def _whole(path: Path) -> Any:
-    """The JSON object with the tables, or None for any other file."""
-    if path.suffix != ".json":
-        return None
-    value = _json(path)
-    return value if isinstance(value, dict) and (set(value) & set(KINDS)) else None
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:
-        raise BadFileError(f"{path} is not valid JSON ({error}).") from None
-
-
-def _rows_of(source: Source, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
+    """The objects of a file, or of the JSON list ``value``."""
     name = source.path.name.removesuffix(".gz")
-    if name.endswith(".csv"):
-        yield from _table(source, kind)
-    elif name.endswith(".json"):
-        source.unit = "row"
-        yield from _objects(source, _json(source.path), kind)
-    else:
-        yield from _checked(source, source.objects(), kind)
-
-
-def _objects(source: Source, value: Any, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    if value is None and name.endswith(".csv"):
+        yield from _csv_rows(source, kind)
+        return
+    if value is None and not name.endswith(".json"):
+        yield from source.objects()
+        return
+    if value is None:
+        source.unit, value = "row", read_json(source.path)
     if not isinstance(value, list):
         raise BadFileError(f"{source.path}: the {kind} should be a list of objects, as in [{{…}}].")
-
-    def rows() -> Iterator[tuple[int, Row]]:
-        for number, row in enumerate(value, 1):
-            if isinstance(row, dict):
-                yield number, row
-            else:
-                source.bad(number, " is no object.")
-
-    yield from _checked(source, rows(), kind)
+    for number, row in enumerate(value, 1):
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            source.bad(number, " is no object.")
 
 
-def _table(source: Source, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(source: Source, kind: str) -> Iterator[tuple[int, Row]]:
     rows = source.table()
     header = next(rows, None)
     if header is None:
         return
     names = [name.strip() for name in header[1]]
-    _columns(names, kind, str(source.path))
-
-    def objects() -> Iterator[tuple[int, Row]]:
-        for line, fields in rows:
-            if len(fields) != len(names):
-                source.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
-            else:
-                yield line, dict(zip(names, fields))
-
-    yield from _checked(source, objects(), kind)
+    _check_columns(names, kind, str(source.path))
+    for line, fields in rows:
+        if len(fields) != len(names):
+            source.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
+        else:
+            yield line, dict(zip(names, fields))
 
 
-def _columns(names: Iterable[str], kind: str, where: str) -> dict[str, str]:
-    """Field → column of a table. Raises BadFileError if a needed column is missing."""
-    lower = {name.lower(): name for name in names}
-    columns = {
-        field: lower[alias]
-        for field, aliases in NAMES[kind].items()
-        for alias in reversed(aliases)
-        if alias in lower
-    }
-    missing = [field for field in NEEDED[kind] if field not in columns]
-    if missing:
-        raise BadFileError(
-            f"{where} has the columns {', '.join(lower.values())[:300]}, and none is {missing[0]!r}; "
-            f"a table of {kind} needs {' and '.join(NEEDED[kind])}."
-        )
-    return columns
+def _check_columns(names: Iterable[str], kind: str, where: str) -> None:
+    """Raise BadFileError if a needed column is missing."""
+    columns = {name.lower(): name for name in names}
+    for field in NEEDED[kind]:
+        if columns.keys().isdisjoint(NAMES[kind][field]):
+            raise BadFileError(
+                f"{where} has the columns {', '.join(columns.values())[:300]}, and none is {field!r}; "
+                f"a table of {kind} needs {' and '.join(NEEDED[kind])}."
+            )
 
 
-def _checked(source: Source, rows: Rows, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _checked(
+    source: Source, rows: Iterator[tuple[int, Row]], kind: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows with our field names and types; a row with a bad value is a problem of the source."""
     first = True
     for line, row in rows:
         contact = row.get("contact")
         plain = {**contact, **row} if isinstance(contact, dict) else row
         if first:
-            _columns(plain, kind, source.where(line))
+            _check_columns(plain, kind, source.where(line))
             first = False
         lower = {str(name).lower(): value for name, value in plain.items()}
         values = {

@@ -124,9 +124,9 @@ class ScholarTable:
             else groups
             for column, groups in exact.items()
         }
-        found = self._matching(table, as_phrases, most) or self._matching(table, exact, most)
-        if found:
-            return found
+        records = self._matching(table, as_phrases, most) or self._matching(table, exact, most)
+        if records:
+            return records
         loose: dict[str, list[list[str]]] = {}
         for column, terms in columns.items():
             groups = [self._spelled(table, word, column) for word in terms]

@@ -14,7 +14,7 @@ from rallebench.gui import views, views_models
 from rallebench.gui.session import Session, guard, guard_stream
 from rallebench.gui.tabs import TABS
 from rallebench.gui.tabs._models_add import draw_add, offer
-from rallebench.llms._memory.budget import Room
+from rallebench.llms._memory.budget import MemoryFit
 from rallebench.services.load_queue import Going
 from rallebench.services.models import HEAVY_BACKENDS
 from rallebench.services.workbench import Workbench
@@ -196,7 +196,7 @@ def loads_now(workbench: Workbench) -> str:
 
 def room_for(workbench: Workbench, llms: Sequence[str] | None) -> str:
     """What the ticked models that are not loaded yet will take, beside what is free."""
-    found: list[Room | RalleError | str] = []
+    found: list[MemoryFit | RalleError | str] = []
     for name in llms or ():
         if workbench.is_loaded(name):
             continue

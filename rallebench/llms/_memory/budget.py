@@ -1,4 +1,4 @@
-"""Whether a model fits into what is free, told before it is loaded, and what to do where it does not."""
+"""Whether a model fits into free memory, before it is loaded, and the mend if it does not."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 from rallebench.core.memory import Memory, size
 from rallebench.llms import LLMS
-from rallebench.llms._memory.need import TIGHT, Need, free_on
+from rallebench.llms._memory.need import TIGHT, MemoryNeed, free_on
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.ralle_settings import with_environment
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """A model's need beside what is free; ``free`` in bytes, None where nothing says so.
+class MemoryFit:
+    """A model's need and the free memory; ``free`` in bytes, None if unknown.
 
-    ``others``: quantisation → need, for those that need less. ``held``: what each loaded model holds.
+    ``others``: quantisation → need, for smaller quantisations. ``held``: the memory of each loaded model.
     """
 
     name: str
-    need: Need
+    need: MemoryNeed
     free: int | None
-    others: Mapping[str, Need]
+    others: Mapping[str, MemoryNeed]
     held: Mapping[str, Memory]
 
     @property
@@ -38,12 +38,12 @@ class Room:
 
     @property
     def sentence(self) -> str:
-        """One line: what it needs, what is free, and what to do if that is not enough.
+        """One line: the need, the free memory, and the mend if that is not enough.
 
-        >>> need = Need(4_000_000_000, 100_000_000, 0, 2_000_000_000, "bfloat16", "cpu", 2048, 1)
-        >>> Room("big", need, 11_200_000_000, {}, {}).sentence
+        >>> need = MemoryNeed(4_000_000_000, 100_000_000, 0, 2_000_000_000, "bfloat16", "cpu", 2048, 1)
+        >>> MemoryFit("big", need, 11_200_000_000, {}, {}).sentence
         'big needs about 4.1 GB RAM (bfloat16), 11.2 GB are free.'
-        >>> Room("big", need, 3_000_000_000, {}, {"old": Memory(2_000_000_000)}).sentence
+        >>> MemoryFit("big", need, 3_000_000_000, {}, {"old": Memory(2_000_000_000)}).sentence
         'big needs about 4.0 GB RAM (bfloat16), but only 3.0 GB are free: unload old, which holds 2.0 GB.'
         """
         kind = self.need.kind
@@ -59,7 +59,7 @@ class Room:
 
     @property
     def mend(self) -> str:
-        """What makes it fit: a smaller quantisation, unloading another model, a smaller model."""
+        """The mend: a smaller quantisation, unloading another model, or a smaller model."""
         free = self.free or 0
         ways = []
         smaller = [
@@ -111,7 +111,7 @@ class Candidate:
     name: str
     quantizations: tuple[str, ...]
     chosen: str
-    need: Callable[[str], Need | None]
+    need: Callable[[str], MemoryNeed | None]
 
 
 def candidate(
@@ -125,7 +125,7 @@ def candidate(
     settings = with_environment(entry).settings
     chosen = settings.get("quantization", "none")
 
-    def need(quantization: str) -> Need | None:
+    def need(quantization: str) -> MemoryNeed | None:
         if quantization == chosen:
             return needs(name, context, batch, **settings)  # type: ignore[no-any-return]
         return needs(name, context, batch, **{**_plain(settings), "quantization": quantization})  # type: ignore[no-any-return]
@@ -133,7 +133,7 @@ def candidate(
     return Candidate(name, tuple(traits.get("quantizations", ("none",))), chosen, need)
 
 
-def room(model: Candidate, held: Mapping[str, Memory]) -> Room | None:
+def memory_fit(model: Candidate, held: Mapping[str, Memory]) -> MemoryFit | None:
     """What a model needs and what is free; None if nothing says how much.
 
     Loads nothing and asks no network. Raises UsageError for wrong settings.
@@ -144,17 +144,17 @@ def room(model: Candidate, held: Mapping[str, Memory]) -> Room | None:
     forms = model.quantizations
     less = forms[forms.index(model.chosen) + 1 :] if model.chosen in forms else ()
     others = {form: other for form in less if (other := model.need(form))}
-    return Room(model.name, need, free_on(need.device), others, held)
+    return MemoryFit(model.name, need, free_on(need.device), others, held)
 
 
-def in_every_form(model: Candidate, held: Mapping[str, Memory]) -> dict[str, Room]:
-    """Quantisation → room, for the model in every quantisation; {} where ``room`` is None."""
-    rooms = {form: room(replace(model, chosen=form), held) for form in model.quantizations}
+def in_every_form(model: Candidate, held: Mapping[str, Memory]) -> dict[str, MemoryFit]:
+    """Quantisation → fit, for the model in every quantisation; {} where ``memory_fit`` is None."""
+    rooms = {form: memory_fit(replace(model, chosen=form), held) for form in model.quantizations}
     return {form: one for form, one in rooms.items() if one is not None}
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without those that belong to one quantisation."""
+    """The settings without those of a single quantisation."""
     return {
         key: value
         for key, value in settings.items()

@@ -1,4 +1,4 @@
-"""What transformers, torch and the hub say when something fails, as one sentence with its mend."""
+"""The errors of transformers, torch and the hub, each as one sentence with its mend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rallebench.llms._memory.folders import damaged
 log = logging.getLogger(__name__)
 
 LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
-"""How to need less memory."""
+"""The mend for a model that does not fit."""
 
 _NO_MEMORY = (
     "out of memory",
@@ -36,7 +36,7 @@ _NO_NETWORK = {
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch, CUDA or Python could not get memory."""
+    """Whether torch, CUDA or Python ran out of memory."""
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
@@ -46,7 +46,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def loading_failed(
     error: Exception, name: str, where: str, revision: str | None = None
 ) -> RalleError:
-    """Any failure of loading the model ``name`` from the folder or hub id ``where``."""
+    """The error for a failed load of the model ``name`` from the folder or hub id ``where``."""
     text = str(error)
     if isinstance(error, RalleError):
         return error
@@ -55,32 +55,32 @@ def loading_failed(
     if sentence := _not_this_model(error, text, where) or _hub_refused(error, where, revision):
         return sentence
     log.exception("loading %s failed", where, exc_info=error)
-    said = text.strip().splitlines()[0] if text.strip() else repr(error)
-    return BackendError(f"{name!r} could not be loaded from {where}: {said}")
+    reason = text.strip().splitlines()[0] if text.strip() else repr(error)
+    return BackendError(f"{name!r} could not be loaded from {where}: {reason}")
 
 
 def _not_this_model(error: Exception, text: str, where: str) -> RalleError | None:
-    """The files are there, but are not what is needed; None if it was something else."""
+    """The error for unusable files, or None for any other failure."""
     kind = type(error).__name__
     if "trust_remote_code" in text:
         return UsageError(
-            f"{where} brings Python code of its own, which is not run unasked; read it, and if you trust "
+            f"{where} contains Python code, which runs only with your consent; read it, and if you trust "
             "it set trust_remote_code to true, or choose another model."
         )
     if "does not recognize this architecture" in text:
         import transformers
 
         return UsageError(
-            f"transformers {transformers.__version__} does not know the kind of model that {where} is; "
+            f"transformers {transformers.__version__} does not know the architecture of {where}; "
             "upgrade it (pip install --upgrade transformers) or choose another model."
         )
     if "Unrecognized configuration class" in text:
         return UsageError(
-            f"{where} is no causal or encoder–decoder model; choose one that writes text."
+            f"{where} is no causal or encoder–decoder model; choose a model that writes text."
         )
     if "ignore_mismatched_sizes" in text:
         return BadFileError(
-            f"The weights in {where} do not have the shapes that its config.json names, so they belong to "
+            f"The weights in {where} do not have the shapes in its config.json, so they belong to "
             "different models; download the model again."
         )
     if (
@@ -89,21 +89,21 @@ def _not_this_model(error: Exception, text: str, where: str) -> RalleError | Non
         or "Flash Attention" in text
     ):
         return UsageError(
-            f"{where} cannot be used with the attn_implementation that was asked for; set it to auto "
+            f"{where} does not support this attn_implementation; set it to auto "
             f"({text.strip().split('. ')[0]})."
         )
     if "SafetensorError" in kind or "UnpicklingError" in kind:
         return damaged(where)
     if "backend tokenizer" in text:
         return BadFileError(
-            f"{where} holds no tokenizer that can be read; copy the model's tokenizer.json and "
+            f"{where} holds no readable tokenizer; copy the model's tokenizer.json and "
             "tokenizer_config.json into it (old models also need: pip install sentencepiece)."
         )
     return None
 
 
 def _hub_refused(error: BaseException, model: str, revision: str | None) -> RalleError | None:
-    """The Hugging Face hub gave nothing; None if it was something else."""
+    """The error of the Hugging Face hub, or None for any other failure."""
     kinds: set[str] = set()
     link: BaseException | None = error
     while link is not None:  # transformers wraps the hub's own errors
@@ -111,8 +111,8 @@ def _hub_refused(error: BaseException, model: str, revision: str | None) -> Rall
         link = link.__cause__ or link.__context__
     if "GatedRepoError" in kinds:
         return BackendError(
-            f"{model} is given only to those who accept its licence: do so on its Hugging Face page and log "
-            "in (hf auth login), or download it elsewhere and give the folder."
+            f"{model} requires you to accept its licence: do so on its Hugging Face page and log in "
+            "(hf auth login), or download it elsewhere and give the folder."
         )
     if "RevisionNotFoundError" in kinds:
         return NotFoundError(

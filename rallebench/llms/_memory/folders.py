@@ -1,4 +1,4 @@
-"""A model's folder, read without torch: is it whole, what is in it, how much memory will it take."""
+"""The check of a model's folder, and its tensors, without torch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rallebench.core.files import read_json
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "8bit": 8, "4bit": 4.13}
 """Bits per weight in memory; nf4 with double quantisation: Dettmers et al. 2023, arXiv:2305.14314."""
 
-# Stored so, a tensor is loaded in the dtype that is asked for; any other is quantised already and stays as it is.
+# A tensor in one of these formats is loaded in the requested dtype; any other is quantised already and stays.
 _PLAIN = {"F64", "F32", "F16", "BF16"}
 
-# Bits of what is stored otherwise; 8 where nothing is said.
+# Bits of other formats; the default is 8.
 _STORED = {"I64": 64, "U64": 64, "I32": 32, "U32": 32, "I16": 16, "U16": 16}
 
-# Matrices with these words in their names are embeddings, output heads, and experts that transformers joins
-# into one tensor: bitsandbytes leaves them whole.
+# Names of embeddings, output heads, and experts that transformers joins into one tensor; bitsandbytes does not
+# quantise them.
 _NOT_QUANTISED = ("embed", "lm_head", "shared.", "wte", "wpe", ".experts.")
 
 _TEXTUAL = {".json", ".jinja", ".model", ".txt", ".tiktoken", ".py"}
@@ -65,7 +65,7 @@ def model_folder(name: str, model: str) -> Path | None:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that the weights are read from, safetensors first; BadFileError if one is missing."""
+    """The files of the weights, safetensors first. Raises BadFileError if a file is missing."""
     for stem in ("model.safetensors", "pytorch_model.bin"):
         if (folder / stem).is_file():
             return [folder / stem]
@@ -87,7 +87,7 @@ def _shards(folder: Path, index: Path) -> list[Path]:
     for shard in shards:
         if not (folder / shard).is_file():
             raise BadFileError(
-                f"{index} names {shard}, which is not there; copy all {len(shards)} shards."
+                f"{index} names {shard}, which does not exist; copy all {len(shards)} shards."
             )
     return [folder / shard for shard in shards]
 
@@ -95,8 +95,8 @@ def _shards(folder: Path, index: Path) -> list[Path]:
 def content_hash(folder: Path) -> str:
     """``sha256:`` and 12 hex digits over the configuration, the tokenizer and the weights.
 
-    A weight file over 8 MB counts with its size and 128 samples of 64 KB spread over it: another
-    training run of equal size is told apart in milliseconds, without reading 14 GB.
+    A weight file over 8 MB counts with its size and 128 samples of 64 KB: this tells another training run of equal size
+    apart in milliseconds, without reading 14 GB.
     """
     total = sha256()
     texts = sorted(file for file in folder.iterdir() if file.suffix in _TEXTUAL and file.is_file())
@@ -119,7 +119,7 @@ def _samples(handle: BinaryIO, length: int) -> Iterator[bytes]:
 
 
 def is_quantised(tensor: str, stored: str, dimensions: int) -> bool:
-    """Whether bitsandbytes quantises a tensor: matrices, but no embeddings, output heads and norms."""
+    """Whether bitsandbytes quantises a tensor: a matrix, but no embedding, output head or norm."""
     return (
         stored in _PLAIN and dimensions == 2 and not any(part in tensor for part in _NOT_QUANTISED)
     )
@@ -128,7 +128,7 @@ def is_quantised(tensor: str, stored: str, dimensions: int) -> bool:
 def bits_of(
     tensor: str, stored: str, dimensions: int, dtype: str, quantization: str = "none"
 ) -> float:
-    """Bits that each weight of a tensor takes in memory; what is not quantised is loaded in ``dtype``."""
+    """Bits of a tensor's weight in memory; ``dtype`` is for tensors that are not quantised."""
     if stored not in _PLAIN:
         return _STORED.get(stored, 8)
     return BITS[
@@ -155,7 +155,7 @@ def tensors(file: Path) -> Iterator[tuple[str, int, str, int]]:
 
 
 def damaged(where: Path | str) -> BadFileError:
-    """The sentence for weights that cannot be read."""
+    """The error for unreadable weights."""
     return BadFileError(
         f"The weights in {where} are damaged, cut short, or only a git-lfs pointer; download the model again."
     )

@@ -1,7 +1,7 @@
-"""How much memory a model will take, told before any of it is loaded and without asking the network.
+"""The memory that a model will need, before it is loaded and without a network.
 
-Counted from the headers of its weights; where these are not here (or say nothing, as pickled ones), from the
-empty model that transformers makes of its configuration on torch's meta device.
+It is counted from the headers of the weights; if they are missing or pickled, from the empty model that transformers
+creates from the configuration on torch's meta device.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from rallebench.llms._memory.folders import (
 log = logging.getLogger(__name__)
 
 CONTEXT = 2048
-"""Tokens of prompt and answer that the cache is told for, unless the model's window is smaller."""
+"""Tokens of prompt and answer for the size of the cache, unless the model's window is smaller."""
 
 SPREAD = ("auto", "balanced", "balanced_low_0", "sequential")
-"""Device maps by which a model is spread over what is there."""
+"""Device maps that spread a model over all devices."""
 
 TIGHT = 0.85
-"""A model that takes more than this share of what is free fits, but tightly."""
+"""A model that needs more than this share of the free memory fits only tightly."""
 
 SPARE = 100_000_000
-"""Bytes that freed blocks of a quantisation keep for a while; measured."""
+"""Bytes of freed blocks that a quantisation keeps for a while; measured."""
 
 TEMPORARY = 32
-"""Bytes for each weight of the largest matrix while it is being quantised: whole, cast, and its blocks."""
+"""Bytes for each weight of the largest matrix during its quantisation: the original, the cast and the blocks."""
 
 ENCODER, READER = "encoder", "reader"
 
@@ -65,7 +65,7 @@ TOKEN = {ENCODER: 300, READER: 500}
 _used: set[str] = set()
 """The forms in which this process has loaded a model."""
 
-# Names that configurations have for one thing, the most exact first.
+# The names of a value in configurations, the most exact first.
 _LAYERS = (
     "num_decoder_layers",
     "decoder_layers",
@@ -79,12 +79,12 @@ _WIDTH = ("hidden_size", "n_embd", "d_model")
 _WINDOW = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 
 Tensor = tuple[str, int, str, int]
-"""Name, elements, stored dtype as safetensors calls it, dimensions."""
+"""Name, elements, dtype in the words of safetensors, dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """Bytes on ``device``: the weights, the cache of keys and values, what loading takes beside the weights.
+class MemoryNeed:
+    """Bytes on ``device``: the weights, the cache of keys and values, and the temporary memory of loading.
 
     ``form``: quantisation and number format. The cache is that of ``batch`` answers at once over ``context``
     tokens. ``device``: cpu, cuda, cuda:1 … or auto: all there is. ``first_use``: what libraries take at the first load.
@@ -109,17 +109,17 @@ class Need:
 
     @property
     def to_load(self) -> int:
-        """At most, in loading."""
+        """The most memory during loading."""
         return self.loaded + self.loading
 
     @property
     def total(self) -> int:
-        """At most, in loading or in answering."""
+        """The most memory during loading or answering."""
         return self.loaded + max(self.cache, self.loading)
 
     @property
     def kind(self) -> str:
-        """RAM or VRAM; memory if it is both."""
+        """RAM, VRAM, or memory for both."""
         return {"cpu": "RAM", "auto": "memory"}.get(self.device, "VRAM")
 
     def __str__(self) -> str:
@@ -136,46 +136,46 @@ def need_of(
     revision: str | None = None,
     context: int | None = None,
     batch: int | None = None,
-) -> Need | None:
-    """What the model of a folder, or of a hub id in the local cache, will take; None if nothing here says so.
+) -> MemoryNeed | None:
+    """The need of the model in a folder, or of a hub id in the local cache; None if unknown.
 
-    Raises BadFileError for a folder that holds no whole model.
+    Raises BadFileError for a folder without a whole model.
     """
     folder = model_folder(name, model) or cached_folder(model, revision)
     if folder is None:
         return None
     config = read_json(folder / "config.json")
-    found = _tensors(folder, (folder / "config.json").stat().st_mtime_ns)
-    if not isinstance(config, dict) or not found:
+    listed = _tensors(folder, (folder / "config.json").stat().st_mtime_ns)
+    if not isinstance(config, dict) or not listed:
         return None
     device = device_of(device_map)
     dtype = dtype_of(dtype, config.get("dtype") or config.get("torch_dtype"), device)
-    return need_from(found, config, quantization, dtype, device, context, batch)
+    return need_from(listed, config, quantization, dtype, device, context, batch)
 
 
 def need_from(
-    found: Iterable[Tensor],
+    listed: Iterable[Tensor],
     config: Mapping[str, Any],
     quantization: str,
     dtype: str,
     device: str,
     context: int | None = None,
     batch: int | None = None,
-) -> Need:
-    """The same for tensors that are known. ``dtype``: what is not quantised is loaded in."""
-    found = list(found)
+) -> MemoryNeed:
+    """The need of a model with these tensors. ``dtype`` is for tensors that are not quantised."""
+    listed = list(listed)
     weights = sum(
         count * bits_of(name, stored, dims, dtype, quantization)
-        for name, count, stored, dims in found
+        for name, count, stored, dims in listed
     )
-    largest = max((t[1] for t in found if is_quantised(t[0], t[2], t[3])), default=0)
+    largest = max((t[1] for t in listed if is_quantised(t[0], t[2], t[3])), default=0)
     context = context or min(CONTEXT, _first(config, _WINDOW) or CONTEXT)
     batch = batch or 1
-    return Need(
+    return MemoryNeed(
         int(weights / 8),
         cache_bytes(config, context, batch, dtype),
         0 if quantization == "none" else TEMPORARY * largest + SPARE,
-        sum(tensor[1] for tensor in found),
+        sum(tensor[1] for tensor in listed),
         dtype if quantization == "none" else quantization,
         device,
         context,
@@ -198,7 +198,9 @@ def note_use(form: str) -> None:
     _used.add(form)
 
 
-def encoder_need(folder: Path, *, quantization: str = "none", device: str = "cpu") -> Need | None:
+def encoder_need(
+    folder: Path, *, quantization: str = "none", device: str = "cpu"
+) -> MemoryNeed | None:
     """What the sentence encoder of a folder takes in float32; None if nothing there says so."""
     config = read_json(folder / "config.json")
     found = _tensors(folder, (folder / "config.json").stat().st_mtime_ns)
@@ -214,9 +216,9 @@ def encoder_need(folder: Path, *, quantization: str = "none", device: str = "cpu
 
 
 def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str) -> int:
-    """Bytes of keys and values: two for each layer, key head and token; 0 if the configuration does not say.
+    """Bytes of keys and values for each layer, key head and token; 0 if the configuration does not say.
 
-    An upper bound: layers that look back over a window only, or keep a state, take less.
+    An upper bound: layers with a sliding window or a state need less.
 
     >>> llama = {"num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64}
     >>> cache_bytes(llama, 2048, 1, "bfloat16")
@@ -227,7 +229,7 @@ def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str)
         _first(config, _WIDTH) // heads if heads else 0
     )
     stored = _first(config, ("num_key_value_heads",)) or (1 if config.get("multi_query") else heads)
-    twice = 2 if config.get("is_encoder_decoder") else 1  # to what was read, beside what is written
+    twice = 2 if config.get("is_encoder_decoder") else 1  # the cache of the encoder's output, too
     return int(2 * twice * layers * stored * width * context * batch * BITS[dtype] / 8)
 
 
@@ -241,25 +243,25 @@ def _first(config: Mapping[str, Any], names: Iterable[str]) -> int:
 
 
 def cached_folder(model: str, revision: str | None = None) -> Path | None:
-    """Where the local Hugging Face cache keeps the configuration of a hub id; None if it does not."""
+    """The folder of a hub id in the local Hugging Face cache, or None."""
     try:
         from huggingface_hub import try_to_load_from_cache
 
-        found = try_to_load_from_cache(model, "config.json", revision=revision or "main")
+        file = try_to_load_from_cache(model, "config.json", revision=revision or "main")
     except (ImportError, ValueError, OSError):
         return None
-    return Path(found).parent if isinstance(found, str) else None
+    return Path(file).parent if isinstance(file, str) else None
 
 
 @lru_cache(maxsize=16)
 def _tensors(folder: Path, mtime: int) -> tuple[Tensor, ...]:
-    """The tensors of a model; () if nothing says what they are. ``mtime`` tells a folder from its earlier self."""
+    """The tensors of a model; () if unknown. ``mtime`` renews the cache after a change of the folder."""
     try:
         files = weight_files(folder)
         if all(file.suffix == ".safetensors" for file in files):
             return tuple(tensor for file in files for tensor in tensors(file))
     except BadFileError:
-        pass  # a cache that holds the configuration alone
+        pass  # a cache with the configuration only
     return _empty_model(folder)
 
 
@@ -273,15 +275,15 @@ def _empty_model(folder: Path) -> tuple[Tensor, ...]:
         with torch.device("meta"):
             model = auto.from_config(config)
         return tuple((name, p.numel(), "F32", p.dim()) for name, p in model.named_parameters())
-    except Exception as error:  # whatever is wrong with it, loading says it in a sentence
+    except Exception as error:  # loading will report the error in a sentence
         log.info("no estimate for %s: %s", folder, error)
         return ()
 
 
-def dtype_of(asked: str, stored: Any, device: str) -> str:
-    """'auto' is what the weights are stored in, but float32 for float16 on a CPU, which is slow at it."""
-    if asked != "auto":
-        return asked
+def dtype_of(dtype: str, stored: Any, device: str) -> str:
+    """The dtype; 'auto' is that of the stored weights, but float32 for float16 on a CPU, which is slow at it."""
+    if dtype != "auto":
+        return dtype
     known = str(stored or "float32").removeprefix("torch.")
     if known not in ("float32", "bfloat16", "float16") or (known == "float16" and device == "cpu"):
         return "float32"
@@ -289,7 +291,7 @@ def dtype_of(asked: str, stored: Any, device: str) -> str:
 
 
 def device_of(device_map: Any) -> str:
-    """The device that a ``device_map`` means; auto if it is several.
+    """The device of a ``device_map``; auto for several devices.
 
     >>> [device_of(said) for said in ("cpu", "cuda:1", {"": 0}, {"": "cpu"}, {"a": 0, "b": "cpu"})]
     ['cpu', 'cuda:1', 'cuda:0', 'cpu', 'auto']
@@ -308,7 +310,7 @@ def device_of(device_map: Any) -> str:
 
 
 def has_cuda() -> bool:
-    """Whether torch would find a CUDA device; torch is asked only if it is imported already."""
+    """Whether torch would find a CUDA device; this imports no torch."""
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda"):
         return bool(torch.cuda.is_available())
@@ -320,7 +322,7 @@ def has_cuda() -> bool:
 
 
 def free_on(device: str) -> int | None:
-    """Bytes that are free on a device of :func:`device_of`; None if nothing says so."""
+    """Free bytes on a device of :func:`device_of`; None if unknown."""
     if device == "cpu":
         return free_ram_bytes()
     free = free_vram_bytes()
@@ -330,8 +332,8 @@ def free_on(device: str) -> int | None:
     return free.get(int(number or 0)) if kind == "cuda" else None
 
 
-def check_room(name: str, need: Need) -> None:
-    """Refuse what cannot be loaded: a process that takes too much RAM is killed without a word."""
+def check_fit(name: str, need: MemoryNeed) -> None:
+    """Raise BackendMemoryError for a model that does not fit: too much RAM would kill the process silently."""
     free = free_on(need.device)
     if free is not None and need.to_load > free:
         raise BackendMemoryError(

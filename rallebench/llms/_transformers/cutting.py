@@ -1,7 +1,7 @@
-"""A prompt made shorter by its passages: the last ones are left out, then the first one's end is cut.
+"""Shortening of a prompt: the last passages are left out, then the end of the first passage.
 
-Only passages that stand word for word in the messages can be cut, each with what joins it to the one
-before it (a separator, a number, its title). Question and instructions are never touched.
+Only passages that stand word for word in the messages can be cut, each with its joint to the passage before it (a
+separator, a number, its title). Question and instructions always stay.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 from rallebench.core.types import Evidence, Message, Passage
 
 JOINT = 40
-"""Characters, besides the title, that may stand between two passages and leave with the second."""
+"""The most characters of a joint, besides the title; the joint leaves with the second passage."""
 
 _NAMED = 50
-"""Passages that the note names one by one."""
+"""The most passages that the note names."""
 
 _WORD = 30
-"""How far back a cut moves to end at a space."""
+"""The most characters that a cut moves back to a space."""
 
 
 @dataclass(frozen=True)
-class Cut:
-    """The shortened messages, and one sentence that says which passages the model did not see."""
+class ShortenedPrompt:
+    """The shortened messages, and one sentence about the passages that were left out."""
 
     messages: tuple[Message, ...]
     note: str
@@ -31,7 +31,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class _Span:
-    """Where a passage stands: ``joint`` is where that which joins it to the passage before begins."""
+    """The position of a passage; ``joint`` is the beginning of its joint to the passage before."""
 
     message: int
     joint: int
@@ -44,11 +44,11 @@ def shortened(
     messages: Sequence[Message],
     evidence: Evidence | None,
     fits: Callable[[Sequence[Message]], bool],
-) -> Cut | None:
-    """The messages with as many passages, from the first on, as ``fits`` allows; None if none may be left.
+) -> ShortenedPrompt | None:
+    """The messages with as many of the first passages as ``fits`` allows; None if not even a part of the first fits.
 
-    ``fits`` must be true for a part of whatever it is true for. The first passage is never left out
-    whole, but may be cut; then it is the only one.
+    ``fits`` must be true for every part of messages that fit. The first passage always stays, but may be cut; then it is
+    the only passage.
     """
     passages, spans = _spans(messages, evidence or Evidence())
     if not passages:
@@ -59,7 +59,7 @@ def shortened(
 
     whole = _most(1, len(passages) - 1, lambda count: fits(keeping(count)))
     if whole:
-        return Cut(keeping(whole), _note(passages, whole))
+        return ShortenedPrompt(keeping(whole), _note(passages, whole))
     first, only = passages[0], keeping(1)
 
     def beginning(length: int) -> tuple[Message, ...]:
@@ -69,16 +69,18 @@ def shortened(
     length = _most(1, len(first.text) - 1, lambda count: fits(beginning(count)))
     if not length:
         return None
-    kept = len(_at_a_space(first.text, length))
-    cut = f"of {_named(first)} only the first {kept} of {len(first.text)} characters were kept"
+    characters = len(_at_a_space(first.text, length))
+    cut = (
+        f"of {_named(first)} only the first {characters} of {len(first.text)} characters were kept"
+    )
     others = _note(passages, 1)[:-1] + ", and " if len(passages) > 1 else ""
     sentence = f"{others}{cut}."
-    return Cut(beginning(length), sentence[0].upper() + sentence[1:])
+    return ShortenedPrompt(beginning(length), sentence[0].upper() + sentence[1:])
 
 
 def _spans(messages: Sequence[Message], evidence: Evidence) -> tuple[list[Passage], list[_Span]]:
-    """The passages in the order in which they first appear, and every place where one stands."""
-    found = sorted(
+    """The passages in the order of their first occurrence, and all occurrences."""
+    occurrences = sorted(
         (number, start, -len(passage.text), index)
         for number, message in enumerate(messages)
         for index, passage in enumerate(evidence.passages)
@@ -87,7 +89,7 @@ def _spans(messages: Sequence[Message], evidence: Evidence) -> tuple[list[Passag
     )
     order: dict[int, int] = {}
     spans: list[_Span] = []
-    for number, start, size, index in found:
+    for number, start, size, index in occurrences:
         before = spans[-1].end if spans and spans[-1].message == number else None
         if before is not None and start < before:
             continue  # inside another passage
@@ -115,31 +117,31 @@ def _joint(text: str, before: int | None, start: int, passage: Passage, question
 
 
 def _without(messages: Sequence[Message], spans: Sequence[_Span]) -> tuple[Message, ...]:
-    kept = []
+    parts = []
     for number, message in enumerate(messages):
         pieces, place = [], 0
         for span in spans:
             if span.message == number:
                 pieces.append(message.content[place : max(span.joint, place)])
                 place = span.end
-        kept.append(replace(message, content="".join([*pieces, message.content[place:]])))
-    return tuple(kept)
+        parts.append(replace(message, content="".join([*pieces, message.content[place:]])))
+    return tuple(parts)
 
 
 def _most(least: int, most: int, good: Callable[[int], bool]) -> int:
-    """The largest number from ``least`` to ``most`` that is good, 0 if none; those below a good one are good.
+    """The largest good number from ``least`` to ``most``, or 0; every number below a good number is good.
 
     >>> [_most(1, 9, lambda n: n <= limit) for limit in (0, 1, 5, 20)]
     [0, 1, 5, 9]
     """
-    found = 0
+    best = 0
     while least <= most:
         middle = (least + most) // 2
         if good(middle):
-            found, least = middle, middle + 1
+            best, least = middle, middle + 1
         else:
             most = middle - 1
-    return found
+    return best
 
 
 def _at_a_space(text: str, length: int) -> str:
@@ -147,8 +149,8 @@ def _at_a_space(text: str, length: int) -> str:
     return text[: space if space > 0 else length].rstrip()
 
 
-def _note(passages: Sequence[Passage], kept: int) -> str:
-    out = passages[kept:]
+def _note(passages: Sequence[Passage], count: int) -> str:
+    out = passages[count:]
     names = [_named(passage) for passage in out[:_NAMED]]
     more = f" and the {len(out) - _NAMED} after them" if len(out) > _NAMED else ""
     were = "was" if len(out) == 1 else "were"

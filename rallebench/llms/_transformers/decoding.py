@@ -1,6 +1,6 @@
-"""What happens between two tokens: when to stop, which word to draw, what text is ready to show.
+"""The steps of decoding: stop strings, sampling, penalties, log-probabilities, streamed text.
 
-Imported only when a model is loaded, because it needs torch and transformers.
+Imported only with a loaded model, because it needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from rallebench.llms._stops import cut_at, held_back
 Decode = Callable[[Sequence[int]], str]
 
 OVERHANG = 8
-"""Tokens looked at beyond the bytes of a stop string: for skipped tokens and torn characters."""
+"""Tokens to decode beyond the bytes of a stop string, for skipped tokens and split characters."""
 
 
 class StopRows(StoppingCriteria):  # type: ignore[misc]
-    """Ends each row at its own stop strings, and all rows when one of ``cancelled`` is set.
+    """Ends each row at its own stop strings, and all rows when an event of ``cancelled`` is set.
 
-    transformers' own ``stop_strings`` looks into the prompt as well, has one list for the whole
-    batch, and walks through the vocabulary for every new list (an agent has one per step).
+    transformers' own ``stop_strings`` also searches the prompt, has one list for the whole batch, and walks through the
+    vocabulary for every new list (an agent has a new list per step).
 
-    ``ends[row]``: how many tokens the row had when a stop string was complete, else None.
+    ``ends[row]``: the number of tokens at the end of a stop string, else None.
     """
 
     def __init__(
@@ -70,12 +70,11 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
 
 
 class DrawRows(LogitsProcessor):  # type: ignore[misc]
-    """Draws each row's next token with that row's own random numbers, and lets greedy decoding take it.
+    """Draws each row's next token with the row's own random numbers; greedy decoding then takes it.
 
-    One uniform number per token, turned into a token by the cumulated distribution: a request gives
-    the same text alone or in any batch, and torch's global generator is left alone. Temperature,
-    top-k, top-p (Holtzman et al. 2020, arXiv:1904.09751) and min-p (Nguyen et al. 2024,
-    arXiv:2407.01082) apply in this order.
+    A uniform number per token selects from the cumulative distribution: a request gives the same text alone and in any
+    batch, and torch's global generator stays unused. Temperature, top-k, top-p (Holtzman et al. 2020, arXiv:1904.09751)
+    and min-p (Nguyen et al. 2024, arXiv:2407.01082) apply in this order.
     """
 
     def __init__(
@@ -102,16 +101,16 @@ class DrawRows(LogitsProcessor):  # type: ignore[misc]
             [torch.rand(1, generator=g, dtype=torch.float64) for g in self.generators]
         )
         ladder = torch.softmax(scores.double(), dim=-1).cumsum(dim=-1)
-        # right=True takes the first step above the number, which is never one of probability 0.
+        # right=True takes the first step above the number, whose probability is never 0.
         token = torch.searchsorted(ladder, drawn.to(ladder.device) * ladder[:, -1:], right=True)
         token = token.clamp(max=scores.shape[-1] - 1)
         return torch.full_like(scores, -torch.inf).scatter_(1, token, 0.0)
 
 
 class PenaliseRepeats(LogitsProcessor):  # type: ignore[misc]
-    """A penalty on tokens that stand in the prompt or were written (Keskar et al. 2019, arXiv:1909.05858).
+    """A penalty on tokens of the prompt and of the answer so far (Keskar et al. 2019, arXiv:1909.05858).
 
-    The library's own counts padding too, and so penalises the end of a text where that is the padding.
+    The library's own penalty counts padding too, and so penalises an end token that is also the padding.
     ``mask``: (rows, prompt), 0 at padding; None if the rows hold no prompt (encoder–decoder).
     """
 
@@ -121,7 +120,7 @@ class PenaliseRepeats(LogitsProcessor):  # type: ignore[misc]
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         if self.mask is not None:
-            # Its last token is one of each left-padded prompt's own.
+            # The last token of a left-padded prompt is never padding.
             width = self.mask.shape[1]
             prompt = input_ids[:, :width]
             prompt = torch.where(self.mask.bool(), prompt, prompt[:, -1:])
@@ -130,9 +129,9 @@ class PenaliseRepeats(LogitsProcessor):  # type: ignore[misc]
 
 
 class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
-    """Log-probabilities of the written tokens under the model itself: before penalty and temperature.
+    """Log-probabilities of the written tokens under the model itself, before penalty and temperature.
 
-    Must stand first. Only the token that was taken is kept of each step, not the whole vocabulary.
+    It must be the first processor. It keeps only the chosen token of each step, not the whole vocabulary.
     """
 
     def __init__(self) -> None:
@@ -145,7 +144,7 @@ class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
         return scores
 
     def rows(self, sequences: Any) -> list[list[float]]:
-        """One number per written token and row; ``sequences`` is what ``generate`` returned."""
+        """One number per written token and row; ``sequences`` is the result of ``generate``."""
         self._take(sequences)
         self._step = None
         table: list[list[float]] = torch.cat(self._taken, dim=1).tolist() if self._taken else []
@@ -157,9 +156,9 @@ class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
 
 
 class TokenQueue(BaseStreamer):  # type: ignore[misc]
-    """Hands the tokens of one row to another thread, without the prompt; None ends it.
+    """A queue with the tokens of a row for another thread, without the prompt; None ends it.
 
-    ``begun``: set when it is this row's turn to use the model.
+    ``begun``: set when this row starts to use the model.
     """
 
     def __init__(self) -> None:
@@ -176,16 +175,16 @@ class TokenQueue(BaseStreamer):  # type: ignore[misc]
             self.queue.put(token)
 
     def end(self) -> None:
-        """Called by ``generate``; the thread that runs it says when the end really is."""
+        """Called by ``generate``; the worker thread puts the real end."""
 
 
 class GrowingText:
-    """Turns tokens into text piece by piece, as soon as it is certain.
+    """Turns tokens into pieces of text, as soon as they are certain.
 
-    A token alone cannot be decoded: its leading space or half a character belongs to its
-    neighbours. So a few tokens are decoded with and without the new one, and the difference is new.
-    What may become a stop string is kept until it has, or has not. ``certain`` says what of a text that is
-    still written may be shown, ``whole`` what of it when it is done. ``shown``: all pieces so far.
+    A token alone cannot be decoded: its leading space or half a character belongs to its neighbours. So a few tokens
+    are decoded with and without the new token; the difference is new text. A possible beginning of a stop string waits.
+    ``certain`` gives the certain part of an unfinished text, ``whole`` the final form of a finished text. ``text``: all
+    pieces so far.
     """
 
     def __init__(
@@ -195,14 +194,14 @@ class GrowingText:
         certain: Callable[[str], str] = str,
         whole: Callable[[str], str] = str,
     ) -> None:
-        self.shown = ""
+        self.text = ""
         self._decode, self._stops, self._certain, self._whole = decode, stops, certain, whole
         self._written = ""
         self._tokens: list[int] = []
         self._from = self._read = 0
 
     def add(self, token: int) -> str:
-        """The text that has become certain by this token, often ''."""
+        """The text that this token makes certain, often ''."""
         self._tokens.append(token)
         old, new = self._around()
         if len(new) > len(old) and not new.endswith("\N{REPLACEMENT CHARACTER}"):
@@ -210,19 +209,19 @@ class GrowingText:
             self._written += new[len(old) :]
         sure, stopped = cut_at(self._written, self._stops)
         sure = sure if stopped else sure[: len(sure) - held_back(sure, self._stops)]
-        return self._show(self._certain(sure))
+        return self._emit(self._certain(sure))
 
     def end(self) -> str:
-        """What was kept until now."""
+        """The rest of the text."""
         old, new = self._around()
-        return self._show(self._whole(cut_at(self._written + new[len(old) :], self._stops)[0]))
+        return self._emit(self._whole(cut_at(self._written + new[len(old) :], self._stops)[0]))
 
-    def _show(self, sure: str) -> str:
-        piece = sure[len(self.shown) :]
-        self.shown += piece
+    def _emit(self, sure: str) -> str:
+        piece = sure[len(self.text) :]
+        self.text += piece
         return piece
 
     def _around(self) -> tuple[str, str]:
-        """The last few tokens as text, without and with those not yet written."""
+        """The last few tokens as text, without and with the new tokens."""
         recent = self._tokens[self._from :]
         return self._decode(recent[: self._read - self._from]), self._decode(recent)

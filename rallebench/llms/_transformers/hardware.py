@@ -1,4 +1,4 @@
-"""What a model needs of this machine before its weights are read: a GPU, an attention, a tokenizer that fits."""
+"""The checks before the weights are read: devices, attention implementation, tokenizer."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
 from rallebench.llms._memory.need import SPREAD
-from rallebench.llms._transformers.settings import Settings
+from rallebench.llms._transformers.settings import TransformersSettings
 
 _FLASH = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}
 
 
-def check_hardware(name: str, given: Settings) -> None:
-    """Raise UsageError for a device or an attention that is not here; imports torch."""
+def check_hardware(name: str, settings: TransformersSettings) -> None:
+    """Raise UsageError for a missing device or attention implementation; imports torch."""
     import torch
 
-    where = given.device_map
+    where = settings.device_map
     devices = list(where.values()) if isinstance(where, dict) else [where]
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     for device in devices:
@@ -29,7 +29,7 @@ def check_hardware(name: str, given: Settings) -> None:
             raise UsageError(
                 f"{name!r}: device_map names {device!r}, but {have}; choose cpu, or leave device_map out."
             )
-    attention = given.attn_implementation
+    attention = settings.attn_implementation
     if not attention.startswith("flash_attention"):
         return
     if not count or where == "cpu":
@@ -47,9 +47,9 @@ def check_hardware(name: str, given: Settings) -> None:
 
 
 def check_vocabulary(where: str, tokenizer: Any, config: Any) -> None:
-    """Raise BadFileError if the tokenizer's own words are more than the model has rows for.
+    """Raise BadFileError if the tokenizer's own words exceed the model's vocabulary.
 
-    Tokens that were added to it later may lie beyond: many a tokenizer has such a padding token.
+    Added tokens may lie beyond it: many tokenizers have such a padding token.
     """
     known = getattr(config.get_text_config(), "vocab_size", None)
     words = getattr(tokenizer, "vocab_size", 0)
@@ -60,20 +60,20 @@ def check_vocabulary(where: str, tokenizer: Any, config: Any) -> None:
         )
 
 
-def from_pretrained_arguments(given: Settings) -> dict[str, Any]:
-    """What of the settings is handed to ``from_pretrained`` only where it was set."""
+def from_pretrained_arguments(settings: TransformersSettings) -> dict[str, Any]:
+    """The arguments of ``from_pretrained`` for optional settings."""
     arguments: dict[str, Any] = {}
-    if given.attn_implementation != "auto":
-        arguments["attn_implementation"] = given.attn_implementation
-    if isinstance(given.max_memory, Mapping) and given.device_map in SPREAD:
+    if settings.attn_implementation != "auto":
+        arguments["attn_implementation"] = settings.attn_implementation
+    if isinstance(settings.max_memory, Mapping) and settings.device_map in SPREAD:
         # accelerate knows GPUs by number; JSON has only texts for names.
-        room = {int(d) if str(d).isdigit() else d: most for d, most in given.max_memory.items()}
+        room = {int(d) if str(d).isdigit() else d: most for d, most in settings.max_memory.items()}
         arguments["max_memory"] = room
     return arguments
 
 
 def _cuda_number(device: Any) -> int | None:
-    """Which CUDA device is meant, None if another kind."""
+    """The number of a CUDA device, None for any other device."""
     if isinstance(device, int) and not isinstance(device, bool):
         return device
     if isinstance(device, str) and device.split(":")[0] == "cuda":

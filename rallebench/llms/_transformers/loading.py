@@ -1,4 +1,4 @@
-"""From a folder or a hub id to a model in memory: checked before, measured after."""
+"""Loading of a model from a folder or the hub: checked before, measured after."""
 
 from __future__ import annotations
 
@@ -25,19 +25,26 @@ from rallebench.core.memory import (
 from rallebench.llms import settings_from
 from rallebench.llms._memory.failures import loading_failed
 from rallebench.llms._memory.folders import content_hash, model_folder
-from rallebench.llms._memory.need import Need, check_room, device_of, dtype_of, need_of, note_use
-from rallebench.llms._memory.watching import counting_tensors, download_bar
+from rallebench.llms._memory.need import (
+    MemoryNeed,
+    check_fit,
+    device_of,
+    dtype_of,
+    need_of,
+    note_use,
+)
+from rallebench.llms._memory.progress import counting_tensors, download_bar
 from rallebench.llms._transformers.hardware import (
     check_hardware,
     check_vocabulary,
     from_pretrained_arguments,
 )
-from rallebench.llms._transformers.settings import Settings
+from rallebench.llms._transformers.settings import TransformersSettings
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A model in memory. ``source`` names its content: a hub commit, or a hash over its files."""
+class LoadedModel:
+    """A model in memory. ``source`` names its content: a hub commit, or a hash of its files."""
 
     model: Any
     tokenizer: Any
@@ -47,8 +54,8 @@ class Loaded:
     memory: Memory
 
 
-def load(name: str, settings: Settings) -> Iterator[str | Loaded]:
-    """Yield what is being done, one line each, and finally the Loaded. Raises RalleError."""
+def load(name: str, settings: TransformersSettings) -> Iterator[str | LoadedModel]:
+    """Yield a line per step, and finally the LoadedModel. Raises RalleError."""
     _need_packages(settings.quantization)
     folder = model_folder(name, settings.model)
     where = str(folder or settings.model)
@@ -65,32 +72,34 @@ def load(name: str, settings: Settings) -> Iterator[str | Loaded]:
 
 
 def need(
-    name: str, context: int | None = None, batch: int | None = None, /, **given: Any
-) -> Need | None:
-    """What the model of an entry's settings will take, without loading it; None if nothing here says so.
+    name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
+) -> MemoryNeed | None:
+    """The memory need of the model in these settings, without loading it; None if unknown.
 
-    ``context`` tokens and ``batch`` answers at once: by default what the settings say.
+    ``context`` tokens and ``batch`` answers at once: by default those of the settings.
     """
-    settings = settings_from(Settings, name, given)
+    own = settings_from(TransformersSettings, name, settings)
     return need_of(
         name,
-        settings.model,
-        quantization=settings.quantization,
-        dtype=settings.dtype,
-        device_map=settings.device_map,
-        revision=settings.revision,
-        context=context or settings.context_window,
-        batch=batch or settings.batch_size,
+        own.model,
+        quantization=own.quantization,
+        dtype=own.dtype,
+        device_map=own.device_map,
+        revision=own.revision,
+        context=context or own.context_window,
+        batch=batch or own.batch_size,
     )
 
 
-def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Iterator[str | Loaded]:
+def _load(
+    name: str, settings: TransformersSettings, folder: Path | None, where: str
+) -> Iterator[str | LoadedModel]:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
     check_hardware(name, settings)
     if settings.quantization != "none":
-        import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
+        import bitsandbytes  # noqa: F401 - now, so that its memory does not count as the model's
     yield f"Reading the configuration and the tokenizer of {where}"
     common = {
         "revision": settings.revision or "main",
@@ -104,16 +113,16 @@ def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Ite
     form = dtype if settings.quantization == "none" else f"{settings.quantization} with {dtype}"
     needed = need(name, **{**vars(settings), "dtype": dtype, "device_map": device_map})
     if needed is not None:
-        check_room(name, needed)
-    said = f"Loading the weights of {where} as {form}" + (
+        check_fit(name, needed)
+    message = f"Loading the weights of {where} as {form}" + (
         f" ({size(needed.weights)})" if needed else ""
     )
-    yield said
+    yield message
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     quantized = _quantized(settings, dtype)
     _import_class(auto, config)
     before = Memory.now()
-    with counting_tensors(said):
+    with counting_tensors(message):
         model, report = auto.from_pretrained(
             where,
             dtype=getattr(torch, dtype),
@@ -125,10 +134,10 @@ def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Ite
             **common,
         )
     if missing := sorted(report["missing_keys"]):
-        # transformers fills them with random numbers and only warns.
+        # transformers only warns, and fills them with random numbers.
         raise BadFileError(
-            f"The weights of {where} lack {len(missing)} tensors that a {config.model_type} language model "
-            f"has (the first is {missing[0]}), so it would answer at random; give a complete language model."
+            f"The weights of {where} lack {len(missing)} tensors of a {config.model_type} language model "
+            f"(the first is {missing[0]}), so it would answer at random; give a complete language model."
         )
     if quantized:
         copy_mapped(model)
@@ -137,28 +146,25 @@ def _load(name: str, settings: Settings, folder: Path | None, where: str) -> Ite
     source = (
         content_hash(folder) if folder else f"{where}@{config._commit_hash or common['revision']}"
     )
-    loaded = Loaded(model, tokenizer, source, dtype, _device(model), Memory.now() - before)
+    loaded = LoadedModel(model, tokenizer, source, dtype, _device(model), Memory.now() - before)
     note_use(settings.quantization)
     yield loaded
 
 
 def _import_class(auto: Any, config: Any) -> None:
-    """Import the class of the model, and make it once without weights, so that neither counts as the model's memory.
+    """Import the model's class and create it once without weights, so that neither counts as the model's memory.
 
-    In a fresh process this takes 45 MB (scipy, torch.distributed, transformers' quantizers …), which stay.
+    In a fresh process this takes 45 MB (scipy, torch.distributed, transformers' quantizers …) for good.
     """
     import torch
 
-    with (
-        contextlib.suppress(Exception),
-        torch.device("meta"),
-    ):  # code of the model's own comes with its weights
+    with contextlib.suppress(Exception), torch.device("meta"):  # a model's own code comes later
         auto.from_config(config)
 
 
 def _need_packages(quantization: str) -> None:
     if "torch" not in sys.modules:
-        # Threads that spin while they wait stall a shared machine; torch reads this once.
+        # Spinning threads stall a shared machine; torch reads this variable once.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for package in ("torch", "transformers", "accelerate"):
         if importlib.util.find_spec(package) is None:
@@ -167,8 +173,8 @@ def _need_packages(quantization: str) -> None:
         raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
 
 
-def _quantized(settings: Settings, dtype: str) -> dict[str, Any]:
-    """The argument of ``from_pretrained`` that quantises while loading."""
+def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
+    """The argument of ``from_pretrained`` for a quantisation."""
     if settings.quantization == "none":
         return {}
     import torch
@@ -193,14 +199,14 @@ def _quantized(settings: Settings, dtype: str) -> dict[str, Any]:
 
 
 def _is_no_cast_warning(record: logging.LogRecord) -> bool:
-    """int8 layers compute in float16 by design; bitsandbytes says so at every single call."""
+    """int8 layers compute in float16 by design; bitsandbytes warns at every call."""
     return "will be cast from" not in record.getMessage()
 
 
 def _device(model: Any) -> str:
-    """Where the inputs go: where the embedding is, or is brought to if it was moved out of memory."""
+    """The device of the inputs: that of the embedding, or its execution device if it is offloaded."""
     embedding = model.get_input_embeddings()
     if embedding.weight.device.type != "meta":
         return str(embedding.weight.device)
-    brought = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
-    return str(brought if brought is not None else "cpu")
+    device = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
+    return str(device if device is not None else "cpu")

@@ -1,4 +1,4 @@
-"""Messages → tokens that fit: the settings that apply, the text that is read, the room that is left."""
+"""Preparation of requests: their settings, their tokens, and the room in the context window."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from rallebench.llms._transformers.cutting import shortened
 from rallebench.llms._transformers.settings import (
     DECODING,
     OPTIONS,
-    Decoding,
-    Settings,
-    check_asked,
+    DecodingRules,
+    TransformersSettings,
     check_decoding,
+    check_options,
 )
 from rallebench.llms._transformers.templates import (
     folded,
@@ -33,20 +33,20 @@ from rallebench.llms._transformers.templates import (
 )
 
 ROOM_STEP = 16
-"""What is left of the window is rounded down to a multiple of this (from two of them on): prompts that
-share a batch share its length, and each near the window would otherwise be alone in one."""
+"""The room left in the window is rounded down to a multiple of this (from two of them on): prompts of a batch share its
+length, so without rounding each prompt near the window would be alone in a batch."""
 
 
 @dataclass(frozen=True)
-class Prompt:
-    """A request as the model sees it.
+class PreparedPrompt:
+    """A request in tokens.
 
-    ``notes``: how its prompt differs from the messages asked with. ``room_note``: what a reply cut by the
-    window should say of it. ``schema``: what the answer must fit; ``calls``: whether it may call tools.
+    ``notes``: the differences between prompt and messages. ``room_note``: the note for a reply that the window cuts.
+    ``schema``: the JSON schema of the answer; ``calls``: whether the model may call tools.
     """
 
     tokens: list[int]
-    decoding: Decoding
+    decoding: DecodingRules
     stop: tuple[str, ...]
     seed: int
     notes: tuple[str, ...] = ()
@@ -59,14 +59,16 @@ class Prompt:
 class Prompter:
     """Prepares the requests of one model. ``chat``: whether its chat template is used.
 
-    ``window``: tokens of prompt and answer together (of the prompt alone for an encoder–decoder
-    model), None where the model has no limit. Safe to use from several threads.
+    ``window``: tokens of prompt and answer together (of the prompt alone for an encoder–decoder model), None if the
+    model has no limit. Thread-safe.
     """
 
-    def __init__(self, name: str, settings: Settings, tokenizer: Any, config: Any) -> None:
+    def __init__(
+        self, name: str, settings: TransformersSettings, tokenizer: Any, config: Any
+    ) -> None:
         self._name, self._settings, self._tokenizer = name, settings, tokenizer
         self._encoder_decoder = bool(config.is_encoder_decoder)
-        # What the model cannot exceed: past the last of learned positions there is an index error.
+        # The hard limit: beyond the last learned position there is an index error.
         self._positions: int | None = getattr(
             config.get_text_config(), "max_position_embeddings", None
         )
@@ -77,31 +79,31 @@ class Prompter:
             raise self._no_template("chat_template_kwargs")
         self.window = self._window(config)
 
-    def prepare(self, request: Generate) -> Prompt:
-        """Raises RalleError if the request asks for what this model cannot do, or is too long."""
-        given = self._settings
+    def prepare(self, request: Generate) -> PreparedPrompt:
+        """The prompt of a request. Raises RalleError if the request is too long or not supported by the model."""
+        settings = self._settings
         for option in request.options:
             if option not in OPTIONS:
                 raise UsageError(
                     f"{self._name!r}: {unknown('generation setting', option, OPTIONS)}"
                 )
-        asked = {part: getattr(given, part) for part in (*DECODING, *OPTIONS)} | dict(
+        options = {part: getattr(settings, part) for part in (*DECODING, *OPTIONS)} | dict(
             request.options
         )
-        asked |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
-        asked |= {} if request.temperature is None else {"temperature": request.temperature}
-        decoding = Decoding(*(asked[part] for part in DECODING))
+        options |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
+        options |= {} if request.temperature is None else {"temperature": request.temperature}
+        decoding = DecodingRules(*(options[part] for part in DECODING))
         check_decoding(self._name, decoding)
-        check_asked(self._name, asked)
-        extra = {**given.chat_template_kwargs, **asked["chat_template_kwargs"]}
+        check_options(self._name, options)
+        extra = {**settings.chat_template_kwargs, **options["chat_template_kwargs"]}
         if extra and not self.chat:
             raise self._no_template("chat_template_kwargs")
         if request.tools and not self.calls_tools:
             raise UsageError(
-                f"{self._name!r} cannot be told of tools: it has no chat template with a place for them; use a "
+                f"{self._name!r} cannot call tools: it has no chat template with a place for them; use a "
                 "model that was trained to call tools, or one behind an openai_compatible server."
             )
-        schema = schema_of(self._name, asked["response_format"])
+        schema = schema_of(self._name, options["response_format"])
         tokens, notes = self._fitting(request, schema, extra, decoding.max_tokens)
         room = self._room(len(tokens)) or decoding.max_tokens
         if 2 * ROOM_STEP <= room < decoding.max_tokens:
@@ -112,20 +114,20 @@ class Prompter:
             if room == decoding.max_tokens
             else f"The context window left room for {room} tokens only."
         )
-        seeds = [seed for seed in (request.seed, given.seed) if seed is not None]
-        return Prompt(
+        seeds = [seed for seed in (request.seed, settings.seed) if seed is not None]
+        return PreparedPrompt(
             tokens,
-            Decoding(room, *(asked[part] for part in DECODING[1:])),
-            tuple(text for text in (request.stop or given.stop) if text),
+            DecodingRules(room, *(options[part] for part in DECODING[1:])),
+            tuple(text for text in (request.stop or settings.stop) if text),
             seeds[0] if seeds else random.SystemRandom().getrandbits(63),
             notes,
             short,
             schema,
             bool(request.tools),
-            asked["logprobs"],
+            options["logprobs"],
         )
 
-    # ── what is read ─────────────────────────────────────────────────────────
+    # ── tokens ───────────────────────────────────────────────────────────────
 
     def _fitting(
         self,
@@ -134,15 +136,15 @@ class Prompter:
         extra: Mapping[str, Any],
         max_tokens: int,
     ) -> tuple[list[int], tuple[str, ...]]:
-        """The tokens, shortened if the rule is cut, and how they differ from the request's messages."""
+        """The tokens, shortened if the rule is cut, and the notes about differences from the messages."""
         if not any(message.content.strip() for message in request.messages):
             raise self._empty()
         notes = ["The JSON schema was added to the prompt."] if schema is not None else []
         schema_text = json.dumps(schema, ensure_ascii=False) if schema is not None else ""
 
         def tokens_of(messages: Sequence[Message]) -> list[int]:
-            asked = with_schema(messages, schema_text, self.chat) if schema_text else messages
-            return self._tokens(asked, request.tools, extra)
+            sent = with_schema(messages, schema_text, self.chat) if schema_text else messages
+            return self._tokens(sent, request.tools, extra)
 
         system = self._settings.system
         messages = request.messages
@@ -164,10 +166,7 @@ class Prompter:
             try:
                 # A chat template writes its own beginning of text; a second one would change the answer.
                 encoded = self._tokenizer(text, add_special_tokens=not self.chat, verbose=False)
-            except (
-                UnicodeError,
-                TypeError,
-            ):  # the second is what the tokenizers written in Rust raise
+            except (UnicodeError, TypeError):  # tokenizers in Rust raise TypeError
                 raise BackendError(
                     f"The prompt for {self._name!r} holds half of a surrogate pair, which is no text; mend the "
                     "passage or question that it comes from."
@@ -189,12 +188,10 @@ class Prompter:
             messages = folded(messages)
         try:
             return in_template(self._tokenizer, messages, tools, extra)
-        except (
-            Exception
-        ) as error:  # a template is a program of the model's maker and may raise anything
-            said = " ".join(str(error).split()) or type(error).__name__
+        except Exception as error:  # a template is a program and may raise anything
+            reason = " ".join(str(error).split()) or type(error).__name__
             raise BackendError(
-                f"The chat template of {self._name!r} refuses these messages ({said}); put everything into "
+                f"The chat template of {self._name!r} refuses these messages ({reason}); put everything into "
                 "one user message, or set chat_template to off."
             ) from None
 
@@ -204,21 +201,21 @@ class Prompter:
 
     @cached_property
     def calls_tools(self) -> bool:
-        """Whether it can be told of tools: its chat template has a place for them."""
+        """Whether the chat template has a place for tools."""
         with self._lock:
             return self.chat and has_tools(self._tokenizer, self._settings.chat_template_kwargs)
 
     def _uses_chat(self) -> bool:
-        asked = self._settings.chat_template
+        setting = self._settings.chat_template
         has = bool(getattr(self._tokenizer, "chat_template", None))
-        if asked == "auto":
+        if setting == "auto":
             return has and not self._encoder_decoder
-        if asked in ("on", True) and not has:
+        if setting in ("on", True) and not has:
             raise UsageError(
                 f"{self._name!r}: the tokenizer of {self._settings.model} has no chat template; set "
                 "chat_template to off."
             )
-        return asked in ("on", True)
+        return setting in ("on", True)
 
     def _empty(self) -> BackendError:
         return BackendError(f"The prompt for {self._name!r} is empty; give it at least one word.")
@@ -228,10 +225,10 @@ class Prompter:
             f"{self._name!r}: {setting} needs a chat template, and none is used; leave it out."
         )
 
-    # ── what fits ────────────────────────────────────────────────────────────
+    # ── room in the window ───────────────────────────────────────────────────
 
     def _room(self, length: int) -> int | None:
-        """How many tokens fit after a prompt of ``length`` tokens, None if any; BackendError if none do."""
+        """The tokens that fit after a prompt of ``length`` tokens, None without a limit. Raises BackendError for 0."""
         shared = 0 if self._encoder_decoder else 1
         if self.window is not None and length > self.window - shared:
             cut = self._settings.context_rule == "cut"
@@ -242,24 +239,23 @@ class Prompter:
                 "larger window."
             )
         if self._encoder_decoder:
-            return (
-                self._positions - 1 if self._positions else None
-            )  # one is the decoder's start token
+            # one position is the decoder's start token
+            return self._positions - 1 if self._positions else None
         return None if self.window is None else self.window - length
 
     def _limit(self, max_tokens: int) -> int | None:
-        """How long a prompt may be before it is cut: the answer shares the window of a causal model."""
+        """The most tokens of a prompt before it is cut: in a causal model the answer shares the window."""
         if self.window is None or self._encoder_decoder:
             return self.window
         return self.window - max(1, min(max_tokens, self.window // 4))
 
     def _window(self, config: Any) -> int | None:
-        asked = self._settings.context_window
-        if asked and self._positions and asked > self._positions:
+        setting = self._settings.context_window
+        if setting and self._positions and setting > self._positions:
             raise UsageError(
-                f"{self._name!r}: context_window is {asked}, but {self._settings.model} has only "
+                f"{self._name!r}: context_window is {setting}, but {self._settings.model} has only "
                 f"{self._positions} positions; set it to at most that."
             )
-        # transformers writes 10^30 where a tokenizer names no length.
+        # transformers sets 10^30 if a tokenizer names no length.
         advised = length if (length := self._tokenizer.model_max_length) < 10**9 else None
-        return asked or self._positions or getattr(config, "n_positions", None) or advised
+        return setting or self._positions or getattr(config, "n_positions", None) or advised

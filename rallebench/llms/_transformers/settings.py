@@ -1,4 +1,4 @@
-"""What a transformers model can be told, checked before anything is loaded."""
+"""The settings of a transformers model, and their check before the load."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DECODING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_
 """The fields of :class:`Decoding`, which are settings of the same names."""
 
 OPTIONS = (*DECODING[2:], "chat_template_kwargs", "response_format", "logprobs")
-"""What a request's ``options`` may set; all are settings too."""
+"""The permitted ``options`` of a request; all are settings too."""
 
 TEMPLATE_OURS = frozenset(
     {
@@ -58,7 +58,7 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class TransformersSettings:
     """``model``: a folder or a Hugging Face id. ``dtype``: auto, float32, bfloat16 or float16.
 
     ``quantization``: none, 8bit or 4bit, by bitsandbytes. ``bnb_4bit_quant_type``: nf4 or fp4;
@@ -66,18 +66,17 @@ class Settings:
     stays in ``dtype`` (8bit).
 
     ``device_map``: cpu, cuda, cuda:1, auto (or balanced, balanced_low_0, sequential) or a mapping from
-    module to device; by default CUDA where there is any. ``max_memory``: what a spread model may take
-    of each device, such as {"0": "20GB", "cpu": "60GB"}. ``attn_implementation``: auto is the library's choice.
+    module to device; by default CUDA if available. ``max_memory``: the limit of a spread model on each device, such
+    as {"0": "20GB", "cpu": "60GB"}. ``attn_implementation``: auto is the library's choice.
 
     ``chat_template``: auto, on or off; auto uses the tokenizer's own if the model is causal.
-    ``chat_template_kwargs``: what that template takes, such as {"enable_thinking": false}. ``system``: sent
-    first where a request has no system message. ``response_format``, ``logprobs``: as in OpenAI's API.
+    ``chat_template_kwargs``: arguments of that template, such as {"enable_thinking": false}. ``system``: the system
+    message for requests without their own. ``response_format``, ``logprobs``: as in OpenAI's API.
 
-    ``context_window`` (tokens): by default what the model's configuration says. ``context_rule``:
-    with refuse a longer prompt is an error; with cut its last passages are left out, as the reply's note
-    says, until there is room for the prompt and ``max_tokens``, at most a quarter of the window.
-    ``batch_size``: at most so many rows at once. ``threads``: CPU threads of the whole process while
-    this model works.
+    ``context_window`` (tokens): by default that of the model's configuration. ``context_rule``: with refuse, a longer
+    prompt is an error; with cut, its last passages are left out until prompt and ``max_tokens`` (at most a quarter of
+    the window) fit, and the reply's note says so. ``batch_size``: at most so many rows at once. ``threads``: CPU
+    threads of the whole process while this model works.
     """
 
     model: str
@@ -112,8 +111,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """What requests must share to be one batch; ``max_tokens`` is then what fits into the window."""
+class DecodingRules:
+    """The settings that requests of a batch share; ``max_tokens`` is reduced to the room in the window."""
 
     max_tokens: int
     temperature: float
@@ -123,50 +122,52 @@ class Decoding:
     repetition_penalty: float | None
 
 
-def check(name: str, given: Settings) -> None:
-    """Raise UsageError for the first setting that cannot be."""
+def check(name: str, settings: TransformersSettings) -> None:
+    """Raise UsageError for the first invalid setting."""
     for setting, allowed in _CHOICES.items():
-        value = getattr(given, setting)
+        value = getattr(settings, setting)
         if not any(
             value is choice or (isinstance(choice, str) and value == choice) for choice in allowed
         ):
             known = ", ".join(str(choice).lower() for choice in allowed)
             raise UsageError(f"{name!r}: {setting} is {value!r}; it must be one of: {known}.")
-    if not isinstance(given.model, str) or not given.model.strip():
+    if not isinstance(settings.model, str) or not settings.model.strip():
         raise UsageError(
             f"{name!r}: model must be the folder of a model, or a Hugging Face id such as owner/model."
         )
-    _check_quantization(name, given)
-    _check_devices(name, given)
-    if not isinstance(given.system, str):
+    _check_quantization(name, settings)
+    _check_devices(name, settings)
+    if not isinstance(settings.system, str):
         raise UsageError(f"{name!r}: system must be a text.")
-    if isinstance(given.stop, str) or not all(isinstance(text, str) for text in given.stop):
+    if isinstance(settings.stop, str) or not all(isinstance(text, str) for text in settings.stop):
         raise UsageError(f"{name!r}: stop must be a list of texts.")
     for setting in ("batch_size", "threads", "context_window"):
         checked_number(
-            name, setting, getattr(given, setting), 1, 10_000_000, whole=True, optional=True
+            name, setting, getattr(settings, setting), 1, 10_000_000, whole=True, optional=True
         )
-    check_decoding(name, Decoding(*(getattr(given, part) for part in DECODING)))
-    check_asked(name, {option: getattr(given, option) for option in OPTIONS})
-    checked_number(name, "seed", given.seed, 0, 2**63 - 1, whole=True, optional=True)
+    check_decoding(name, DecodingRules(*(getattr(settings, part) for part in DECODING)))
+    check_options(name, {option: getattr(settings, option) for option in OPTIONS})
+    checked_number(name, "seed", settings.seed, 0, 2**63 - 1, whole=True, optional=True)
 
 
-def _check_quantization(name: str, given: Settings) -> None:
-    checked_number(name, "llm_int8_threshold", given.llm_int8_threshold, 0, 1000)
+def _check_quantization(name: str, settings: TransformersSettings) -> None:
+    checked_number(name, "llm_int8_threshold", settings.llm_int8_threshold, 0, 1000)
     needs = {
         "4bit": ("bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "bnb_4bit_compute_dtype"),
         "8bit": ("llm_int8_threshold",),
     }
-    for form, settings in needs.items():
-        for setting in settings:
-            if given.quantization != form and getattr(given, setting) != getattr(Settings, setting):
+    for form, names in needs.items():
+        for setting in names:
+            if settings.quantization != form and getattr(settings, setting) != getattr(
+                TransformersSettings, setting
+            ):
                 raise UsageError(
-                    f"{name!r}: {setting} is set, but quantization is {given.quantization}; set that to {form}."
+                    f"{name!r}: {setting} is set, but quantization is {settings.quantization}; set that to {form}."
                 )
 
 
-def _check_devices(name: str, given: Settings) -> None:
-    where = given.device_map
+def _check_devices(name: str, settings: TransformersSettings) -> None:
+    where = settings.device_map
     known = isinstance(where, str) and (
         where in SPREAD or re.fullmatch(r"cpu|mps|(cuda|xpu)(:\d+)?", where)
     )
@@ -175,7 +176,7 @@ def _check_devices(name: str, given: Settings) -> None:
             f"{name!r}: device_map is {where!r}; it must be cpu, cuda, cuda:1, {', '.join(SPREAD)}, or an "
             "object from module to device."
         )
-    room = given.max_memory
+    room = settings.max_memory
     if room is None:
         return
     devices = (
@@ -188,26 +189,28 @@ def _check_devices(name: str, given: Settings) -> None:
     )
     if not devices or where not in SPREAD:
         raise UsageError(
-            f'{name!r}: max_memory must name each device and what it may hold, such as {{"0": "20GB", "cpu": '
+            f'{name!r}: max_memory must name each device and its limit, such as {{"0": "20GB", "cpu": '
             '"60GB"}, and needs device_map auto.'
         )
 
 
-def check_decoding(name: str, asked: Decoding) -> None:
-    """Raise UsageError for the first number out of its range."""
-    checked_number(name, "max_tokens", asked.max_tokens, 1, 10_000_000, whole=True)
-    checked_number(name, "temperature", asked.temperature, 0, 5)
-    checked_number(name, "top_p", asked.top_p, 0, 1, optional=True)
-    checked_number(name, "top_k", asked.top_k, 0, 10_000_000, whole=True, optional=True)
-    checked_number(name, "min_p", asked.min_p, 0, 1, optional=True)
-    checked_number(name, "repetition_penalty", asked.repetition_penalty, 0.01, 100, optional=True)
+def check_decoding(name: str, rules: DecodingRules) -> None:
+    """Raise UsageError for the first number outside its range."""
+    checked_number(name, "max_tokens", rules.max_tokens, 1, 10_000_000, whole=True)
+    checked_number(name, "temperature", rules.temperature, 0, 5)
+    checked_number(name, "top_p", rules.top_p, 0, 1, optional=True)
+    checked_number(name, "top_k", rules.top_k, 0, 10_000_000, whole=True, optional=True)
+    checked_number(name, "min_p", rules.min_p, 0, 1, optional=True)
+    checked_number(name, "repetition_penalty", rules.repetition_penalty, 0.01, 100, optional=True)
 
 
-def check_asked(name: str, asked: Mapping[str, Any]) -> None:
-    """Raise UsageError for options, other than numbers, that cannot be."""
-    if not isinstance(asked["logprobs"], bool):
-        raise UsageError(f"{name!r}: logprobs is {asked['logprobs']!r}; it must be true or false.")
-    extra = asked["chat_template_kwargs"]
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an invalid option that is no number."""
+    if not isinstance(options["logprobs"], bool):
+        raise UsageError(
+            f"{name!r}: logprobs is {options['logprobs']!r}; it must be true or false."
+        )
+    extra = options["chat_template_kwargs"]
     try:
         json.dumps(extra)
     except (TypeError, ValueError):
@@ -218,4 +221,4 @@ def check_asked(name: str, asked: Mapping[str, Any]) -> None:
         )
     if taken := sorted(TEMPLATE_OURS.intersection(extra)):
         raise UsageError(f"{name!r}: chat_template_kwargs may not set {', '.join(taken)}.")
-    schema_of(name, asked["response_format"])
+    schema_of(name, options["response_format"])
