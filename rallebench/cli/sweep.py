@@ -125,6 +125,8 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
     )
     names = {variant.label: run_name(name, variant) for variant in variants}
     result = follow(workbench, sweep, lambda task: names.get(task, ""))
+    if result.warning:
+        say(f"Warning: {result.warning}")
     failed = result.report.failed
     if len(failed) == len(variants):
         raise BackendError(f"Every variant failed. {next(iter(failed.values()))}")

@@ -115,7 +115,8 @@ def execute(
         lock.release()
     result = result_of(request, run, report, memory)
     result = replace(result, warnings=tuple(warnings), stopped=stopped, reused=reused)
-    yield Finished(task, result.run, reused, result)
+    if not stopped:
+        yield Finished(task, result.run, reused, result)
     return result
 
 

@@ -21,6 +21,7 @@ from rallebench.engine.store import checked_run_name
 FOLDER = "experiments"
 REQUEST, REPORT = "experiment.json", "report.json"
 KEYS = ("kind", "noun", "request", "runs")
+TYPES = {"kind": str, "noun": str, "request": dict, "runs": dict, "made": str}
 LONGEST_RUN = 90
 
 
@@ -90,9 +91,8 @@ class ExperimentStore:
         report = None
         if (folder / REPORT).is_file():
             report = _read(folder / REPORT, ("request", "made"))
-        return StoredExperiment(
-            name, str(value["kind"]), value["request"], dict(value["runs"]), report
-        )
+        runs = {label: str(run) for label, run in value["runs"].items()}
+        return StoredExperiment(name, value["kind"], value["request"], runs, report)
 
     def save_request(
         self,
@@ -155,7 +155,8 @@ def folder_name(text: str, longest: int) -> str:
 
 def _read(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
     value = read_json(path)
-    if not isinstance(value, dict) or not value.keys() >= {*keys}:
+    words = isinstance(value, dict) and value.keys() >= {*keys}
+    if not words or not all(isinstance(value[key], TYPES[key]) for key in keys):
         raise BadFileError(
             f"{path} was damaged by another program; run the experiment again under its name to write it anew."
         )

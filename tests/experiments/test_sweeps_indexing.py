@@ -186,7 +186,12 @@ def test_sigterm_ends_a_sweep_after_its_batch_and_keeps_what_was_answered(worksp
     going.send_signal(signal.SIGTERM)
     _, said = going.communicate(timeout=30)
     answered = episodes.read_text().count("\n")
-    assert going.returncode == 130 and "start it again to continue" in said and 2 <= answered < 8
+    assert (
+        going.returncode == 130
+        and "start the sweep again with the same --name to continue" in said
+        and "done" not in said
+        and 2 <= answered < 8
+    )
     state = json.loads((episodes.parent / "state.json").read_text())
     assert (state["state"], state["done"]) == ("stopped", answered)
 
