@@ -1,4 +1,4 @@
-"""``reference``: a run beside what its chain does with no passages, random ones and the gold's."""
+"""``baselines``: a run beside what its chain does with no passages, random ones and the gold's."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _plain(value: Mapping[str, Any]) -> str:
 
 
 @VERBS.register(
-    "reference",
+    "baselines",
     about="run what a run is compared with: closed book, random passages, oracle passages",
-    example="rallebench reference my-run",
+    example="rallebench baselines my-run",
     order=6.2,
     flags=_flags,
     plain=_plain,

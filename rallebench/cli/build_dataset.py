@@ -1,4 +1,4 @@
-"""``make-dataset``: a question set of one's own, from articles or an index, stage by stage."""
+"""``build-dataset``: a question set of one's own, from articles or an index, stage by stage."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def sentence_of(counts: Mapping[str, Any]) -> str:
 
 
 @VERBS.register(
-    "make-dataset",
+    "build-dataset",
     about="make questions of your own articles, stage by stage",
-    example="rallebench make-dataset barag --articles news.jsonl --name news-qa --llm my-llm --set after=2023-01-01",
+    example="rallebench build-dataset barag --articles news.jsonl --name news-qa --llm my-llm --set after=2023-01-01",
     order=6.6,
     flags=_flags,
     plain=_plain,

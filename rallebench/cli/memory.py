@@ -1,4 +1,4 @@
-"""``needs``: what a language model will take, told before it is loaded."""
+"""``memory``: what a language model will take, told before it is loaded."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _plain(value: Mapping[str, Any]) -> str:
 
 
 @VERBS.register(
-    "needs",
+    "memory",
     about="what a language model or an encoder will take of memory, and whether it fits",
-    example="rallebench needs 'transformers:/models/qwen?quantization=4bit' --context 4096 --batch 8",
+    example="rallebench memory 'transformers:/models/qwen?quantization=4bit' --context 4096 --batch 8",
     order=2,
     flags=_flags,
     plain=_plain,

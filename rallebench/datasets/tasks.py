@@ -47,7 +47,7 @@ class Task:
 
 _IMPORT = "import it with 'rallebench import FILE --kind dataset --name {name}'"
 _TRIPLES = (
-    "Make it of Wikidata5M's triples with relation templates: 'rallebench make-dataset templates'."
+    "Make it of Wikidata5M's triples with relation templates: 'rallebench build-dataset templates'."
 )
 
 

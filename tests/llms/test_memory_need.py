@@ -226,16 +226,16 @@ def test_the_command_line_tells_every_quantisation(
 ) -> None:
     flags = ["--workspace", str(folder.parent), "--json"]
     reference = f"transformers:{folder}?quantization=8bit&device_map=cpu"
-    assert main(["needs", reference, "--context", "128", *flags]) == 0
+    assert main(["memory", reference, "--context", "128", *flags]) == 0
     told = json.loads(capfd.readouterr().out)
     weights = [one["weights"] for one in told["quantization"].values()]
     assert told["chosen"] == "8bit" and list(told["quantization"]) == ["none", "8bit", "4bit"]
     assert (
         weights == sorted(weights, reverse=True) and told["quantization"]["4bit"]["context"] == 128
     )
-    assert main(["needs", "scripted:?echo=true", *flags]) == 2
+    assert main(["memory", "scripted:?echo=true", *flags]) == 2
     assert "Nothing here says what scripted:?echo=true needs" in capfd.readouterr().err
-    assert main(["needs", reference, "--batch", "0", *flags]) == 2
+    assert main(["memory", reference, "--batch", "0", *flags]) == 2
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_the_command_line_tells_every_quantisation(
 def test_what_is_embedded_says_its_need_before_it_is_loaded(
     model: str, forms: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["needs", model, "--json", "--workspace", str(tmp_path)]) == 0
+    assert main(["memory", model, "--json", "--workspace", str(tmp_path)]) == 0
     value = json.loads(capfd.readouterr().out)
     assert list(value["quantization"]) == forms == [value["chosen"]]
     need = value["quantization"]["none"]
@@ -265,7 +265,7 @@ def test_an_encoder_says_its_need_in_each_of_its_quantisations(
     )
     (folder / "tokenizer.json").write_text("{}")
     reference = f"sentence_transformers:{folder}?quantization=8bit&device=cpu"
-    assert main(["needs", reference, "--json", "--workspace", str(tmp_path)]) == 0
+    assert main(["memory", reference, "--json", "--workspace", str(tmp_path)]) == 0
     value = json.loads(capfd.readouterr().out)
     assert value["chosen"] == "8bit"
     assert {form: row["weights"] for form, row in value["quantization"].items()} == {
@@ -277,7 +277,7 @@ def test_an_encoder_says_its_need_in_each_of_its_quantisations(
 def test_what_names_neither_a_model_nor_an_encoder_is_one_sentence(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["needs", "no-such", "--workspace", str(tmp_path)]) == 2
+    assert main(["memory", "no-such", "--workspace", str(tmp_path)]) == 2
     assert "There is no language model 'no-such'." in capfd.readouterr().err
 
 

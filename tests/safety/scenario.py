@@ -77,7 +77,7 @@ def agent(
 
 def builder(name: str, llm: str, *more: str) -> list[str]:
     model = ["--llm", llm] if llm else []
-    return ["make-dataset", name, "--name", f"own-{name}", *model, *more]
+    return ["build-dataset", name, "--name", f"own-{name}", *model, *more]
 
 
 RGB, CRUD = "data=rgb", ("data=crud", "index=news", "k=2")
@@ -256,7 +256,7 @@ STEPS: dict[str, list[str]] = {
 }
 """Label → arguments. Each label is run in a workspace that holds INPUTS and the indexes of PREPARE."""
 
-BASELINES = ["reference", "chain", "--no-mlflow"]
+BASELINES = ["baselines", "chain", "--no-mlflow"]
 """Needs the run ``chain``."""
 
 

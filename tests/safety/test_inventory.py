@@ -51,7 +51,7 @@ CALLS = {
     },
     "export": ["export", "chain", "--format", "trec"],
     "report": ["report", "chain", "--out", "report.html"],
-    "baselines": ["reference", "chain", "--no-mlflow"],
+    "baselines": ["baselines", "chain", "--no-mlflow"],
     "sweep": STEPS["sweep"],
     "suite-plan": [*STEPS["rgb-noise"], "--plan", "--probe", "0"],
     "suite": STEPS["rgb-noise"],
@@ -108,7 +108,7 @@ def test_suites_and_builders_have_their_settings(
     workspace: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     texts = []
-    for verb in ("suite", "make-dataset"):
+    for verb in ("suite", "build-dataset"):
         assert main([verb]) == 0
         texts.append(capfd.readouterr().out)
     check("settings.txt", "\n".join(texts))

@@ -147,7 +147,7 @@ def test_a_wrong_line_is_one_sentence_before_anything_is_loaded(
 def test_reference_runs_the_lines_once_and_shows_them_beside_the_run(
     bench: Workbench, run: CommandLine
 ) -> None:
-    told = run.json("reference", "title", "--no-mlflow")
+    told = run.json("baselines", "title", "--no-mlflow")
     assert told["lines"] == {"random": "title random", "oracle": "title oracle"}
     assert told["columns"] == ["random", "oracle", "ceiling"]
     assert "that action retrieved nothing" in told["failed"]["closed-book"], (
@@ -162,7 +162,7 @@ def test_reference_runs_the_lines_once_and_shows_them_beside_the_run(
     ]
     assert given == [page for _, _, _, page in QUESTIONS]
     before = (bench.workspace.runs / "title oracle" / "report.json").stat().st_mtime_ns
-    again = run("reference", "title", "--no-mlflow")
+    again = run("baselines", "title", "--no-mlflow")
     assert again.code == 0 and "oracle passage" in again.out and "retrieval ceiling" in again.out
     assert (
         "title random" not in again.err
@@ -180,7 +180,7 @@ def test_where_all_lines_fail_the_run_is_shown_and_the_exit_code_is_1_until_it_i
             {**json.loads(before), "titan": {"backend": "scripted", "settings": {"replies": []}}}
         )
     )
-    ran = run("reference", "read", "--no-mlflow", "--json")
+    ran = run("baselines", "read", "--no-mlflow", "--json")
     assert (
         ran.code == 1
         and set(ran.json["failed"]) == {"closed-book", "random", "oracle"}
@@ -198,7 +198,7 @@ def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
         bench.workspace, bench.workspace.chain("closed"), "tiny-qa", name="read oracle", track=False
     )
     list(bench.run(plan))
-    refused = run("reference", "read", "--no-mlflow")
+    refused = run("baselines", "read", "--no-mlflow")
     assert (
         refused.code == 2
         and "'read oracle' exists already and is no reference line of 'read'" in refused.last
@@ -210,7 +210,7 @@ def test_a_question_set_that_was_changed_is_told(bench: Workbench, run: CommandL
     write_lines(
         bench.workspace.path / "datasets" / "bare.jsonl", [record("x", "Triton?", "Triton", "p2")]
     )
-    refused = run("reference", "two", "--no-mlflow")
+    refused = run("baselines", "two", "--no-mlflow")
     assert (
         refused.code == 2
         and "The question set 'bare' was changed after 'two' was run" in refused.last

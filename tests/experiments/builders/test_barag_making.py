@@ -78,7 +78,7 @@ def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLin
 def make(rallebench: CommandLine, *more: str, llm: str = "writer", name: str = "mine") -> Any:
     place = rallebench.workspace.parent / "articles.jsonl"
     return rallebench.json(
-        "make-dataset", "barag", "--articles", place, "--name", name, "--llm", llm, *more
+        "build-dataset", "barag", "--articles", place, "--name", name, "--llm", llm, *more
     )
 
 
@@ -192,7 +192,7 @@ def test_an_article_of_2_megabytes_is_shown_by_its_beginning(rallebench: Command
         [article("Alpha", content="Alpha is large. " + FILL * 26_000)],
     )
     made = rallebench.json(
-        "make-dataset", "barag", "--articles", place, "--name", "large", "--llm", "writer"
+        "build-dataset", "barag", "--articles", place, "--name", "large", "--llm", "writer"
     )
     assert (
         made["counts"]["questions"] == 1
@@ -322,7 +322,7 @@ def test_checks_can_be_switched_off_and_then_need_no_model(rallebench: CommandLi
         for part in ("--set", f"{name}=false")
     ]
     asked = (
-        "make-dataset",
+        "build-dataset",
         "barag",
         "--articles",
         place,
@@ -355,7 +355,7 @@ def test_a_model_that_always_fails_stops_it_and_what_failed_is_tried_again(
 ) -> None:
     place = rallebench.workspace.parent / "articles.jsonl"
     failed = rallebench(
-        "make-dataset", "barag", "--articles", place, "--name", "mine", "--llm", "mute"
+        "build-dataset", "barag", "--articles", place, "--name", "mine", "--llm", "mute"
     )
     assert failed.code == 1 and "The first 4 requests all failed" in failed.last
     assert not (rallebench.workspace / "datasets").exists()
@@ -402,7 +402,7 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
 ) -> None:
     place = rallebench.workspace.parent / "articles.jsonl"
     before = everything(rallebench.workspace)
-    ran = rallebench("make-dataset", "barag", "--name", "mine", "--articles", place, *more)
+    ran = rallebench("build-dataset", "barag", "--name", "mine", "--articles", place, *more)
     assert ran.code == 2 and sentence in ran.last, ran.err
     assert everything(rallebench.workspace) == before
 
@@ -410,7 +410,7 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
 def test_a_list_without_any_article_is_told_and_leaves_no_set(rallebench: CommandLine) -> None:
     place = write_lines(rallebench.workspace.parent / "none.jsonl", [{"title": "no text"}])
     ran = rallebench(
-        "make-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
+        "build-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
     )
     assert ran.code == 2 and "no article" in ran.last and "line 1 has no 'content'" in ran.last
     assert not (rallebench.workspace / "making").exists()
@@ -420,7 +420,7 @@ def test_other_articles_under_a_name_that_is_taken_are_refused(rallebench: Comma
     make(rallebench)
     place = write_lines(rallebench.workspace.parent / "other.jsonl", ARTICLES[:1])
     ran = rallebench(
-        "make-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
+        "build-dataset", "barag", "--name", "mine", "--articles", place, "--llm", "writer"
     )
     assert ran.code == 2 and "is being made with the articles" in ran.last
 
@@ -429,7 +429,7 @@ def test_a_question_set_that_was_edited_is_not_written_over(rallebench: CommandL
     target = Path(make(rallebench)["files"][0])
     target.write_text(target.read_text().replace("festival", "fair"))
     ran = rallebench(
-        "make-dataset",
+        "build-dataset",
         "barag",
         "--name",
         "mine",
@@ -460,7 +460,7 @@ def test_killed_in_the_middle_it_continues_where_it_stood(rallebench: CommandLin
     )
     place = rallebench.workspace.parent / "articles.jsonl"
     asked = (
-        "make-dataset",
+        "build-dataset",
         "barag",
         "--articles",
         place,
@@ -510,7 +510,7 @@ def test_the_published_articles_give_the_published_counts(
     ]
     given = ("--set", "questions=0", *off)
     place = write_lines(rallebench.workspace.parent / "a_f.jsonl", rows)
-    stages = rallebench.json("make-dataset", "barag", "--articles", place, "--name", "a-f", *given)[
+    stages = rallebench.json("build-dataset", "barag", "--articles", place, "--name", "a-f", *given)[
         "counts"
     ]["stages"]
     assert (
@@ -519,7 +519,7 @@ def test_the_published_articles_give_the_published_counts(
         and len(rows) > stages["1-articles"]["kept"]
     )
     stages = rallebench.json(
-        "make-dataset",
+        "build-dataset",
         "barag",
         "--articles",
         folder / "articles_A_d.jsonl",
@@ -534,6 +534,6 @@ def test_the_published_articles_give_the_published_counts(
 
 
 def test_without_a_maker_all_are_described(rallebench: CommandLine) -> None:
-    makers = {one["name"]: one for one in rallebench.json("make-dataset")["makers"]}
+    makers = {one["name"]: one for one in rallebench.json("build-dataset")["makers"]}
     assert {"barag", "rgb"} <= makers.keys()
     assert {"after", "length", "questions"} <= {one["name"] for one in makers["barag"]["settings"]}

@@ -15,7 +15,7 @@ def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine
 
 def test_records_are_made_of_a_question_set_and_an_index(rallebench: CommandLine) -> None:
     made = rallebench.json(
-        "make-dataset",
+        "build-dataset",
         "rgb",
         "--name",
         "bed",
@@ -30,7 +30,7 @@ def test_records_are_made_of_a_question_set_and_an_index(rallebench: CommandLine
     assert {"query", "answer", "positive", "negative"} <= read_lines(file)[0].keys()
     assert made["counts"]["records"]["en"] == len(read_lines(file)) > 0
     again = rallebench.json(
-        "make-dataset",
+        "build-dataset",
         "rgb",
         "--name",
         "bed",
@@ -45,10 +45,10 @@ def test_records_are_made_of_a_question_set_and_an_index(rallebench: CommandLine
 
 
 def test_what_is_missing_or_too_much_is_one_sentence(rallebench: CommandLine) -> None:
-    ran = rallebench("make-dataset", "rgb", "--name", "bed")
+    ran = rallebench("build-dataset", "rgb", "--name", "bed")
     assert ran.code == 2 and "needs a question set and an index" in ran.last
     ran = rallebench(
-        "make-dataset", "rgb", "--name", "bed", "--articles", "x.jsonl", "--set", "articles=y.jsonl"
+        "build-dataset", "rgb", "--name", "bed", "--articles", "x.jsonl", "--set", "articles=y.jsonl"
     )
     assert ran.code == 2 and "given twice" in ran.last
     assert not (rallebench.workspace / "making").exists()
