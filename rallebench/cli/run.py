@@ -241,7 +241,12 @@ def run_plan(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
         "n": report["n"],
         "n_errors": report["n_errors"],
         "seconds": report["seconds"],
-        "metrics": {**report["metrics"], **_ralle_keys(report["metrics"])},
+        "metrics": {
+            **report["metrics"],
+            **report.get("suite", {}),
+            **_ralle_keys(report["metrics"]),
+        },
+        **({"judges": report["judges"]} if report.get("judges") else {}),
         "clusters": report.get("clusters"),
         "cost": report["cost"],
         **({"agent": told(workbench.open_run(result.run).episodes().values())} if agent else {}),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rallebench.cli.following import follow
 from rallebench.cli.verbs import VERBS, say, workbench_of
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
@@ -25,7 +26,13 @@ def _score_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the questions with their answers; rgb's rows have them, too",
     )
-    parser.add_argument("--guess", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--guess", type=Path, metavar="FILE", help="predictions to score")
+    parser.add_argument("--run", metavar="RUN", help="a run of this workspace, to be scored again")
+    parser.add_argument(
+        "--metrics",
+        metavar="M,…",
+        help="of a run: further metrics and judges, as in truthfulness:MODEL",
+    )
     parser.add_argument(
         "--suite",
         default=KILT,
@@ -38,13 +45,17 @@ def _score_flags(parser: argparse.ArgumentParser) -> None:
 
 @VERBS.register(
     "score",
-    about="score a file of predictions",
+    about="score a file of predictions, or a run by further metrics and judges",
     example="rallebench score --suite kilt --gold gold.jsonl --guess output_reduced.jsonl",
     order=7,
     flags=_score_flags,
 )
 def score(args: argparse.Namespace) -> dict[str, Any]:
-    """Score a file of predictions."""
+    """Score a file of predictions, or a stored run by further metrics and judges."""
+    if args.run:
+        return _score_run(args)
+    if args.metrics or args.guess is None:
+        raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")
     if args.suite != KILT:
         return _score_form(args)
     from rallebench.metrics.kilt_file import score_files
@@ -58,6 +69,16 @@ def score(args: argparse.Namespace) -> dict[str, Any]:
     except ValueError:
         raise UsageError(f"--ks {args.ks!r} should be whole numbers, as in 1,5,10,20.") from None
     return score_files(args.gold, args.guess, ks=ks, rank_keys=tuple(args.rank_keys.split(",")))
+
+
+def _score_run(args: argparse.Namespace) -> dict[str, Any]:
+    """The run's report, scored by what it was scored by and by ``--metrics``."""
+    if args.guess or args.gold:
+        raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
+    workbench = workbench_of(args)
+    names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
+    result = follow(workbench, workbench.benches.rescore(args.run, names), lambda task: "")
+    return dict(result.report)
 
 
 def _score_form(args: argparse.Namespace) -> dict[str, Any]:

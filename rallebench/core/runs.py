@@ -123,10 +123,27 @@ NO_RATES = Rates()
 
 
 @dataclass(frozen=True, slots=True)
+class Judge:
+    """A language model that scores answers. ``name``: as a metric, "truthfulness:my-llm"; ``columns``: metric → definition;
+    ``settings``: all that changes a judgement beside the model; ``ask``: the flow that judges an answer to an example, None
+    where there is nothing to judge it by; ``scores``: the values of a judgement, {} of one that could not be read."""
+
+    name: str
+    llm: str
+    columns: Mapping[str, str] = field(compare=False)
+    settings: Mapping[str, Any] = field(compare=False)
+    ask: Callable[[Example, str], Flow | None] = field(compare=False)
+    scores: Callable[[Episode], Values] = field(compare=False)
+    ranges: Mapping[str, tuple[float | None, float | None]] = field(
+        default_factory=dict, compare=False
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """The request for a run. ``label`` is unique in its experiment; ``name`` is the folder's.
 
-    ``metrics``: the registered metrics; ``rates``: the experiment's own. ``on_result``: called after the run, before the
+    ``metrics``: the registered metrics; ``judges``: metrics that ask a model; ``rates``: the experiment's own. ``on_result``: called after the run, before the
     experiment continues.
     """
 
@@ -135,6 +152,7 @@ class RunRequest:
     examples: Sequence[Example]
     metrics: tuple[str, ...] = ()
     rates: Rates = NO_RATES
+    judges: tuple[Judge, ...] = ()
     limit: int | None = None
     seed: int = 0
     label: str = ""

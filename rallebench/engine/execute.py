@@ -10,13 +10,24 @@ from typing import Any, Protocol
 
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Finished, Operation, Progress, Warned, under
-from rallebench.core.runs import DEFAULT_OPTIONS, Backends, RunOptions, RunRequest, RunResult
+from rallebench.core.runs import (
+    DEFAULT_OPTIONS,
+    Backends,
+    DatasetRef,
+    Judge,
+    Rates,
+    RunOptions,
+    RunRequest,
+    RunResult,
+    imported_flow,
+)
 from rallebench.core.types import Episode
 from rallebench.engine.answer import answer
+from rallebench.engine.judging import judged
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.run_file import end, finish, run_json
 from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, unread
-from rallebench.engine.score import score_episode
+from rallebench.engine.score import examples_of, score_episode
 from rallebench.engine.statistics import Mean
 from rallebench.engine.store import RunFolder
 
@@ -98,8 +109,10 @@ def execute(
             )
             warnings += unread(before, judgements(request.flow.names, backends))
             warnings += counts.sentences()
+        request, judges, judge_warnings = yield from judged(run, request, context, options)
+        warnings += judge_warnings
         yield Progress(task, message="scoring")
-        report = finish(run, request)
+        report = finish(run, request, judges)
         stopped = not report["complete"]
         if options.track and not (reused and request.label):
             yield Progress(task, message="tracking")
@@ -118,6 +131,57 @@ def execute(
     if not stopped:
         yield Finished(task, result.run, reused, result)
     return result
+
+
+def rescore(
+    run: RunFolder,
+    metrics: tuple[str, ...],
+    judges: tuple[Judge, ...],
+    context: RunContext,
+    options: RunOptions = DEFAULT_OPTIONS,
+) -> Operation[RunResult]:
+    """Score a stored run by ``metrics`` and ``judges``; its answers are not asked again, and its own columns stay."""
+    request = replace(stored_request(run), metrics=metrics, judges=judges)
+    lock = run.lock()
+    try:
+        request, judgements_of, warnings = yield from judged(run, request, context, options)
+        yield Progress("", message="scoring")
+        earlier = (run.report() or {}).get("judges") or {}
+        report = finish(run, request, {**earlier, **judgements_of})
+        state = run.state()
+        ended = {**state, "message": " ".join([*warnings, *filter(None, [state.get("message")])])}
+        run.set_state(ended.pop("state"), **{k: v for k, v in ended.items() if k != "pid"})
+    finally:
+        lock.release()
+    result = replace(result_of(request, run, report), warnings=warnings)
+    yield Finished("", run.name, False, result)
+    return result
+
+
+def stored_request(run: RunFolder) -> RunRequest:
+    """The request of a stored run as far as scoring needs it: its questions, and its own columns as they were scored."""
+    spec = run.spec()
+    report = run.report() or {}
+    columns = report.get("definitions") or {}
+    values: dict[str, dict[str, float | None]] = {}
+    for line in run.scores() if columns else ():
+        if line["metric"] in columns:
+            values.setdefault(line["qid"], {})[line["metric"]] = line["value"]
+    rates = Rates(
+        columns,
+        lambda example, episode: values.get(episode.qid, {}),
+        {name: tuple(bounds) for name, bounds in (report.get("ranges") or {}).items()},
+    )
+    inner = spec["spec"]
+    return RunRequest(
+        imported_flow(inner["workflow"], inner["settings"]),
+        DatasetRef(inner["dataset"], spec.get("dataset_file", "")),
+        examples_of(run),
+        rates=rates,
+        limit=inner["limit"],
+        seed=inner["seed"],
+        name=run.name,
+    )
 
 
 def _opened(

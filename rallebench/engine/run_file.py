@@ -51,7 +51,7 @@ def run_json(
             "limit": spec.limit,
             "seed": spec.seed,
         },
-        "metrics": list(request.metrics),
+        "metrics": [*request.metrics, *(judge.name for judge in request.judges)],
         "batch_size": batch_size,
         "prices": prices_of(llms),
         "asks_models": [n for n, r in retrievers.items() if hasattr(r, "unread")],
@@ -93,9 +93,12 @@ def write_run(
     return folder
 
 
-def finish(folder: RunFolder, request: RunRequest) -> dict[str, Any]:
-    """Score all stored answers of a run and write RaLLe's files; the report."""
-    report = score_run(folder, request.metrics, request.rates, request.examples)
+def finish(
+    folder: RunFolder, request: RunRequest, judges: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Score all stored answers of a run and write RaLLe's files; the report. ``judges``: what it says of each judge."""
+    more = {"judges": dict(judges)} if judges else {}
+    report = score_run(folder, request.metrics, request.rates, request.examples, more)
     chain = request.flow.chain
     config = None
     if chain is not None:

@@ -235,14 +235,16 @@ def score_run(
     names: Sequence[str],
     rates: Rates = NO_RATES,
     own_examples: Sequence[Example] = (),
+    more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
     The means of an experiment's own ``rates`` stand in the report under ``suite``, their meaning under ``definitions``. They
-    are computed on ``own_examples``, whose gold may hold more than the records.
+    are computed on ``own_examples``, whose gold may hold more than the records. ``more``: further keys of the report.
     """
     examples, episodes = examples_of(folder), folder.episodes()
     report, scores = report_of(folder, examples, episodes, names)
+    report |= more or {}
     if rates.columns:
         values = rate_values(rates, own_examples, episodes)
         report |= {

@@ -17,6 +17,7 @@ from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
+from rallebench.workspace.judges import split_judges
 from rallebench.workspace.paths import Workspace
 
 
@@ -62,7 +63,8 @@ def prepare(
     examples = read_questions(path, limit)
     if not examples:
         raise UsageError(f"{path} holds no questions.")
-    chosen = choose_metrics(metrics, examples, dataset_name)
+    own, judges = split_judges(workspace, metrics or ())
+    chosen = choose_metrics(own or None, examples, dataset_name)
     name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))
     file = str(path) if dataset_name != dataset else ""
     request = RunRequest(
@@ -70,6 +72,7 @@ def prepare(
         DatasetRef(dataset_name, file, sha256_file(path)),
         examples,
         chosen,
+        judges=judges,
         limit=limit,
         seed=seed,
         label=label,

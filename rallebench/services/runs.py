@@ -13,8 +13,8 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Event, Operation, Progress, Warned, complete
 from rallebench.core.runs import RunResult
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.engine.execute import execute
-from rallebench.engine.score import examples_of
+from rallebench.engine.execute import execute, rescore
+from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments import baselines
 from rallebench.experiments.benchmark import Benchmark, prepare
@@ -24,6 +24,7 @@ from rallebench.services.leases import Lease
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.flows import Agent, chain_flow
+from rallebench.workspace.judges import split_judges
 from rallebench.workspace.paths import Workspace
 
 
@@ -112,6 +113,16 @@ class Runs:
         with self._lease(benchmark) as own:
             context = self._context(lease or own, job is None)
             return (yield from execute(benchmark.request, context, benchmark.options, on_open))
+
+    def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
+        """Score a stored run by ``metrics`` too, judges included; none is asked about an answer twice."""
+        run = self.open_run(name)
+        stored = [metric for metric in run.spec()["metrics"] if ":" not in metric]
+        own, judges = split_judges(self._workspace, metrics)
+        examples = examples_of(run)
+        chosen = choose_metrics([*stored, *own], examples, run.spec()["spec"]["dataset"])
+        with self._loads.lease(f"the scoring of the run {name!r}") as lease:
+            return (yield from rescore(run, chosen, judges, self._context(lease, True)))
 
     def _lease(self, benchmark: Benchmark) -> Lease:
         return self._loads.lease(f"the run {benchmark.name!r}")

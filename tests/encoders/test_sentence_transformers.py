@@ -263,7 +263,7 @@ def name_a_strange_model(folder: Path) -> None:
         (take_weights, "holds no weights .* download the model again"),
         (take_tensors, "lack .* tensors .* would be random; download the model again"),
         (take_config, "has no config.json"),
-        (name_a_strange_model, "does not know the kind of model"),
+        (name_a_strange_model, "does not know the architecture"),
         (lambda folder: shutil.rmtree(folder), "does not exist; give the folder"),
     ],
 )

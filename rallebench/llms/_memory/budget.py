@@ -149,8 +149,8 @@ def memory_fit(model: Candidate, held: Mapping[str, Memory]) -> MemoryFit | None
 
 def in_every_form(model: Candidate, held: Mapping[str, Memory]) -> dict[str, MemoryFit]:
     """Quantisation → fit, for the model in every quantisation; {} where ``memory_fit`` is None."""
-    rooms = {form: memory_fit(replace(model, chosen=form), held) for form in model.quantizations}
-    return {form: one for form, one in rooms.items() if one is not None}
+    fits = {form: memory_fit(replace(model, chosen=form), held) for form in model.quantizations}
+    return {form: fit for form, fit in fits.items() if fit is not None}
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

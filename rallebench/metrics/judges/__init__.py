@@ -46,7 +46,19 @@ Judge = Callable[..., Flow]
 
 JUDGES: Registry[Judge] = Registry("judge", "rallebench.metrics.judges")
 """Traits: ``values``, what it gives → (lowest, highest); ``folder``, where below ``prompts/`` its prompts lie;
-``prompts``, file there → what must stand in it in braces; ``paper``."""
+``prompts``, file there → the fields that it must hold in braces; ``prompt``, what makes the judge's prompt of these texts;
+``columns``, metric → definition, and ``scores``, their values of one episode; ``article``, whether it judges by an article;
+``paper``."""
+
+
+def verdict_of(name: str) -> Callable[[Episode], dict[str, float]]:
+    """The verdict of an episode as the metric ``name``; nothing of one that could not be read."""
+
+    def scores(episode: Episode) -> dict[str, float]:
+        verdict = judgement_of(episode).values.get(VERDICT)
+        return {} if verdict is None else {name: verdict}
+
+    return scores
 
 
 def mean_of(each: Sequence[Judgement]) -> Judgement:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Generate, Message
-from rallebench.metrics.judges import JUDGES, VERDICT, Case, decided
+from rallebench.metrics.judges import JUDGES, VERDICT, Case, decided, verdict_of
 
 FOLDER, PAPER = "suites/rgb", "arXiv:2309.01431"
 VALUES = {VERDICT: (0.0, 1.0)}
@@ -20,6 +20,12 @@ VALUES = {VERDICT: (0.0, 1.0)}
     values=VALUES,
     folder=FOLDER,
     prompts={"judge-rejection.txt": ("question", "answer")},
+    prompt=str,
+    columns={
+        "rejection_rate_judge": "1 if the judge says that the question is not addressed, else 0 (RGB's Rej*)."
+    },
+    scores=verdict_of("rejection_rate_judge"),
+    article=False,
     paper=PAPER,
 )
 def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
@@ -32,6 +38,12 @@ def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
     values=VALUES,
     folder=FOLDER,
     prompts={"judge-errors.txt": ("answer",)},
+    prompt=str,
+    columns={
+        "fact_check_rate_judge": "1 if the judge says that the answer notices factual errors, else 0 (RGB's ED*)."
+    },
+    scores=verdict_of("fact_check_rate_judge"),
+    article=False,
     paper=PAPER,
 )
 def errors(case: Case, *, llm: str, prompt: str) -> Flow:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
-from rallebench.core.types import Flow, Generate, Message, ToolSpec
-from rallebench.metrics.judges import JUDGES, Case, ended, mean_of
+from rallebench.core.types import Episode, Flow, Generate, Message, ToolSpec
+from rallebench.metrics.judges import JUDGES, Case, ended, judgement_of, mean_of
 from rallebench.metrics.judges._reading import read_scores
 
 TRUTHFULNESS, RELEVANCE = "truthfulness", "relevance"
@@ -36,8 +36,24 @@ def article_of(title: str, content: str) -> str:
     return f"{title}\n{content}"[:ARTICLE_CHARACTERS]
 
 
+COLUMNS = {
+    TRUTHFULNESS: "The judge's score for truthfulness, 1 to 5, over the judgements that could be read.",
+    RELEVANCE: "The judge's score for relevance, 1 to 5, over the judgements that could be read.",
+    "perfect": "Share of answers with 5 for both, over the judgements that could be read.",
+}
+
+
+def scores_of(episode: Episode) -> dict[str, float]:
+    """The scores of one judgement; none of one that could not be read."""
+    judgement = judgement_of(episode)
+    if judgement.failure:
+        return {}
+    both = [judgement.values[TRUTHFULNESS], judgement.values[RELEVANCE]]
+    return {**judgement.values, "perfect": float(both == [HIGH, HIGH])}
+
+
 @JUDGES.register(
-    "truthfulness-relevance",
+    "truthfulness",
     values={TRUTHFULNESS: (LOW, HIGH), RELEVANCE: (LOW, HIGH)},
     folder="judges",
     prompts={
@@ -45,6 +61,10 @@ def article_of(title: str, content: str) -> str:
         "truthfulness-user.txt": ("article", "query", "answer"),
         "truthfulness-swapped.txt": ("article", "query", "answer"),
     },
+    prompt=JudgePrompt,
+    columns=COLUMNS,
+    scores=scores_of,
+    article=True,
     paper="arXiv:2402.16874",
 )
 def truthfulness(

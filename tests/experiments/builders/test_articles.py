@@ -296,7 +296,9 @@ def test_articles_that_were_drawn_are_not_drawn_again(
     first = rallebench.json("build-dataset", *asked, "--limit", "1")
     assert first["counts"]["stages"]["2-dates"]["kept"] == 1 and first["counts"]["questions"] == 0
     assert "No question is left" in first["notes"][0]
-    more = rallebench.json("build-dataset", *asked, "--limit", "9")["counts"]["stages"]["1-articles"]
+    more = rallebench.json("build-dataset", *asked, "--limit", "9")["counts"]["stages"][
+        "1-articles"
+    ]
     assert (more["inputs"], more["made"], more["left_out"]) == (3, 2, {"same text": 2})
 
 

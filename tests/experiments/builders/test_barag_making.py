@@ -510,9 +510,9 @@ def test_the_published_articles_give_the_published_counts(
     ]
     given = ("--set", "questions=0", *off)
     place = write_lines(rallebench.workspace.parent / "a_f.jsonl", rows)
-    stages = rallebench.json("build-dataset", "barag", "--articles", place, "--name", "a-f", *given)[
-        "counts"
-    ]["stages"]
+    stages = rallebench.json(
+        "build-dataset", "barag", "--articles", place, "--name", "a-f", *given
+    )["counts"]["stages"]
     assert (
         stages["1-articles"]["left_out"]
         == {"same title": len(rows) - len({row["title"] for row in rows})}

@@ -48,7 +48,14 @@ def test_what_is_missing_or_too_much_is_one_sentence(rallebench: CommandLine) ->
     ran = rallebench("build-dataset", "rgb", "--name", "bed")
     assert ran.code == 2 and "needs a question set and an index" in ran.last
     ran = rallebench(
-        "build-dataset", "rgb", "--name", "bed", "--articles", "x.jsonl", "--set", "articles=y.jsonl"
+        "build-dataset",
+        "rgb",
+        "--name",
+        "bed",
+        "--articles",
+        "x.jsonl",
+        "--set",
+        "articles=y.jsonl",
     )
     assert ran.code == 2 and "given twice" in ran.last
     assert not (rallebench.workspace / "making").exists()

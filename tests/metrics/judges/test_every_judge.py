@@ -12,7 +12,7 @@ from rallebench.metrics.judges import JUDGES, UNPARSED, Case, judgement_of
 from rallebench.metrics.judges.truthfulness import JudgePrompt
 
 SAID = {
-    "truthfulness-relevance": "4, 5",
+    "truthfulness": "4, 5",
     "rgb-rejection": "No, the question is not addressed.",
     "rgb-errors": "Yes.",
 }

@@ -22,7 +22,7 @@ PROMPT = JudgePrompt(
 def judged(replies: Any, **settings: Any) -> tuple[Episode, list[Generate]]:
     """A judge played to its end: the episode, and what it asked."""
     llm, steps = Scripted(replies), []
-    flow = JUDGES["truthfulness-relevance"](CASE, llm="judge", prompt=PROMPT, **settings)
+    flow = JUDGES["truthfulness"](CASE, llm="judge", prompt=PROMPT, **settings)
     reply: Any = None
     try:
         while True:

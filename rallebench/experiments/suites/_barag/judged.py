@@ -16,7 +16,13 @@ from rallebench.experiments.suites._barag.articles import Article
 from rallebench.experiments.suites._barag.prompts import judge_prompt
 from rallebench.experiments.suites._barag.study import tokens_of
 from rallebench.metrics.judges import Case, Judgement, judgement_of
-from rallebench.metrics.judges.truthfulness import HIGH, JudgePrompt, article_of, truthfulness
+from rallebench.metrics.judges.truthfulness import (
+    COLUMNS,
+    JudgePrompt,
+    article_of,
+    scores_of,
+    truthfulness,
+)
 
 WORKFLOW = "barag-judge"
 FORMS = ("schema", "tool", "text")
@@ -35,11 +41,6 @@ JUDGING = {
         bool, False, about="every second time with the scores and blocks in the other order"
     ),
     "judge_temperature": Setting(float, 0.0, 0, 2),
-}
-METRICS = {
-    "truthfulness": "The judge's score for truthfulness, 1 to 5, over the judgements that could be read.",
-    "relevance": "The judge's score for relevance, 1 to 5, over the judgements that could be read.",
-    "perfect": "Share of answers with 5 for both, over the judgements that could be read.",
 }
 SPREAD = {
     "truthfulness_spread": "Largest minus smallest score for truthfulness that one answer was given, over those judged more than once.",
@@ -119,7 +120,7 @@ def judged_part(
             "articles": digest([case.article for case in cases.values()]),
         },
         values_of,
-        {**METRICS, **(SPREAD if judge.several else {})},
+        {**COLUMNS, **(SPREAD if judge.several else {})},
         (judge.llm,),
     )
 
@@ -136,15 +137,12 @@ def _bare(qid: str, example: Example, answer: str) -> Example:
 
 
 def values_of(example: Example, episode: Episode) -> Values:
-    """The scores of one judgement; none of one that could not be read."""
-    found = judgement_of(episode)
-    if found.failure:
-        return {}
-    both = [found.values["truthfulness"], found.values["relevance"]]
-    values: dict[str, float | None] = {**found.values, "perfect": float(both == [HIGH, HIGH])}
-    read = [one.values for one in found.each if not one.failure]
-    if len(read) > 1:
-        for name in found.values:
+    """The scores of one judgement, with their spread where an answer was judged more than once."""
+    values: dict[str, float | None] = dict(scores_of(episode))
+    judgement = judgement_of(episode)
+    read = [one.values for one in judgement.each if not one.failure]
+    if values and len(read) > 1:
+        for name in judgement.values:
             scores = [one[name] for one in read]
             values[f"{name}_spread"] = max(scores) - min(scores)
     return values

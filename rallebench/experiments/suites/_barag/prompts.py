@@ -18,13 +18,13 @@ def agent_prompts(own: str = "") -> Prompts:
 
 def names_of(*, agents: bool, judge: bool) -> list[str]:
     """The files that are read for the agents, for the judge, or for both."""
-    judging = JUDGES.entry("truthfulness-relevance").traits["prompts"] if judge else ()
+    judging = JUDGES.entry("truthfulness").traits["prompts"] if judge else ()
     return [*(OF_AGENTS if agents else ()), *judging]
 
 
 def judge_prompt(own: str = "") -> JudgePrompt:
     """What the judge of truthfulness and relevance is sent. Raises BadFileError."""
-    traits = JUDGES.entry("truthfulness-relevance").traits
+    traits = JUDGES.entry("truthfulness").traits
     return JudgePrompt(
         *(
             prompt_text(traits["folder"], name, own, fields)

@@ -1,0 +1,184 @@
+"""Judges of a run's answers: each judge's pass is a run inside the run, so it is resumed, cached and read like any run.
+
+``runs/NAME/judges/JUDGE-MARK/`` holds the same files as a run; the mark is of all that is judged, so that other answers, or
+another prompt, make another pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import MismatchError, RalleError, StoppedError
+from rallebench.core.events import Operation, Warned, under
+from rallebench.core.runs import (
+    DatasetRef,
+    FlowSpec,
+    Judge,
+    Rates,
+    RunOptions,
+    RunRequest,
+    RunResult,
+    Values,
+)
+from rallebench.core.types import Episode, Example, Gold, Outcome, Question, digest
+from rallebench.engine.experiment_store import folder_name
+from rallebench.engine.store import RunFolder
+from rallebench.metrics.judges import UNPARSED
+
+if TYPE_CHECKING:
+    from rallebench.engine.execute import RunContext
+
+FOLDER = "judges"
+NOT_JUDGED = "not_judged"
+LONGEST = 80
+
+
+class InsideContext:
+    """The context of a run for the passes inside it: their folder is the run's, and they are not tracked."""
+
+    def __init__(self, context: RunContext, run: RunFolder) -> None:
+        self._context = context
+        self.runs: Path = run.path / FOLDER
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def coverage(self, request: RunRequest, backends: Any) -> tuple[str, ...]:
+        """A judge searches nothing."""
+        return ()
+
+    def track(self, run: RunFolder) -> str:
+        """A pass is part of the run that is tracked."""
+        return ""
+
+
+def judged(
+    run: RunFolder, request: RunRequest, context: RunContext, options: RunOptions
+) -> Operation[tuple[RunRequest, dict[str, Any], tuple[str, ...]]]:
+    """(the request with the judges' columns among its own, what ``report.json`` says of each judge, warnings).
+
+    Asks only for judgements that are not stored yet. A judge that fails as a whole leaves its columns unscored, with a
+    warning. Raises StoppedError.
+    """
+    episodes = (
+        {qid: e for qid, e in run.episodes().items() if not e.error} if request.judges else {}
+    )
+    report: dict[str, Any] = {}
+    warnings: list[str] = []
+    scores: dict[str, dict[str, Values]] = {}
+    for judge in request.judges:
+        try:
+            result = yield from _pass(run, request, judge, episodes, context, options)
+        except (StoppedError, MismatchError):
+            raise
+        except RalleError as error:
+            sentence = f"The judge {judge.name!r} gave no scores: {error}"
+            warnings.append(sentence)
+            yield Warned(request.label, sentence)
+            continue
+        if result.stopped:
+            raise StoppedError(
+                f"Stopped while {judge.name!r} judged the answers of {run.name!r}; resume the run to continue."
+            )
+        scores[judge.name] = {qid: judge.scores(e) for qid, e in result.episodes.items()}
+        report[judge.name] = summary = _summary(result)
+        if summary["unparsed"] or summary["failed"] or summary["not_judged"]:
+            warnings.append(_sentence(judge.name, summary))
+    return _with_columns(request, scores), report, tuple(warnings)
+
+
+def _pass(
+    run: RunFolder,
+    request: RunRequest,
+    judge: Judge,
+    episodes: Mapping[str, Episode],
+    context: RunContext,
+    options: RunOptions,
+) -> Operation[RunResult]:
+    """One judge's pass over the answers of a run."""
+    from rallebench.engine.execute import execute
+
+    examples = {e.question.qid: e for e in request.examples if e.question.qid in episodes}
+    answers = {qid: episodes[qid].answer for qid in examples}
+    mark = digest([dict(judge.settings), answers])[:6]
+
+    def flow(question: Question) -> Any:
+        judging = judge.ask(examples[question.qid], answers[question.qid])
+        return _nothing() if judging is None else judging
+
+    inner = RunRequest(
+        FlowSpec(
+            f"judge:{judge.name}",
+            {"judge": dict(judge.settings), "answers": mark},
+            lambda backends: flow,
+            (judge.llm,),
+        ),
+        DatasetRef(run.name),
+        tuple(_bare(example, answers[qid]) for qid, example in examples.items()),
+        name=f"{folder_name(judge.name, LONGEST)}-{mark}",
+    )
+    again = replace(options, resume=True, track=False, max_errors=None)
+    operation = execute(inner, InsideContext(context, run), again)
+    return (yield from under(f"{request.label}/{judge.name}".strip("/"), operation))
+
+
+def _nothing() -> Any:
+    """The flow of an answer that the judge cannot judge: there is nothing to judge it by."""
+    yield from ()
+    return Outcome("", NOT_JUDGED)
+
+
+def _bare(example: Example, answer: str) -> Example:
+    """A question with the answer that is judged; its gold stays outside."""
+    qid, text = example.question.qid, example.question.text
+    return Example(
+        Question(qid, text), Gold(), {"id": qid, "input": text, "output": [], "answer": answer}
+    )
+
+
+def _summary(result: RunResult) -> dict[str, Any]:
+    reasons = [e.outcome.stop_reason if e.outcome else "" for e in result.episodes.values()]
+    steps = [step for episode in result.episodes.values() for step in episode.steps]
+    return {
+        "run": f"{FOLDER}/{result.run}",
+        "judged": result.n,
+        "unparsed": reasons.count(UNPARSED),
+        "failed": result.n_errors,
+        "not_judged": reasons.count(NOT_JUDGED),
+        "prompt_tokens": sum(step.reply.prompt_tokens for step in steps),
+        "completion_tokens": sum(step.reply.completion_tokens for step in steps),
+        "seconds": result.seconds,
+    }
+
+
+def _sentence(name: str, summary: Mapping[str, Any]) -> str:
+    reasons = {
+        "unparsed": "could not be read",
+        "failed": "failed",
+        "not_judged": "had nothing to judge by",
+    }
+    parts = [f"{summary[key]} {text}" for key, text in reasons.items() if summary[key]]
+    return (
+        f"Of {summary['judged']} judgements of {name!r} {' and '.join(parts)}; they are not scored."
+    )
+
+
+def _with_columns(request: RunRequest, scores: Mapping[str, Mapping[str, Values]]) -> RunRequest:
+    """The request whose own metrics include those of the judges."""
+    judges = [judge for judge in request.judges if judge.name in scores]
+    if not judges:
+        return request
+    own = request.rates
+
+    def score(example: Example, episode: Episode) -> Values:
+        values: dict[str, float | None] = dict(own.score(example, episode))
+        for judge in judges:
+            values |= scores[judge.name].get(episode.qid, {})
+        return values
+
+    columns = {**own.columns, **{c: text for judge in judges for c, text in judge.columns.items()}}
+    ranges = {**own.ranges, **{c: r for judge in judges for c, r in judge.ranges.items()}}
+    return replace(request, rates=Rates(columns, score, ranges))

@@ -1,0 +1,77 @@
+"""Judges as metrics: ``truthfulness:my-llm`` is the judge ``truthfulness``, played by the workspace's model ``my-llm``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.prompts import prompt_text
+from rallebench.core.runs import Judge
+from rallebench.core.types import Example, Flow
+from rallebench.metrics.judges import JUDGES, Case
+from rallebench.metrics.judges.truthfulness import article_of
+from rallebench.workspace.paths import Workspace
+
+
+def split_judges(
+    workspace: Workspace, names: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[Judge, ...]]:
+    """(the names that are no judges, the judges). Raises UsageError for a judge without a model of the workspace."""
+    metrics, judges = [], []
+    for name in names:
+        if name.partition(":")[0] in JUDGES:
+            judges.append(judge_named(workspace, name))
+        else:
+            metrics.append(name)
+    return tuple(metrics), tuple(dict.fromkeys(judges))
+
+
+def judge_named(workspace: Workspace, name: str) -> Judge:
+    """The judge ``JUDGE:MODEL``. Raises UsageError, BadFileError for its prompts."""
+    kind, _, llm = name.partition(":")
+    entry = JUDGES.entry(kind)
+    if not llm:
+        raise UsageError(
+            f"{kind!r} is a judge: name the language model that judges, as in {kind}:MODEL."
+        )
+    workspace.llm(llm)
+    traits = entry.traits
+    texts = {
+        file: prompt_text(traits["folder"], file, "", fields)
+        for file, fields in traits["prompts"].items()
+    }
+    prompt = traits["prompt"](*texts.values())
+
+    def ask(example: Example, answer: str) -> Flow | None:
+        article = _article(example)
+        if traits["article"] and not article:
+            return None
+        flow: Flow = entry.value(
+            Case(example.question.text, answer, article), llm=llm, prompt=prompt
+        )
+        return flow
+
+    ranges: dict[str, Any] = {f"{column}:{llm}": (0.0, 1.0) for column in traits["columns"]}
+    ranges |= {f"{column}:{llm}": bounds for column, bounds in traits["values"].items()}
+    return Judge(
+        f"{kind}:{llm}",
+        llm,
+        {f"{column}:{llm}": text for column, text in traits["columns"].items()},
+        {"prompts": texts},
+        ask,
+        lambda episode: {f"{name}:{llm}": v for name, v in traits["scores"](episode).items()},
+        ranges,
+    )
+
+
+def _article(example: Example) -> str:
+    """What an answer is judged by: the record's article, the reference, the gold passages, or the gold answers."""
+    record, gold = example.record, example.gold
+    if record.get("content"):
+        return article_of(str(record.get("title", "")), str(record["content"]))
+    if gold.reference:
+        return gold.reference
+    if gold.answers:
+        return "The accepted answers: " + "; ".join(gold.answers)
+    return ""

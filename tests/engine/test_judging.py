@@ -1,0 +1,135 @@
+"""A judge is a metric: any run can be judged, the judge's pass is a run inside the run, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine, make_workspace
+
+RUN = ("run", "--chain", "closed", "--dataset", "tiny-qa", "--limit", "3", "--no-mlflow")
+SCORES = {
+    "backend": "scripted",
+    "settings": {"replies": {"Pluto": "no idea"}, "default": '{"truthfulness": 4, "relevance": 5}'},
+}
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    workspace = make_workspace(tmp_path / "w")
+    llms = json.loads((workspace / "llms.json").read_text())
+    broken = {
+        "backend": "openai_compatible",
+        "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0},
+    }
+    (workspace / "llms.json").write_text(json.dumps({**llms, "judge": SCORES, "gone": broken}))
+    return CommandLine(capfd, workspace)
+
+
+def report(cli: CommandLine, run: str) -> dict[str, Any]:
+    return dict(json.loads((cli.workspace / "runs" / run / "report.json").read_text()))
+
+
+def passes(cli: CommandLine, run: str) -> list[Path]:
+    return sorted((cli.workspace / "runs" / run / "judges").iterdir())
+
+
+def test_a_run_is_judged_beside_its_other_metrics(rallebench: CommandLine) -> None:
+    ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["metrics"]["truthfulness:judge"]["value"] == 4.0
+    assert ran.json["metrics"]["relevance:judge"]["n"] == 3
+    assert set(report(rallebench, "r")["definitions"]) == {
+        "truthfulness:judge",
+        "relevance:judge",
+        "perfect:judge",
+    }
+    (folder,) = passes(rallebench, "r")
+    assert {"run.json", "episodes.jsonl", "report.json", "state.json"} <= {
+        path.name for path in folder.iterdir()
+    }
+    episode = json.loads((folder / "episodes.jsonl").read_text().splitlines()[0])
+    assert "truthfulness" in json.dumps(episode), "prompt, reply and reason can be read again"
+    assert ran.json["judges"]["truthfulness:judge"]["judged"] == 3
+
+
+def test_a_finished_run_is_judged_later_and_its_own_scores_stay(rallebench: CommandLine) -> None:
+    first = rallebench(*RUN, "--name", "r", "--metrics", "em", "--json")
+    assert first.code == 0, first.err
+    episodes = (rallebench.workspace / "runs/r/episodes.jsonl").read_bytes()
+    later = rallebench("score", "--run", "r", "--metrics", "f1,rgb-errors:judge", "--json")
+    assert later.code == 0, later.err
+    assert (
+        later.json["metrics"]["em"] == first.json["metrics"]["em"] and "f1" in later.json["metrics"]
+    )
+    assert "rgb-errors:judge" in later.json["judges"]
+    again = rallebench("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
+    assert set(again.json["judges"]) == {"rgb-errors:judge", "truthfulness:judge"}
+    assert "truthfulness:judge" in again.json["suite"]
+    assert (rallebench.workspace / "runs/r/episodes.jsonl").read_bytes() == episodes
+
+
+def test_a_judgement_is_asked_for_once_and_other_answers_make_another_pass(
+    rallebench: CommandLine,
+) -> None:
+    asked = (*RUN, "--name", "r", "--metrics", "truthfulness:judge")
+    assert rallebench(*asked).code == 0
+    (folder,) = passes(rallebench, "r")
+    lines = (folder / "episodes.jsonl").read_bytes()
+    (rallebench.workspace / "cache" / "memo.sqlite").unlink()
+    assert rallebench(*asked, "--resume").code == 0
+    assert passes(rallebench, "r") == [folder]
+    assert (folder / "episodes.jsonl").read_bytes() == lines
+
+
+def test_a_pass_that_broke_off_is_continued(rallebench: CommandLine) -> None:
+    asked = (*RUN, "--name", "r", "--metrics", "truthfulness:judge")
+    assert rallebench(*asked).code == 0
+    (folder,) = passes(rallebench, "r")
+    whole = (folder / "episodes.jsonl").read_text().splitlines(keepends=True)
+    (folder / "episodes.jsonl").write_text("".join(whole[:1]))
+    (folder / "state.json").unlink()
+    ran = rallebench(*asked, "--resume", "--json")
+    assert ran.code == 0 and ran.json["metrics"]["truthfulness:judge"]["n"] == 3
+    assert (folder / "episodes.jsonl").read_text().splitlines(keepends=True)[0] == whole[0]
+
+
+def test_an_unreadable_judgement_is_counted_and_is_no_score(rallebench: CommandLine) -> None:
+    llms = json.loads((rallebench.workspace / "llms.json").read_text())
+    llms["judge"]["settings"]["default"] = "no idea"
+    (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
+    ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
+    assert ran.code == 0
+    assert ran.json["metrics"]["truthfulness:judge"] == {
+        "value": None,
+        "low": None,
+        "high": None,
+        "n": 0,
+    }
+    assert ran.json["judges"]["truthfulness:judge"]["unparsed"] == 3
+    assert "3 could not be read; they are not scored" in ran.err
+
+
+def test_a_judge_that_fails_as_a_whole_costs_the_run_nothing(rallebench: CommandLine) -> None:
+    ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:gone", "--json")
+    assert ran.code == 0
+    assert "em" in ran.json["metrics"] and "truthfulness:gone" not in ran.json["metrics"]
+    assert "The judge 'truthfulness:gone' gave no scores" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("metrics", "sentence"),
+    [
+        ("truthfulness", "name the language model that judges, as in truthfulness:MODEL"),
+        ("truthfulness:nobody", "nobody"),
+        ("truthfulnes:judge", "There is no metric"),
+    ],
+)
+def test_a_judge_that_cannot_be_is_refused_before_anything_is_written(
+    rallebench: CommandLine, metrics: str, sentence: str
+) -> None:
+    ran = rallebench(*RUN, "--name", "r", "--metrics", metrics)
+    assert ran.code == 2 and sentence in ran.last
+    assert not (rallebench.workspace / "runs" / "r").exists()
