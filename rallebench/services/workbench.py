@@ -196,7 +196,7 @@ class Workbench:
     def log_run(self, folder: RunFolder) -> str:
         """Log a run to MLflow, with where it lost its questions; the id it has there. Raises RalleError."""
         from rallebench.analysis.runs import lost
-        from rallebench.tracking.mlflow import log_run
+        from rallebench.tracking.runs import log_run
 
         stages = lost(folder, self.workspace)
         return log_run(
