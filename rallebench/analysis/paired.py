@@ -1,4 +1,4 @@
-"""Two runs of one question set, question by question: is the difference more than chance?"""
+"""Two runs of one dataset, question by question: is the difference more than chance?"""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ Z_95, Z_POWER_80 = 1.959964, 0.841621
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedComparison:
     """Run B against run A on the ``n`` questions that both have scored.
 
-    ``difference`` = mean of B − mean of A. ``p``, ``corrected`` (for ``comparisons``) and ``low``..``high``, 95 % for all
-    of these comparisons together, come from one sign-flip test over ``clusters`` (``bench.statistics.Difference``): 0 lies
-    outside if and only if ``corrected`` < .05. ``note``: why there is no interval, or ''. All None where n is 0.
-    ``wins``, ``ties``, ``losses``: questions on which B is better, equal, worse. ``flipped``: their ids, B's gains first.
-    ``needed``: questions that a comparison would need to see this difference with 80 % power at the 5 % level, or None.
+    ``difference`` = mean of B − mean of A. ``p``, ``corrected`` (for ``comparisons``) and ``low``..``high``
+    (95 % for all comparisons together) come from one sign-flip test over ``clusters``
+    (``engine.statistics.Difference``): 0 lies outside if and only if ``corrected`` < .05. ``note``: why
+    there is no interval, or ''. All None if n is 0. ``wins``, ``ties``, ``losses``: questions on which B is
+    better, equal, worse. ``flipped``: their ids, B's gains first. ``needed``: questions for 80 % power at
+    the 5 % level, given this difference, or None.
     """
 
     metric: str
@@ -44,13 +45,13 @@ class Paired:
     note: str = ""
 
     @property
-    def shown(self) -> bool:
-        """Whether the difference is more than chance, with all comparisons counted."""
+    def significant(self) -> bool:
+        """Whether the difference is more than chance, corrected for all comparisons."""
         return self.corrected is not None and self.corrected < LEVEL
 
     @property
     def flipped(self) -> tuple[str, ...]:
-        """The questions on which the two differ."""
+        """The questions on which the runs differ."""
         return self.gained + self.lost
 
 
@@ -62,25 +63,27 @@ def compare(
     higher_is_better: bool = True,
     clusters: Mapping[str, int | str] | None = None,
     comparisons: int = 1,
-) -> Paired:
-    """Question id → score of two runs → Paired. Questions that one of them lacks, or has not scored, are left out.
+) -> PairedComparison:
+    """Compare two runs, question id → score. Questions without a score in one of them are left out.
 
-    A score that is no number (NaN) counts as not scored. ``wins`` follow ``higher_is_better``; the difference
-    never changes its sign. ``clusters``: question id → cluster; without it every question is its own.
-    ``comparisons``: how many the table shows.
+    NaN counts as not scored. ``wins`` follow ``higher_is_better``; the difference keeps its sign.
+    ``clusters``: question id → cluster; default: every question is its own. ``comparisons``: the number
+    of comparisons in the table.
     """
     import numpy as np
 
     common = shared_scores(a, b)
     if not common:
-        return Paired(metric, 0, None, None, None, None, None, None, 0, 0, 0, (), (), None)
+        return PairedComparison(
+            metric, 0, None, None, None, None, None, None, 0, 0, 0, (), (), None
+        )
     left, right = (np.array([scores[qid] for qid in common], dtype=np.float64) for scores in (a, b))
     gaps = np.where(np.isclose(left, right, rtol=NOISE, atol=NOISE), 0.0, right - left)
     better = gaps if higher_is_better else -gaps
     pair = difference_of(
         gaps, None if clusters is None else [clusters[qid] for qid in common], comparisons
     )
-    return Paired(
+    return PairedComparison(
         metric=metric,
         n=len(common),
         a=float(left.mean()),
@@ -112,8 +115,11 @@ def _is_number(value: Any) -> bool:
 
 
 def questions_needed(pair: Difference, n: int) -> int | None:
-    """Questions, as many to an article as here, at which the seen difference would be significant with 80 % power; None where
-    it is 0 or has no standard error. At least FEWEST_PAIRED: of fewer articles nothing is shown."""
+    """Questions, with articles of the same size, at which this difference is significant with 80 % power.
+
+    At least FEWEST_PAIRED: fewer articles are never significant. None if the difference is 0 or has no
+    standard error.
+    """
     if not pair.value or pair.error <= NOISE * abs(pair.value):
         return None
     return max(FEWEST_PAIRED, math.ceil(n * ((Z_95 + Z_POWER_80) * pair.error / pair.value) ** 2))

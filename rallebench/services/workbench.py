@@ -17,7 +17,7 @@ from rallebench.core.folders import forget_all_dead
 from rallebench.core.runs import Backends
 from rallebench.core.types import Chain, Episode, Message, Question
 from rallebench.corpora.chunking import Chunking
-from rallebench.corpora.imported import Corpus, Importing, import_corpus
+from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.cost import prices_of
 from rallebench.engine.reply_cache import Memo
@@ -300,7 +300,7 @@ class Workbench:
         form: str = "",
         page_map: Path | None = None,
         skip_bad: bool = False,
-    ) -> Iterator[Importing | Corpus]:
+    ) -> Iterator[ImportProgress | Corpus]:
         """Import a corpus under a name, yielding progress, the Corpus last; it goes on in a thread of its own."""
         settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
         return self.imports.follow(

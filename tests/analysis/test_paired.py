@@ -69,7 +69,7 @@ def test_equal_runs_differ_by_nothing_and_no_interval_claims_certainty(
         p,
         None,
     )
-    assert found.note == note and not found.shown
+    assert found.note == note and not found.significant
     assert found.ties == n
 
 
@@ -92,4 +92,4 @@ def test_questions_of_one_article_count_together_and_a_table_counts_its_comparis
     assert alone.p is not None and grouped.p is not None and alone.p < grouped.p
     several = compare("f1", a, b, clusters=clusters, comparisons=4)
     assert (several.p, several.corrected) == (grouped.p, pytest.approx(min(1, 4 * grouped.p)))
-    assert several.shown == (several.low > 0)  # type: ignore[operator]
+    assert several.significant == (several.low > 0)  # type: ignore[operator]

@@ -155,7 +155,7 @@ def tables_of(board: Leaderboard) -> tuple[dict[str, Any], ...]:
             ]
             for system in board.systems
         ],
-        "Means weigh every task equally; a system without one of the tasks has none.",
+        "Means are over tasks, each of the same weight; a system without one of them has none.",
         percent=True,
     )
     ranks = _table(
@@ -165,7 +165,7 @@ def tables_of(board: Leaderboard) -> tuple[dict[str, Any], ...]:
             [system.label, *(_rank(board.ranks[system][name]) for name in board.ranked)]
             for system in board.systems
         ],
-        "1 is best. Levels are ranked by the sum over their tasks; equal sums share their mean rank.",
+        "1 is best; of sums over the tasks of a level, equal ones share the mean of their ranks.",
     )
     return scores, ranks
 

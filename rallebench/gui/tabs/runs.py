@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import gradio as gr
 
-from rallebench.analysis.references import beside
+from rallebench.analysis.baselines import compare_baselines
 from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Action
@@ -269,11 +269,11 @@ def warnings(state: Mapping[str, Any]) -> str:
 
 
 def report(workspace: Workspace, run: RunFolder) -> str:
-    """All metrics, beside the reference lines that there are, the cost, and the errors of questions that failed."""
+    """All metrics, those of the baselines, the cost, and the errors of questions that failed."""
     lines = lines_of(workspace, run)
     own = (run.report() or {}).get("suite")
     return (views_suites.own_numbers(own) if own else "") + views_runs.whole_report(
-        run, beside(run, lines) if lines else None
+        run, compare_baselines(run, lines) if lines else None
     )
 
 
