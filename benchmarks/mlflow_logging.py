@@ -36,7 +36,7 @@ from rallebench.core.types import (
 from rallebench.engine.ralle_files import write_ralle_files
 from rallebench.engine.store import REPORT, SCORES, RunFolder
 from rallebench.tracking.connection import connect, default_uri, import_mlflow
-from rallebench.tracking.mlflow import log_run
+from rallebench.tracking.runs import log_run
 from rallebench.workspace.entries import chain_to_json
 
 METRICS = (

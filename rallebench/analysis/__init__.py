@@ -1,1 +1,1 @@
-"""What run folders say together: paired comparisons, where a chain loses its questions. Values, no widgets."""
+"""Analyses of stored runs: paired comparisons, where a chain loses its questions, exports. No widgets."""

@@ -1,4 +1,4 @@
-"""What two runs were made of, and where they differ: which template line, which k, which model."""
+"""The differences of two runs' settings: templates, k, models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``where``: what differs, in words; ``a`` and ``b``: both values as text."""
+    """``where``: the name of the setting; ``a`` and ``b``: both values as text."""
 
     where: str
     a: str
@@ -22,24 +22,24 @@ class Change:
 
 
 def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
-    """The differences of two runs' ``spec`` (``run.json``), the chain's first; [] if both are made alike."""
+    """The differences of two runs' ``spec`` (``run.json``), the chain's first; [] for equal settings."""
     left, right = a.get("settings", {}), b.get("settings", {})
-    found = list(_chain(left.get("chain") or {}, right.get("chain") or {}))
+    differences = list(_chain(left.get("chain") or {}, right.get("chain") or {}))
     others = [key for key in {**left, **right} if key != "chain"]
     for key in others:
-        found += _values(_said(key), left.get(key), right.get(key))
+        differences += _values(_words_of(key), left.get(key), right.get(key))
     for key in ("dataset", "workflow", "limit", "seed"):
-        found += _values(_said(key), a.get(key), b.get(key))
-    return found
+        differences += _values(_words_of(key), a.get(key), b.get(key))
+    return differences
 
 
 def _chain(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
     left, right = a.get("actions", []), b.get("actions", [])
     for number in range(max(len(left), len(right))):
         if number >= len(left) or number >= len(right):
-            one = (left if number < len(left) else right)[number]
-            whole = f"{one.get('kind')} {one.get('target', '')}".strip()
-            sides = (whole, ABSENT) if number < len(left) else (ABSENT, whole)
+            action = (left if number < len(left) else right)[number]
+            label = f"{action.get('kind')} {action.get('target', '')}".strip()
+            sides = (label, ABSENT) if number < len(left) else (ABSENT, label)
             yield Change(f"action {number + 1}", *sides)
             continue
         yield from _values(f"action {number + 1}", left[number], right[number])
@@ -50,23 +50,23 @@ def _values(where: str, a: Any, b: Any) -> Iterator[Change]:
         a is None and isinstance(b, Mapping)
     ):
         for key in {**(a or {}), **(b or {})}:
-            yield from _values(f"{where}: {_said(key)}", (a or {}).get(key), (b or {}).get(key))
+            yield from _values(f"{where}: {_words_of(key)}", (a or {}).get(key), (b or {}).get(key))
     elif a != b:
         yield Change(where, _text(a), _text(b))
 
 
-def _said(key: str) -> str:
+def _words_of(key: str) -> str:
     return key.replace("_", " ")
 
 
 def _text(value: Any) -> str:
-    """A value in words; of a checksum as much as tells two apart."""
+    """A value as text; a checksum shortened."""
     text = ABSENT if value is None else value if isinstance(value, str) else str(value)
     return f"{text[:12]}…" if _CHECKSUM.fullmatch(text) else text
 
 
 def pieces(a: str, b: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """Both texts cut into (piece, whether the other lacks it), word by word.
+    """Both texts as (piece, whether it differs from the other text), word by word.
 
     >>> pieces("in one word", "in two words")
     ([('in ', False), ('one word', True)], [('in ', False), ('two words', True)])
@@ -85,12 +85,12 @@ def pieces(a: str, b: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool
 
 
 def _words(text: str) -> list[str]:
-    """Words with the space behind them, so that they join to the text again."""
-    found: list[str] = []
+    """Words with their trailing space, so that they join to the text again."""
+    words: list[str] = []
     for part in text.splitlines(keepends=True):
         start = 0
         for end in range(1, len(part) + 1):
             if end == len(part) or (part[end - 1].isspace() and not part[end].isspace()):
-                found.append(part[start:end])
+                words.append(part[start:end])
                 start = end
-    return found
+    return words

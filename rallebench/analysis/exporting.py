@@ -1,4 +1,4 @@
-"""A run as files that other tools read: TREC run and qrels, KILT predictions, one line per question."""
+"""A run as files of other tools: TREC run and qrels, KILT predictions, one row per question."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TAG = re.compile(r"\s+")
 
 
 def answered(run: RunFolder) -> Iterator[tuple[Example, Episode]]:
-    """Every question that has been asked, in the run's order; a failed one has its ``error``."""
+    """Every answered or failed question, in the run's order; a failed one has its ``error``."""
     episodes = run.episodes()
     for example in examples_of(run):
         if example.question.qid in episodes:
@@ -29,10 +29,10 @@ def answered(run: RunFolder) -> Iterator[tuple[Example, Episode]]:
 
 
 def trec_run(run: RunFolder) -> Iterator[str]:
-    """``qid Q0 page rank score tag``: every page that was retrieved, once, at its best rank.
+    """``qid Q0 page rank score tag``: every retrieved page once, at its best rank.
 
-    trec_eval orders by score, in single precision, and breaks ties by name: where scores do not fall strictly, 1/rank
-    stands in their place, so that the order stays what it was.
+    trec_eval orders by score, in single precision, and breaks ties by name. So 1/rank replaces scores that
+    do not strictly fall, which keeps the order.
     """
     tag = TAG.sub("_", run.name)
     for example, episode in answered(run):
@@ -56,12 +56,12 @@ def trec_qrels(run: RunFolder) -> Iterator[str]:
 
 
 def _token(text: str) -> str:
-    """TREC's columns are separated by blanks, so an identifier has none."""
+    """An identifier without spaces, which separate TREC's columns."""
     return TAG.sub("_", text.strip()) or "_"
 
 
 def kilt(run: RunFolder) -> Iterator[str]:
-    """KILT's predictions, a JSON object a line. A failed question is left out: nobody shall score it as empty."""
+    """KILT's predictions in JSON lines, without failed questions: KILT would score them as empty."""
     for example, episode in answered(run):
         if not episode.error:
             yield json.dumps(reduced_row(example.record, episode), ensure_ascii=False) + "\n"
@@ -98,15 +98,15 @@ def jsonl(run: RunFolder) -> Iterator[str]:
 
 
 def table(run: RunFolder) -> Iterator[str]:
-    """``rows`` as CSV; lists are joined by `` | ``, what is not scored is empty."""
-    heads: list[str] = []
+    """``rows`` as CSV; lists are joined by `` | ``, None is empty."""
+    columns: list[str] = []
     for row in rows(run):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        if not heads:
-            heads = list(row)
-            writer.writerow(heads)
-        writer.writerow([_cell(row[head]) for head in heads])
+        if not columns:
+            columns = list(row)
+            writer.writerow(columns)
+        writer.writerow([_cell(row[name]) for name in columns])
         yield text.getvalue()
 
 
@@ -124,4 +124,4 @@ FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {
     "csv": (table, "csv"),
     logs.FORM: (logs.lines, "jsonl"),
 }
-"""Form → (lines of a run, ending of a file)."""
+"""Form → (lines of a run, file ending)."""

@@ -1,7 +1,7 @@
-"""By what runs are compared: the metrics of the workbench, those that only a suite knows, and how agents ended.
+"""The measures by which runs are compared: registered metrics, a suite's own, and stop reasons of agents.
 
-A suite's own values stand in its runs (``scores.jsonl``, their means and definitions in ``report.json``); they can be had
-nowhere else, and two runs are compared by them only where both hold them.
+A suite's own values are only in its runs (``scores.jsonl``; means and definitions in ``report.json``), so
+two runs are compared by them only if both have them.
 """
 
 from __future__ import annotations
@@ -17,69 +17,85 @@ from rallebench.engine.store import RunFolder
 from rallebench.metrics import card, metric
 
 HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
-"""What runs are compared by if nothing is chosen: the first that all have, or else the first of a suite's own."""
+"""The default measures, in order of preference; then a suite's own."""
 
 OF_AGENTS = ("f1_yes_no", "model_calls")
-"""What runs by agents are compared by besides: R-Eval's reward, and the turns."""
+"""Further measures of agents: R-Eval's reward, and the turns."""
 
 UNDEFINED = "A metric of the suite's own; its run keeps no definition."
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """``about``: its card, with the keys of ``metrics.card``; ``own``: only the runs of a suite know its values."""
+    """``about``: its card, with the keys of ``metrics.card``; ``own``: a suite's own, stored in its runs only."""
 
     name: str
     about: Mapping[str, Any]
     own: bool = False
 
     @property
-    def upward(self) -> bool | None:
-        """Whether higher is better; None where neither direction is, or nobody says."""
-        found: bool | None = self.about.get("higher_is_better", True)
-        return found
+    def higher_is_better(self) -> bool | None:
+        """None if neither direction is better, or the direction is unknown."""
+        higher: bool | None = self.about.get("higher_is_better", True)
+        return higher
 
 
 def own_of(run: RunFolder) -> dict[str, str]:
-    """The metrics that only the run's suite knows, with their definitions."""
-    report, kept = run.report() or {}, run.spec()["metrics"]
-    told = report.get("definitions") or {}
+    """The metrics of the run's own suite, with their definitions."""
+    report, registered = run.report() or {}, run.spec()["metrics"]
+    definitions = report.get("definitions") or {}
     return {
-        name: str(told.get(name) or UNDEFINED)
+        name: str(definitions.get(name) or UNDEFINED)
         for name in report.get("suite") or ()
-        if name not in kept
+        if name not in registered
     }
 
 
 def measure(name: str, runs: Sequence[RunFolder]) -> Measure:
-    """What ``name`` means for these runs.
+    """The measure ``name`` for these runs.
 
-    Raises NotFoundError for a name nobody knows, UsageError for a suite's own that some of the runs do not hold.
+    Raises NotFoundError for an unknown name, UsageError for a suite's own that a run does not have.
     """
     return _measure(name.strip(), runs, [own_of(run) for run in runs])
 
 
-def _measure(name: str, runs: Sequence[RunFolder], owns: Sequence[Mapping[str, str]]) -> Measure:
-    lacking = [run.name for run, own in zip(runs, owns) if name not in own]
-    if len(lacking) == len(runs):
+def _measure(
+    name: str, runs: Sequence[RunFolder], suite_metrics: Sequence[Mapping[str, str]]
+) -> Measure:
+    without = [run.name for run, definitions in zip(runs, suite_metrics) if name not in definitions]
+    if len(without) == len(runs):
         try:
             entry = metric(name)
         except NotFoundError as error:
-            both = [one for one in owns[0] if all(one in own for own in owns)] if owns else []
+            common = (
+                [
+                    candidate
+                    for candidate in suite_metrics[0]
+                    if all(candidate in definitions for definitions in suite_metrics)
+                ]
+                if suite_metrics
+                else []
+            )
             raise NotFoundError(
-                f"{error} The suite's own: {', '.join(both)}." if both else str(error)
+                f"{error} The suite's own: {', '.join(common)}." if common else str(error)
             ) from None
         return Measure(entry.name, card(entry.name))
-    if lacking:
+    if without:
         raise UsageError(
-            f"{name} is a suite's own metric; {', '.join(lacking)} has no values of it. Choose another metric."
+            f"{name} is a suite's own metric; {', '.join(without)} has no values of it. Choose another metric."
         )
-    kept = ((runs[0].report() or {}).get("ranges") or {}).get(name) or (None, None)
-    return Measure(name, _card(name, list(dict.fromkeys(own[name] for own in owns)), kept), True)
+    bounds = ((runs[0].report() or {}).get("ranges") or {}).get(name) or (None, None)
+    return Measure(
+        name,
+        _card(
+            name, list(dict.fromkeys(definitions[name] for definitions in suite_metrics)), bounds
+        ),
+        True,
+    )
 
 
 def _card(name: str, definitions: Sequence[str], bounds: Sequence[float | None]) -> dict[str, Any]:
-    """The card of a suite's own metric. Runs that define it differently are told apart in its traps."""
+    """The card of a suite's own metric. Its caveats name different definitions of the runs."""
     differ = (
         f"The runs define it differently: {' / '.join(definitions)}" if len(definitions) > 1 else ""
     )
@@ -108,34 +124,41 @@ def _card(name: str, definitions: Sequence[str], bounds: Sequence[float | None])
 
 
 def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
-    """All that the runs have in common, by name: a suite's own first, then what they were scored by, then how agents ended."""
-    owns = [own_of(run) for run in runs]
+    """The measures that all runs share, by name: a suite's own, then metrics, then stop reasons."""
+    suite_metrics = [own_of(run) for run in runs]
     lists = [list(run.spec()["metrics"]) for run in runs]
-    names = [name for name in owns[0] if all(name in own for own in owns)]
+    names = [
+        name
+        for name in suite_metrics[0]
+        if all(name in definitions for definitions in suite_metrics)
+    ]
     names += [name for name in lists[0] if all(name in other for other in lists)]
     agents = [run for run in runs if by_agent(run)]
     if agents:
         names += [*OF_AGENTS, *(f"ended:{reason}" for reason in reasons(runs))]
-    return {name: _measure(name, runs, owns) for name in dict.fromkeys(names)}
+    return {name: _measure(name, runs, suite_metrics) for name in dict.fromkeys(names)}
 
 
-def headline(found: Mapping[str, Measure]) -> str:
-    """What to compare by where nothing is chosen; '' where there is nothing."""
-    own = [name for name, one in found.items() if one.own]
-    return next((name for name in HEADLINES if name in found), next(iter([*own, *found]), ""))
+def headline(measures: Mapping[str, Measure]) -> str:
+    """The default measure, '' if there is none."""
+    suite_metrics = [name for name, candidate in measures.items() if candidate.own]
+    return next(
+        (name for name in HEADLINES if name in measures),
+        next(iter([*suite_metrics, *measures]), ""),
+    )
 
 
 def by_agent(run: RunFolder) -> bool:
-    """Whether an agent answered: a workflow in an environment or alone, not a chain."""
+    """Whether an agent answered, not a chain."""
     return "agent" in run.spec()["spec"]["settings"]
 
 
 def reasons(runs: Sequence[RunFolder]) -> list[str]:
-    """How the questions of runs ended, the most frequent reason first; failed ones have none."""
-    found = Counter(
+    """The stop reasons of the runs' questions, the most frequent first; failed questions have none."""
+    counts = Counter(
         str(line["stop_reason"])
         for run in runs
         for line in heads(run).values()
         if line.get("stop_reason")
     )
-    return [reason for reason, _ in found.most_common()]
+    return [reason for reason, _ in counts.most_common()]

@@ -1,4 +1,4 @@
-"""Two runs of one question set, question by question: is the difference more than chance?"""
+"""Two runs of one dataset, question by question: is the difference more than chance?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Z_95, Z_POWER_80 = 1.959964, 0.841621
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedComparison:
     """Run B against run A on the ``n`` questions that both have scored.
 
     ``difference`` = mean of B − mean of A. ``p`` and ``low``..``high``, 95 % for all ``comparisons`` of a table together, come
@@ -46,13 +46,13 @@ class Paired:
     note: str = ""
 
     @property
-    def shown(self) -> bool:
-        """Whether the difference is more than chance, with all comparisons counted."""
+    def significant(self) -> bool:
+        """Whether the difference is more than chance, corrected for all comparisons."""
         return self.corrected is not None and self.corrected < LEVEL
 
     @property
     def flipped(self) -> tuple[str, ...]:
-        """The questions on which the two differ."""
+        """The questions on which the runs differ."""
         return self.gained + self.lost
 
 
@@ -64,18 +64,20 @@ def compare(
     higher_is_better: bool = True,
     clusters: Mapping[str, int | str] | None = None,
     comparisons: int = 1,
-) -> Paired:
-    """Question id → score of two runs → Paired. Questions that one of them lacks, or has not scored, are left out.
+) -> PairedComparison:
+    """Compare two runs, question id → score. Questions without a score in one of them are left out.
 
-    A score that is no number (NaN) counts as not scored. ``wins`` follow ``higher_is_better``; the difference
-    never changes its sign. ``clusters``: question id → cluster; without it every question is its own.
-    ``comparisons``: how many the table shows.
+    NaN counts as not scored. ``wins`` follow ``higher_is_better``; the difference keeps its sign.
+    ``clusters``: question id → cluster; default: every question is its own. ``comparisons``: the number
+    of comparisons in the table.
     """
     import numpy as np
 
     common = shared_scores(a, b)
     if not common:
-        return Paired(metric, 0, None, None, None, None, None, None, 0, 0, 0, (), (), None)
+        return PairedComparison(
+            metric, 0, None, None, None, None, None, None, 0, 0, 0, (), (), None
+        )
     left, right = (np.array([scores[qid] for qid in common], dtype=np.float64) for scores in (a, b))
     gaps = np.where(np.isclose(left, right, rtol=NOISE, atol=NOISE), 0.0, right - left)
     better = gaps if higher_is_better else -gaps
@@ -83,7 +85,7 @@ def compare(
         gaps, None if clusters is None else [clusters[qid] for qid in common], comparisons
     )
     low, high = _bounded(metric, pair)
-    return Paired(
+    return PairedComparison(
         metric=metric,
         n=len(common),
         a=float(left.mean()),
@@ -105,7 +107,7 @@ def compare(
     )
 
 
-def with_holm(pairs: Sequence[Paired]) -> list[Paired]:
+def with_holm(pairs: Sequence[PairedComparison]) -> list[PairedComparison]:
     """The comparisons of one table with Holm's step-down p (Holm 1979) as ``corrected``.
 
     It is never above Bonferroni's, whose intervals at 1 − .05 / comparisons hold together at 95 %: where 0 lies outside such an
@@ -144,8 +146,11 @@ def _is_number(value: Any) -> bool:
 
 
 def questions_needed(pair: Difference, n: int) -> int | None:
-    """Questions, as many to an article as here, at which the seen difference would be significant with 80 % power; None where
-    it is 0 or has no standard error. At least FEWEST_PAIRED: of fewer articles nothing is shown."""
+    """Questions, with articles of the same size, at which this difference is significant with 80 % power.
+
+    At least FEWEST_PAIRED: fewer articles are never significant. None if the difference is 0 or has no
+    standard error.
+    """
     if not pair.value or pair.error <= NOISE * abs(pair.value):
         return None
     return max(FEWEST_PAIRED, math.ceil(n * ((Z_95 + Z_POWER_80) * pair.error / pair.value) ** 2))

@@ -1,7 +1,7 @@
-"""A file of predictions that another program made becomes a run: it can be scored, read and compared like ours.
+"""Import a file of another program's predictions as a run, which is scored and compared like any other.
 
-KILT's form, JSON lines or CSV with ``id`` and ``answer`` (or ``prediction``), and TREC's run form, which holds
-pages and no answers.
+Forms: KILT's, JSON lines or CSV with ``id`` and ``answer`` (or ``prediction``), and TREC's run form, which
+has pages and no answers.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from rallebench.workspace.paths import Workspace
 WORKFLOW = IMPORTED
 ANSWERS = ("answer", "prediction", "predicted", "output", "response")
 COSTS = frozenset({"seconds", "tokens"})
-"""Units of metrics that a file of predictions says nothing about."""
-NAMED = 5
-"""Identifiers that a sentence names at most."""
-LONGEST = 60
-"""Letters of an identifier that a sentence shows."""
+"""Units of metrics that predictions do not have."""
+MAX_EXAMPLES = 5
+"""The most identifiers in an error."""
+MAX_ID = 60
+"""The most characters of an identifier in an error."""
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
-    """One line of the file. ``answer``: None where it has none; ``pages``: best first, with their scores, () where it says
-    that none were found, None where it says nothing of them."""
+class Prediction:
+    """One line of the file. ``answer``: None if it has none. ``pages``: (page id, score), best first; () for
+    an empty list, None without a list."""
 
     line: int
     qid: str
@@ -66,24 +66,24 @@ def import_run(
     form: str = "",
     skip_bad: bool = False,
 ) -> RunFolder:
-    """Make the run ``name`` of ``file``, scored. ``skip_bad``: lines with an unknown or repeated id are left out.
+    """Import ``file`` as the run ``name`` and score it.
 
-    A question that the file lacks fails, and is counted as failed. Raises UsageError and BadFileError; then
-    nothing is written.
+    ``skip_bad``: leave out lines with an unknown or repeated id. A question without a prediction counts as
+    failed. Raises UsageError and BadFileError before anything is written.
     """
     name = checked_run_name(name)
     check_free(workspace.path, "run", name)
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path)
-    form = form or recognised(file)
+    form = form or form_of(file)
     if form not in READERS:
         raise UsageError(f"There is no form {form!r} of predictions; known: {', '.join(READERS)}.")
-    found = _checked(
+    predictions = _checked(
         list(READERS[form](file)), {e.question.qid for e in examples}, file, dataset_name, skip_bad
     )
-    metrics = _metrics(found, examples, dataset_name)
-    # Where all lists are empty, no pages were looked for.
-    any_pages = any(prediction.pages for prediction in found.values())
+    metrics = _metrics(predictions, examples, dataset_name)
+    # If all lists are empty, nothing was retrieved.
+    any_pages = any(prediction.pages for prediction in predictions.values())
     settings = {"file": file.name, "sha256": sha256_file(file)}
     request = RunRequest(
         imported_flow(WORKFLOW, settings),
@@ -93,13 +93,14 @@ def import_run(
         name=name,
     )
     episodes = [
-        _episode(example, found.get(example.question.qid), file, any_pages) for example in examples
+        _episode(example, predictions.get(example.question.qid), file, any_pages)
+        for example in examples
     ]
     return write_run(workspace.runs, request, episodes)
 
 
-def recognised(file: Path) -> str:
-    """The form that a file's ending and first line show. Raises UsageError where they show none."""
+def form_of(file: Path) -> str:
+    """The form of a file, by its ending and first line. Raises UsageError if it is unknown."""
     if not file.is_file():
         raise UsageError(f"There is no file {file}; give a file of predictions.")
     ending = (
@@ -115,11 +116,11 @@ def recognised(file: Path) -> str:
     if first.lstrip().startswith("{"):
         return "jsonl"
     raise UsageError(
-        f"{file} is in no known form of predictions; say which with --format ({', '.join(READERS)})."
+        f"{file} is in no known form of predictions; name it with --format ({', '.join(READERS)})."
     )
 
 
-def _json_lines(file: Path) -> Iterator[Predicted]:
+def _json_lines(file: Path) -> Iterator[Prediction]:
     """``{"id", "answer"}``, or KILT's ``{"id", "output": [{"answer", "provenance"}]}``; plain or gzipped."""
     _refuse_array(file)
     for line, row in Source(file).objects():
@@ -134,14 +135,14 @@ def _json_lines(file: Path) -> Iterator[Predicted]:
             )
         output = row.get("output")
         if isinstance(output, list) and output and isinstance(output[0], dict):
-            listed = _list(output[0].get("provenance"), "provenance", where)
-            named = [
+            elements = _list(output[0].get("provenance"), "provenance", where)
+            page_ids = [
                 page.get("wikipedia_id") if isinstance(page, dict) else page
-                for page in listed or ()
+                for page in elements or ()
             ]
-            # An element may name a page by its title only; that is no prediction of ours to score.
-            known = [page for page in named if page is not None and page != ""]
-            pages = None if listed is None or (listed and not known) else known
+            # An element with only a title has no page id, so it is not scored.
+            known_ids = [page for page in page_ids if page is not None and page != ""]
+            pages = None if elements is None or (elements and not known_ids) else known_ids
             answer = output[0].get("answer")
         else:
             pages = _list(row.get("pages"), "pages", where)
@@ -150,13 +151,13 @@ def _json_lines(file: Path) -> Iterator[Predicted]:
             raise BadFileError(f"{where}: a page is no id; pages are a list of texts.")
         if not isinstance(answer, (str, int, float, type(None))) or answer != answer:
             raise BadFileError(f"{where}: the answer is no text.")
-        yield Predicted(
+        yield Prediction(
             line, str(row["id"]).strip(), None if answer is None else str(answer), _ranked(pages)
         )
 
 
 def _refuse_array(file: Path) -> None:
-    """One JSON array over all lines is a common form of such files, and no JSON lines."""
+    """Raise BadFileError for one JSON array, a common form of such files."""
     _, first = next(
         ((number, text) for number, text in Source(file).lines() if text.strip()), (0, "")
     )
@@ -172,25 +173,25 @@ def _list(value: Any, name: str, where: str) -> list[Any] | None:
     return value
 
 
-def _comma_separated(file: Path) -> Iterator[Predicted]:
+def _comma_separated(file: Path) -> Iterator[Prediction]:
     rows = Source(file).table()
-    _, heads = next(rows, (0, []))
-    heads = [head.strip() for head in heads]
-    answer = next((head for head in ANSWERS if head in heads), "")
-    if "id" not in heads or not answer:
+    _, columns = next(rows, (0, []))
+    columns = [head.strip() for head in columns]
+    answer = next((head for head in ANSWERS if head in columns), "")
+    if "id" not in columns or not answer:
         raise BadFileError(
-            f"{file} needs a header row with the columns id and answer; it has {', '.join(heads) or 'none'}."
+            f"{file} needs a header row with the columns id and answer; it has {', '.join(columns) or 'none'}."
         )
-    key, said = heads.index("id"), heads.index(answer)
+    key, column = columns.index("id"), columns.index(answer)
     for line, fields in rows:
-        if len(fields) != len(heads):
+        if len(fields) != len(columns):
             raise BadFileError(
-                f"{file}, line {line} has {len(fields)} columns where its header has {len(heads)}; quote what holds commas."
+                f"{file}, line {line} has {len(fields)} columns where its header has {len(columns)}; quote fields with commas."
             )
-        yield Predicted(line, fields[key].strip(), fields[said])
+        yield Prediction(line, fields[key].strip(), fields[column])
 
 
-def _trec(file: Path) -> Iterator[Predicted]:
+def _trec(file: Path) -> Iterator[Prediction]:
     """``qid Q0 page rank score tag``; ordered by score, as trec_eval does, ties by rank."""
     lists: dict[str, list[tuple[float, int, str]]] = {}
     first: dict[str, int] = {}
@@ -199,20 +200,20 @@ def _trec(file: Path) -> Iterator[Predicted]:
             continue
         try:
             qid, _, page, rank, score = text.split()[:5]
-            value, place = float(score), int(rank)
+            value, position = float(score), int(rank)
         except ValueError:
             raise BadFileError(
                 f"{file}, line {line} is not 'qid Q0 page rank score tag'."
             ) from None
         if not math.isfinite(value):
             raise BadFileError(
-                f"{file}, line {line} has the score {score}, which orders nothing; give numbers."
+                f"{file}, line {line} has the score {score}, which is no number; give numbers."
             )
-        lists.setdefault(qid, []).append((-value, place, page))
+        lists.setdefault(qid, []).append((-value, position, page))
         first.setdefault(qid, line)
-    for qid, found in lists.items():
-        yield Predicted(
-            first[qid], qid, None, tuple((page, -score) for score, _, page in sorted(found))
+    for qid, ranking in lists.items():
+        yield Prediction(
+            first[qid], qid, None, tuple((page, -score) for score, _, page in sorted(ranking))
         )
 
 
@@ -228,41 +229,44 @@ def _ranked(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
 
 
 def _checked(
-    found: list[Predicted], known: set[str], file: Path, dataset: str, skip_bad: bool
-) -> Mapping[str, Predicted]:
-    kept: dict[str, Predicted] = {}
-    unknown = [one for one in found if one.qid not in known]
-    twice = []
-    for one in found:
-        if one.qid in kept:
-            twice.append(one)
-        elif one.qid in known:
-            kept[one.qid] = one
-    if not found:
-        raise UsageError(f"{file} holds no prediction; give a file with one a line.")
-    if not kept:
+    predictions: list[Prediction], qids: set[str], file: Path, dataset: str, skip_bad: bool
+) -> Mapping[str, Prediction]:
+    accepted: dict[str, Prediction] = {}
+    unknown = [prediction for prediction in predictions if prediction.qid not in qids]
+    repeated = []
+    for prediction in predictions:
+        if prediction.qid in accepted:
+            repeated.append(prediction)
+        elif prediction.qid in qids:
+            accepted[prediction.qid] = prediction
+    if not predictions:
+        raise UsageError(f"{file} holds no prediction; give a file with one prediction a line.")
+    if not accepted:
         raise UsageError(
-            f"No id of {file} is a question of {dataset}; give the question set that it answers."
+            f"No id of {file} is a question of {dataset}; give the dataset that it answers."
         )
     for bad, what in (
         (unknown, f"ids that {dataset} does not have"),
-        (twice, "ids that stand there twice"),
+        (repeated, "repeated ids"),
     ):
         if bad and not skip_bad:
-            named = ", ".join(f"{one.qid[:LONGEST]!r} in line {one.line}" for one in bad[:NAMED])
-            more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
-            raise BadFileError(
-                f"{file} has {what}: {named}{more}; mend them, or leave them out with --skip-bad."
+            examples = ", ".join(
+                f"{prediction.qid[:MAX_ID]!r} in line {prediction.line}"
+                for prediction in bad[:MAX_EXAMPLES]
             )
-    return kept
+            more = f" and {len(bad) - MAX_EXAMPLES} more" if len(bad) > MAX_EXAMPLES else ""
+            raise BadFileError(
+                f"{file} has {what}: {examples}{more}; mend them, or leave them out with --skip-bad."
+            )
+    return accepted
 
 
 def _metrics(
-    found: Mapping[str, Predicted], examples: tuple[Example, ...], dataset: str
+    predictions: Mapping[str, Prediction], examples: tuple[Example, ...], dataset: str
 ) -> tuple[str, ...]:
-    """What the file can be scored by: answers, pages, both; never what it cost."""
-    answers = any(one.answer is not None for one in found.values())
-    pages = any(one.pages for one in found.values())
+    """The metrics of the file's answers and pages; no costs."""
+    answers = any(prediction.answer is not None for prediction in predictions.values())
+    pages = any(prediction.pages for prediction in predictions.values())
     names = []
     for name in choose_metrics(None, examples, dataset):
         traits = metric(name).traits
@@ -280,10 +284,12 @@ def _metrics(
     return tuple(names)
 
 
-def _episode(example: Example, found: Predicted | None, file: Path, any_pages: bool) -> Episode:
+def _episode(
+    example: Example, prediction: Prediction | None, file: Path, any_pages: bool
+) -> Episode:
     qid = example.question.qid
-    pages = found.pages if found is not None and any_pages else None
-    if found is None or (found.answer is None and pages is None):
+    pages = prediction.pages if prediction is not None and any_pages else None
+    if prediction is None or (prediction.answer is None and pages is None):
         return Episode(
             qid, WORKFLOW, (), None, f"{file.name} holds no prediction for this question."
         )
@@ -296,6 +302,6 @@ def _episode(example: Example, found: Predicted | None, file: Path, any_pages: b
                 Reply("; ".join(hit.passage.page_id for hit in hits), hits),
             )
         )
-    if found.answer is not None:
-        steps.append(Step(Note(found.answer), Reply(found.answer)))
-    return Episode(qid, WORKFLOW, tuple(steps), Outcome(found.answer or ""))
+    if prediction.answer is not None:
+        steps.append(Step(Note(prediction.answer), Reply(prediction.answer)))
+    return Episode(qid, WORKFLOW, tuple(steps), Outcome(prediction.answer or ""))

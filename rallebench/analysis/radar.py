@@ -1,4 +1,4 @@
-"""Runs over several axes: question sets, or the kinds of question of one set. Means by axis, for a radar or a table."""
+"""Means of runs by axis, for a radar or a table: an axis is a dataset, or a kind of question."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from rallebench.engine.store import RunFolder
 from rallebench.metrics import card
 
 DATASETS = "question set"
-"""The axes that are no field of a record."""
+"""The name of the axes that are no field of a record."""
 MOST_AXES, LEAST_AXES = 24, 3
-"""More axes nobody can read; fewer span no area, and stand in the table alone."""
+"""More axes are unreadable; fewer span no area and are shown as a table only."""
 LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Radar:
-    """``lines``: name → a mean per axis, None where it has none. ``by``: what the axes are."""
+    """``lines``: name → a mean per axis, or None. ``by``: the name of the axes."""
 
     by: str
     metric: str
@@ -41,39 +41,44 @@ class Radar:
 
     @property
     def spans(self) -> bool:
-        """Whether there are enough axes for a polygon."""
+        """Whether the axes are enough for a polygon."""
         return len(self.axes) >= LEAST_AXES
 
 
 def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
-    """A line per chain over the question sets that its runs asked; each run by all its own questions.
+    """A line per chain over the datasets of its runs; each run with all its own questions.
 
-    Two runs of one chain on one question set are lines of their own. Raises UsageError for fewer than two sets.
+    Two runs of one chain on one dataset are two lines. Raises UsageError for fewer than two datasets.
     """
-    sets = tuple(dict.fromkeys(str(run.spec()["spec"]["dataset"]) for run in runs))
-    if len(sets) < 2:
+    datasets = tuple(dict.fromkeys(str(run.spec()["spec"]["dataset"]) for run in runs))
+    if len(datasets) < 2:
         raise UsageError(
-            f"All runs asked {sets[0] if sets else 'nothing'}; choose runs of several question sets."
+            f"All runs are of {datasets[0] if datasets else 'no dataset'}; choose runs of several datasets."
         )
-    of = _measure(runs, chosen)
+    measured = _measure(runs, chosen)
     lines: dict[str, dict[str, RunFolder]] = {}
-    kinds: dict[str, str] = {}
+    contents: dict[str, str] = {}
     for run in runs:
         label, content = _chain(run)
         dataset = str(run.spec()["spec"]["dataset"])
-        if kinds.setdefault(label, content) != content or dataset in lines.get(label, {}):
+        if contents.setdefault(label, content) != content or dataset in lines.get(label, {}):
             label = run.name
         lines.setdefault(label, {})[dataset] = run
-    found = {
-        label: tuple(_mean(its[one], of) if one in its else None for one in sets)
-        for label, its in lines.items()
+    means_of = {
+        label: tuple(
+            _mean(runs_of[name], measured) if name in runs_of else None for name in datasets
+        )
+        for label, runs_of in lines.items()
     }
-    return Radar(DATASETS, of.name, sets, found, of)
+    return Radar(DATASETS, measured.name, datasets, means_of, measured)
 
 
 def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: str) -> Radar:
-    """A line per run over the values that a field of the records has, the most frequent first, by the questions that
-    all runs have scored. Raises UsageError for a field without such values."""
+    """A line per run over the values of a field of the records, the most frequent first.
+
+    Only questions that all runs have scored count. Raises UsageError for a field with fewer than two
+    values.
+    """
     names = _values(common, by)
     if len(names) < 2:
         raise UsageError(f"The questions have no kinds by {by!r}; choose another field.")
@@ -83,24 +88,24 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
     ]
     axes = tuple(name for name, _ in names.most_common(MOST_AXES))
     groups = {axis: [e.question.qid for e in scored if _field(e, by) == axis] for axis in axes}
-    of, clusters = measure(chosen, runs), clusters_of(common)
-    found = {
-        run.name: tuple(_mean_over(groups[axis], column, of, clusters) for axis in axes)
+    measured, clusters = measure(chosen, runs), clusters_of(common)
+    lines = {
+        run.name: tuple(_mean_over(groups[axis], column, measured, clusters) for axis in axes)
         for run, column in zip(runs, columns)
     }
-    return Radar(by, chosen, axes, found, of)
+    return Radar(by, chosen, axes, lines, measured)
 
 
 def share_nothing(runs: Sequence[RunFolder]) -> bool:
-    """Whether runs of several question sets have no question in common: only their means can stand beside each other."""
+    """Whether runs of several datasets have no question in common, so only their means can be compared."""
     if len({str(run.spec()["spec"]["dataset"]) for run in runs}) < 2:
         return False
-    asked = [{(e.question.qid, e.question.text) for e in examples_of(run)} for run in runs]
-    return not set.intersection(*asked)
+    questions = [{(e.question.qid, e.question.text) for e in examples_of(run)} for run in runs]
+    return not set.intersection(*questions)
 
 
 def axes_of(runs: Sequence[RunFolder], common: Sequence[Example]) -> list[str]:
-    """What the axes of a radar over these runs can be."""
+    """The possible axes of a radar over these runs."""
     sets = {str(run.spec()["spec"]["dataset"]) for run in runs}
     return [DATASETS] * (len(sets) > 1) + fields_of(common)
 
@@ -111,13 +116,13 @@ def over(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: 
 
 
 def fields_of(examples: Sequence[Example]) -> list[str]:
-    """The fields of records that part questions into 2 to MOST_AXES kinds, ``meta.…`` those of their ``meta``."""
+    """The fields of records with 2 to MOST_AXES kinds of question; ``meta.…`` for fields of ``meta``."""
     names = dict.fromkeys(name for example in examples[:200] for name, _ in _fields(example.record))
     return [name for name in names if _parts(_values(examples, name), len(examples))]
 
 
 def _parts(values: Counter[str], questions: int) -> bool:
-    # What each question has for itself names it; a kind has several questions.
+    # A kind has several questions; a value for each question is an id.
     return (
         2 <= len(values) <= MOST_AXES
         and 2 * len(values) <= sum(values.values())
@@ -134,7 +139,7 @@ def _field(example: Example, by: str) -> str:
 
 
 def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(name, value) of the fields that could name a kind of question."""
+    """(name, value) of the fields that may be a kind of question."""
     meta = record.get("meta")
     inside = (
         {f"meta.{key}": value for key, value in meta.items()} if isinstance(meta, Mapping) else {}
@@ -147,7 +152,7 @@ def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _chain(run: RunFolder) -> tuple[str, str]:
-    """What a run's line is called, and all that its chain is."""
+    """The name of a run's line, and the digest of its chain."""
     spec = run.spec()["spec"]
     chain = spec["settings"].get("chain")
     return (str(chain["name"]), digest(chain)) if chain else (run.name, run.name)
@@ -156,21 +161,21 @@ def _chain(run: RunFolder) -> tuple[str, str]:
 def _measure(runs: Sequence[RunFolder], chosen: str) -> Measure:
     if chosen:
         return measure(chosen, runs)
-    known = shared_measures(runs)
-    found = headline(known)
-    if not found:
+    measures = shared_measures(runs)
+    name = headline(measures)
+    if not name:
         raise UsageError("The runs share no metric; choose one to score them all by.")
-    return known[found]
+    return measures[name]
 
 
 def _mean_over(
-    qids: Sequence[str], column: Mapping[str, float | None], of: Measure, clusters: Clusters
+    qids: Sequence[str], column: Mapping[str, float | None], measured: Measure, clusters: Clusters
 ) -> Mean:
     return means(
-        {"": [column[qid] for qid in qids]}, clusters.labels(qids), {"": of.about["range"]}
+        {"": [column[qid] for qid in qids]}, clusters.labels(qids), {"": measured.about["range"]}
     )[""]
 
 
-def _mean(run: RunFolder, of: Measure) -> Mean | None:
-    mean = mean_of(run, of)
+def _mean(run: RunFolder, measured: Measure) -> Mean | None:
+    mean = mean_of(run, measured)
     return mean if mean.value is not None else None

@@ -1,4 +1,4 @@
-"""Run folders → what the analyses need: the questions that two runs share, scores, the pages of a corpus."""
+"""Two stored runs compared, and the waterfall of one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
-from rallebench.analysis.paired import Paired, compare
-from rallebench.analysis.ranking import scores_of
+from rallebench.analysis.paired import PairedComparison, compare
+from rallebench.analysis.ranking import scores_of, summary_of
 from rallebench.analysis.waterfall import Waterfall, waterfall
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Example, Retrieve
-from rallebench.engine.answers import heads
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
@@ -23,9 +22,9 @@ from rallebench.workspace.paths import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """What two runs have in common. ``only_a``, ``only_b``: questions that the other one did not ask; ``left_out``:
-    sentences about shared ones that failed or are not answered yet."""
+class SharedQuestions:
+    """The common questions and metrics of two runs. ``only_a``, ``only_b``: questions of one run only;
+    ``left_out``: sentences about shared questions without an answer."""
 
     qids: tuple[str, ...]
     only_a: int
@@ -33,27 +32,27 @@ class Shared:
     metrics: tuple[Measure, ...]
     left_out: tuple[str, ...] = ()
     clusters: Mapping[str, Any] = field(default_factory=dict)
-    """As ``report.json`` keeps them, of the shared questions; ``cluster_of``: question → cluster."""
+    """Clusters of the shared questions, as in ``report.json``; ``cluster_of``: question → cluster."""
     cluster_of: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def warning(self) -> str:
-        """What a reader must know: different questions, failed ones, an unfinished run; '' if there is nothing."""
-        found = list(self.left_out)
+        """Different, failed and unanswered questions in words; '' if there are none."""
+        sentences = list(self.left_out)
         if self.only_a or self.only_b:
-            found.insert(
+            sentences.insert(
                 0,
                 f"The runs asked different questions; the {len(self.qids)} that they share are compared "
                 f"({self.only_a} are only in the first, {self.only_b} only in the second).",
             )
-        return " ".join(found)
+        return " ".join(sentences)
 
 
-def shared(a: RunFolder, b: RunFolder) -> Shared:
-    """The questions with the same id and text, and the metrics that both runs can be scored by."""
-    mine = examples_of(a)
+def shared(a: RunFolder, b: RunFolder) -> SharedQuestions:
+    """The questions with equal id and text, and the metrics of both runs. Raises UsageError."""
+    mine, theirs = examples_of(a), examples_of(b)
     left, right = (
-        {e.question.qid: e.question.text for e in examples} for examples in (mine, examples_of(b))
+        {e.question.qid: e.question.text for e in examples} for examples in (mine, theirs)
     )
     common = tuple(qid for qid, text in left.items() if right.get(qid) == text)
     if not common:
@@ -61,9 +60,14 @@ def shared(a: RunFolder, b: RunFolder) -> Shared:
             f"The runs {a.name!r} and {b.name!r} share no question, so they cannot be compared."
         )
     names = tuple(shared_measures([a, b]).values())
-    left_out = tuple(filter(None, (_left_out(run, set(common)) for run in (a, b))))
+    summaries = [summary_of(a, mine, common), summary_of(b, theirs, common)]
+    left_out = tuple(
+        f"{summary.name}: {summary.gaps}; these questions are left out."
+        for summary in summaries
+        if summary.gaps
+    )
     clusters = clusters_of([e for e in mine if right.get(e.question.qid) == e.question.text])
-    return Shared(
+    return SharedQuestions(
         common,
         len(left) - len(common),
         len(right) - len(common),
@@ -74,41 +78,36 @@ def shared(a: RunFolder, b: RunFolder) -> Shared:
     )
 
 
-def _left_out(run: RunFolder, common: set[str]) -> str:
-    """Of how many shared questions a run has no answer, in a sentence."""
-    lines = {qid: line for qid, line in heads(run).items() if qid in common}
-    failed, missing = (
-        sum(bool(line.get("error")) for line in lines.values()),
-        len(common) - len(lines),
-    )
-    parts = [f"{failed} failed"] * bool(failed) + [f"{missing} are not answered yet"] * bool(
-        missing
-    )
-    return f"{run.name}: {' and '.join(parts)}; these questions are left out." if parts else ""
-
-
-def compare_runs(a: RunFolder, b: RunFolder, name: str = "") -> tuple[Paired, Shared]:
-    """Run ``b`` against run ``a`` by one metric. Raises UsageError where nothing can be compared."""
+def compare_runs(
+    a: RunFolder, b: RunFolder, name: str = ""
+) -> tuple[PairedComparison, SharedQuestions]:
+    """Run ``b`` against run ``a`` by one metric. Raises UsageError without a common score."""
     common = shared(a, b)
-    name = name or headline({one.name: one for one in common.metrics})
+    name = name or headline(
+        {shared_measure.name: shared_measure for shared_measure in common.metrics}
+    )
     if not name:
         raise UsageError(
             f"The runs {a.name!r} and {b.name!r} share no metric; name one with --metric."
         )
-    of = measure(name, [a, b])
-    wanted = set(common.qids)
+    measured = measure(name, [a, b])
+    qids = set(common.qids)
     left, right = (
-        {q: v for q, v in scores_of(run, (of.name,))[of.name].items() if q in wanted}
+        {q: v for q, v in scores_of(run, (measured.name,))[measured.name].items() if q in qids}
         for run in (a, b)
     )
-    found = compare(
-        of.name, left, right, higher_is_better=of.upward is not False, clusters=common.cluster_of
+    comparison = compare(
+        measured.name,
+        left,
+        right,
+        higher_is_better=measured.higher_is_better is not False,
+        clusters=common.cluster_of,
     )
-    if not found.n:
+    if not comparison.n:
         raise UsageError(
-            f"No question that {a.name!r} and {b.name!r} share is scored by {of.name} in both; choose another metric."
+            f"No question that {a.name!r} and {b.name!r} share is scored by {measured.name} in both; choose another metric."
         )
-    return found, common
+    return comparison, common
 
 
 @uncollected()
@@ -119,46 +118,52 @@ def waterfall_of(
     at_most: int | None = None,
     examples: Sequence[Example] | None = None,
 ) -> Waterfall:
-    """Where the run lost its questions; the corpora are looked at where their indexes are here.
+    """Where the run lost its questions; corpora are read if their indexes are in the workspace.
 
-    ``at_most``: corpora of more passages together are not looked at, because it would take too long. ``examples``: the
-    run's questions, or those of them that count.
+    ``at_most``: corpora with more passages together are not read, to save time. ``examples``: the questions
+    that count, default all.
     """
     episodes = run.episodes()
-    asked = {
+    retrievers = {
         step.request.retriever
         for episode in episodes.values()
         for step in episode.steps
         if isinstance(step.request, Retrieve)
     }
-    # An agent may have opened its pages by their titles and asked no retriever, but it stood over one.
+    # An agent may open pages by title without a search; its retriever is in the settings.
     backends: Mapping[str, str] = run.spec()["spec"]["settings"].get("backends", {})
-    asked |= {name.removeprefix("retriever ") for name in backends if name.startswith("retriever ")}
-    asked_of = examples_of(run) if examples is None else examples
-    return waterfall(asked_of, episodes.values(), corpus_pages(workspace, asked, at_most=at_most))
+    retrievers |= {
+        name.removeprefix("retriever ") for name in backends if name.startswith("retriever ")
+    }
+    questions = examples_of(run) if examples is None else examples
+    return waterfall(
+        questions, episodes.values(), corpus_pages(workspace, retrievers, at_most=at_most)
+    )
 
 
 def lost(run: RunFolder, workspace: Workspace) -> dict[str, float]:
-    """Stage → questions of the waterfall, and ``corpus_known`` as 0 or 1; {} where the run cannot be read.
+    """Stage → questions of the waterfall, and ``corpus_known`` as 0 or 1; {} for an unreadable run.
 
-    For whoever logs a run as it ends: of more than MOST_PASSAGES passages the pages are not read.
+    For logging a finished run: corpora of more than MOST_PASSAGES passages are not read.
     """
     try:
-        found = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
+        result = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
     except RalleError:
         return {}
-    return {**found.counts(), "corpus_known": float(found.corpus_known)}
+    return {**result.counts(), "corpus_known": float(result.corpus_known)}
 
 
-def as_json(found: Paired, common: Shared, a: str, b: str) -> dict[str, Any]:
-    """One JSON document: the comparison, and what was left out of it."""
+def as_json(
+    comparison: PairedComparison, common: SharedQuestions, a: str, b: str
+) -> dict[str, Any]:
+    """The comparison and its caveats as one JSON document."""
     value: dict[str, Any] = json.loads(
-        json.dumps({name: getattr(found, name) for name in found.__slots__})
+        json.dumps({name: getattr(comparison, name) for name in comparison.__slots__})
     )
     return {
         "runs": [a, b],
         **value,
         "cluster_basis": dict(common.clusters),
-        "flipped": list(found.flipped),
+        "flipped": list(comparison.flipped),
         "warning": common.warning,
     }

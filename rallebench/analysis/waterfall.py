@@ -1,11 +1,11 @@
-"""Where a chain loses its questions, told from the stored steps without any judge.
+"""Where a chain loses its questions, from the stored steps and without a judge.
 
-A question falls into the first stage that applies: its gold pages are not in the corpus → not among what was
-retrieved, or what came with the question → retrieved, but not in any prompt → in the prompt, but the answer does
-not hold a gold answer → the answer holds one, but the exact-match metric does not count it → right, though the
-gold pages were never in a prompt → right with support.
+A question is placed in the first stage that applies: its gold pages are not in the corpus → not among the
+retrieved or given passages → retrieved, but in no prompt → in the prompt, but the answer holds no gold
+answer → the answer holds one, but exact match is 0 → right, though the gold pages were in no prompt →
+right with support.
 
-Imported predictions record no prompt, and some no retrieval: of them only what they record is told.
+Imported predictions record no prompt, and some no retrieval: their stages use only what they record.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from rallebench.metrics.text import passage_has_answer
 from rallebench.metrics.words import has_cjk
 
 STAGES = {
-    "failed": "the question failed; nothing can be said",
+    "failed": "the question failed, so nothing else is known",
     "not_in_corpus": "a gold page is not in the corpus",
     "not_retrieved": "the gold pages are in the corpus, but were not retrieved within k",
-    "not_found": "the gold was not retrieved within k; whether the corpus holds it is not known",
+    "not_found": "the gold was not retrieved within k; it is unknown whether the corpus holds it",
     "not_given": "no passage that came with the question holds a gold answer",
     "not_in_prompt": "retrieved, but not word for word in a prompt: cut by template, k or context window",
-    "not_in_answer": "in the prompt, but no gold answer is in the answer",
-    "lost_by_format": "a gold answer is in the answer, but more is, so exact match is 0",
-    "right_without_support": "right, though no support (gold pages, or else a passage with an answer) stood in a prompt",
+    "not_in_answer": "in the prompt, but the answer holds no gold answer",
+    "lost_by_format": "the answer holds a gold answer and more, so exact match is 0",
+    "right_without_support": "right, though no prompt held support (gold pages, or else a passage with an answer)",
     "right": "right, with its support in the prompt",
-    "in_prompt": "in the prompt; the answers are too long to be compared by exact match",
-    "without_answers": "in the prompt; the gold has no answers to compare with",
+    "in_prompt": "in the prompt; the gold answers are too long for exact match",
+    "without_answers": "in the prompt; the gold has no answers",
     "unanswerable": "the gold accepts no answer",
-    "retrieved": "imported: the gold pages were retrieved; no prompt is recorded, so what became of them is not known",
-    "not_recorded": "imported: no retrieval is recorded, so where the question was lost is not known",
+    "retrieved": "imported: the gold pages were retrieved; no prompt is recorded, so the next stages are unknown",
+    "not_recorded": "imported: no retrieval is recorded, so it is unknown where the question was lost",
 }
-"""Stage → what it means, in the order in which a question passes them."""
+"""Stage → its meaning, in the order in which a question passes them."""
 
 SHORT: Mapping[str, str] = {
     "failed": "failed",
@@ -60,19 +60,19 @@ SHORT: Mapping[str, str] = {
 """Stage → its name."""
 
 UNTRACED = (
-    "nothing was retrieved and no question names gold pages, so there is no way on which one could be traced; the metrics "
-    "say what the answers were worth."
+    "nothing was retrieved and no question names gold pages, so no question can be traced; the metrics "
+    "measure the answers."
 )
-"""What is said of a run whose waterfall tells nothing."""
+"""The note on a run without a waterfall."""
 
 LONG_ANSWER = 10
-"""Words. Where the usual gold answer is longer, exact match says nothing."""
+"""Words. Exact match is meaningless if the median gold answer is longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Where one question fell. ``by``, what was looked for: the gold's ``pages``; where it names none, its ``answers``
-    in what was retrieved, or in the passages that were ``given`` with the question."""
+class QuestionStage:
+    """The stage of one question. ``by``, the evidence: gold ``pages``; without these the gold ``answers`` in
+    the retrieved passages, or in passages ``given`` with the question."""
 
     qid: str
     stage: str
@@ -81,49 +81,50 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """All questions of a run in their order. ``corpus_known``: whether the corpus could be looked at; ``imported``: whether
-    the answers are another program's predictions, of which no prompt is recorded."""
+    """All questions of a run in order. ``corpus_known``: whether the corpus could be read; ``imported``:
+    whether the answers are another program's predictions, without prompts."""
 
-    placed: tuple[Placed, ...]
+    placed: tuple[QuestionStage, ...]
     corpus_known: bool
     retrieves: bool = True
     imported: bool = False
 
     @property
     def without_pages(self) -> int:
-        """Questions without gold pages whose answers were looked for in what was retrieved."""
-        return sum(one.by == "answers" for one in self.placed)
+        """Questions without gold pages, traced by their gold answers in the retrieved passages."""
+        return sum(question.by == "answers" for question in self.placed)
 
     @property
     def given(self) -> int:
-        """Questions that came with their passages, so that no corpus was asked."""
-        return sum(one.by == "given" for one in self.placed)
+        """Questions with given passages, so no corpus was searched."""
+        return sum(question.by == "given" for question in self.placed)
 
     @property
     def tells(self) -> bool:
-        """Whether there is a way on which questions can be lost: something was retrieved or came with a
-        question, or gold pages are named."""
+        """Whether questions can be traced: by a retrieval, given passages or gold pages."""
         return self.retrieves or self.imported or self.without_pages < len(self.placed)
 
     @property
     def misses_corpus(self) -> bool:
-        """Whether a corpus was asked that could not be looked at."""
+        """Whether a corpus was searched but could not be read."""
         return self.retrieves and not (
             self.corpus_known or self.imported or self.given == len(self.placed)
         )
 
     def counts(self) -> dict[str, int]:
-        """Stage → number of questions, all stages in their order."""
-        found = Counter(one.stage for one in self.placed)
-        return {stage: found[stage] for stage in STAGES}
+        """Stage → number of questions, for all stages in order."""
+        numbers = Counter(question.stage for question in self.placed)
+        return {stage: numbers[stage] for stage in STAGES}
 
     def questions(self, stage: str) -> list[str]:
-        """The ids that fell into ``stage``, in order."""
-        return [one.qid for one in self.placed if one.stage == stage]
+        """The ids of the questions in ``stage``, in order."""
+        return [question.qid for question in self.placed if question.stage == stage]
 
     def within(self, qids: Collection[str]) -> Waterfall:
-        """The same for some of the questions only."""
-        return replace(self, placed=tuple(one for one in self.placed if one.qid in qids))
+        """The same for these questions only."""
+        return replace(
+            self, placed=tuple(question for question in self.placed if question.qid in qids)
+        )
 
 
 def waterfall(
@@ -131,14 +132,14 @@ def waterfall(
     episodes: Iterable[Episode],
     corpus_pages: Collection[str] | None = None,
 ) -> Waterfall:
-    """Place every episode. ``corpus_pages``: all page ids of the corpora asked, None where they are not known."""
+    """Place every episode. ``corpus_pages``: all page ids of the searched corpora, None if unknown."""
     episodes = list(episodes)
-    asked = {example.question.qid: example for example in examples}
+    by_qid = {example.question.qid: example for example in examples}
     long = _are_long(examples)
     placed = tuple(
-        _place(episode, asked[episode.qid], corpus_pages, long)
+        _place(episode, by_qid[episode.qid], corpus_pages, long)
         for episode in episodes
-        if episode.qid in asked
+        if episode.qid in by_qid
     )
     retrieves = any(
         isinstance(step.request, Retrieve) or step.reply.hits
@@ -161,16 +162,16 @@ def _are_long(examples: Sequence[Example]) -> bool:
 
 
 def _given(example: Example, episode: Episode) -> tuple[Passage, ...]:
-    """The passages that came with the question, where nothing was retrieved; a stored record of RGB's holds their texts."""
+    """The passages given with the question, if nothing was retrieved; RGB's records hold their texts."""
     if any(isinstance(step.request, Retrieve) or step.reply.hits for step in episode.steps):
         return ()
-    kept = example.record.get("rgb")
-    documents = kept.get("docs") if isinstance(kept, Mapping) else None
+    record = example.record.get("rgb")
+    documents = record.get("docs") if isinstance(record, Mapping) else None
     documents = documents if isinstance(documents, list) else []
     texts = [
-        one["text"]
-        for one in documents
-        if isinstance(one, Mapping) and isinstance(one.get("text"), str)
+        document["text"]
+        for document in documents
+        if isinstance(document, Mapping) and isinstance(document.get("text"), str)
     ]
     return example.question.passages or tuple(
         Passage(f"document {n}", text) for n, text in enumerate(texts, 1)
@@ -179,36 +180,38 @@ def _given(example: Example, episode: Episode) -> tuple[Passage, ...]:
 
 def _place(
     episode: Episode, example: Example, corpus: Collection[str] | None, long: bool
-) -> Placed:
-    gold, given = example.gold, _given(example, episode)
+) -> QuestionStage:
+    gold, passages = example.gold, _given(example, episode)
     sets = [pages for pages in gold.provenance if pages]
-    by = "pages" if sets else "given" if given else "answers"
+    basis = "pages" if sets else "given" if passages else "answers"
     if episode.error:
-        return Placed(episode.qid, "failed", by)
+        return QuestionStage(episode.qid, "failed", basis)
     if not gold.answers and not sets:
-        return Placed(episode.qid, "unanswerable", by)
+        return QuestionStage(episode.qid, "unanswerable", basis)
     if episode.workflow == IMPORTED:
-        return Placed(episode.qid, _of_imported(episode, sets), by)
-    supported = _in_prompt(episode, gold, sets, given)
+        return QuestionStage(episode.qid, _of_imported(episode, sets), basis)
+    supported = _in_prompt(episode, gold, sets, passages)
     if _is_right(episode, gold) and not long:
-        return Placed(episode.qid, "right" if supported else "right_without_support", by)
+        return QuestionStage(episode.qid, "right" if supported else "right_without_support", basis)
     if supported:
-        return Placed(episode.qid, _after_prompt(episode, gold, long), by)
+        return QuestionStage(episode.qid, _after_prompt(episode, gold, long), basis)
     if sets and corpus is not None and not any(pages <= set(corpus) for pages in sets):
-        return Placed(episode.qid, "not_in_corpus", by)
-    if _retrieved(episode, gold, sets, given):
-        return Placed(episode.qid, "not_in_prompt", by)
-    # Of gold without pages nobody can say whether the corpus holds it.
-    unknown = "not_given" if by == "given" else "not_found"
-    return Placed(episode.qid, "not_retrieved" if sets and corpus is not None else unknown, by)
+        return QuestionStage(episode.qid, "not_in_corpus", basis)
+    if _retrieved(episode, gold, sets, passages):
+        return QuestionStage(episode.qid, "not_in_prompt", basis)
+    # Without gold pages it is unknown whether the corpus holds the gold.
+    unknown = "not_given" if basis == "given" else "not_found"
+    return QuestionStage(
+        episode.qid, "not_retrieved" if sets and corpus is not None else unknown, basis
+    )
 
 
 def _of_imported(episode: Episode, sets: Sequence[frozenset[str]]) -> str:
-    """Pages are all that predictions can record of a retrieval: nothing is said of prompts, nor without gold pages."""
+    """Predictions record at most the retrieved pages, which need gold pages to compare with."""
     if not has_pages(episode) or not sets:
         return "not_recorded"
-    found = {hit.passage.page_id for hit in episode.hits}
-    return "retrieved" if any(pages <= found for pages in sets) else "not_found"
+    pages_found = {hit.passage.page_id for hit in episode.hits}
+    return "retrieved" if any(pages <= pages_found for pages in sets) else "not_found"
 
 
 def _after_prompt(episode: Episode, gold: Gold, long: bool) -> str:
@@ -224,45 +227,49 @@ def _is_right(episode: Episode, gold: Gold) -> bool:
 
 
 def _retrieved(
-    episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], given: Sequence[Passage]
+    episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], passages: Sequence[Passage]
 ) -> bool:
     if sets:
-        found = {hit.passage.page_id for hit in episode.hits}
-        return any(pages <= found for pages in sets)
-    return any(_holds(passage.text, gold.answers) for passage in (*given, *_passages(episode)))
+        pages_found = {hit.passage.page_id for hit in episode.hits}
+        return any(pages <= pages_found for pages in sets)
+    return any(_holds(passage.text, gold.answers) for passage in (*passages, *_passages(episode)))
 
 
 def _holds(text: str, answers: Sequence[str]) -> bool:
-    """Whether an answer stands in a text: as words, or where it is Chinese, which parts no words, as characters."""
+    """Whether a text holds an answer: as whole words, or in Chinese, which separates no words, as characters."""
     return passage_has_answer(text, answers) or any(
         has_cjk(answer) and answer in text for answer in answers
     )
 
 
 def _in_prompt(
-    episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], given: Sequence[Passage]
+    episode: Episode, gold: Gold, sets: Sequence[frozenset[str]], passages: Sequence[Passage]
 ) -> bool:
-    """Whether a whole evidence set (or, without pages, a passage with an answer) stands in one prompt."""
-    seen = list(given)
-    if given and not sets and not any(isinstance(step.request, Generate) for step in episode.steps):
-        # An answer of an earlier time, used again: it was made of these passages.
-        return any(_holds(passage.text, gold.answers) for passage in given)
+    """Whether one prompt holds a whole evidence set (or, without pages, a passage with an answer)."""
+    shown_passages = list(passages)
+    if (
+        passages
+        and not sets
+        and not any(isinstance(step.request, Generate) for step in episode.steps)
+    ):
+        # A reused earlier answer: its prompt held these passages.
+        return any(_holds(passage.text, gold.answers) for passage in passages)
     for step in episode.steps:
-        seen += [hit.passage for hit in step.reply.hits]
+        shown_passages += [hit.passage for hit in step.reply.hits]
         if isinstance(step.request, Retrieve):
             continue
         prompt = _prompt(step.request)
-        there = [passage for passage in seen if _stands(passage, prompt)]
-        pages = {passage.page_id for passage in there}
-        if any(wanted <= pages for wanted in sets):
+        in_this_prompt = [passage for passage in shown_passages if _is_in(passage, prompt)]
+        pages = {passage.page_id for passage in in_this_prompt}
+        if any(gold_pages <= pages for gold_pages in sets):
             return True
-        if not sets and any(_holds(passage.text, gold.answers) for passage in there):
+        if not sets and any(_holds(passage.text, gold.answers) for passage in in_this_prompt):
             return True
     return False
 
 
-def _stands(passage: Passage, prompt: str) -> bool:
-    """A passage stands in a prompt with its text; a chain that works with titles alone shows its title."""
+def _is_in(passage: Passage, prompt: str) -> bool:
+    """Whether a prompt holds a passage's text, or is its title, in a chain of titles only."""
     return (bool(passage.text) and passage.text in prompt) or (
         bool(passage.title) and prompt.strip() == passage.title
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.agents.reading import read
-from rallebench.analysis.agents.report import ASPECTS, Asked
+from rallebench.analysis.agents.report import ASPECTS, AnalysisOptions
 from rallebench.analysis.agents.report import analyse as analysed
 from rallebench.analysis.agents.writing import write
 from rallebench.analysis.runs import waterfall_of
@@ -134,7 +134,9 @@ def _aspect(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     original = args.compat == "original"
     names = runs_of(workbench, args.runs)
     cells = read([workbench.open_run(name) for name in names], original=original)
-    found = analysed(cells, args.aspect, Asked(original, args.reference, read_sizes(args.size)))
+    found = analysed(
+        cells, args.aspect, AnalysisOptions(original, args.reference, read_sizes(args.size))
+    )
     files = write(found, args.out) if args.out is not None else ()
     return {
         "aspect": found.aspect,

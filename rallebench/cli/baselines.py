@@ -1,4 +1,4 @@
-"""``baselines``: a run beside what its chain does with no passages, random ones and the gold's."""
+"""``baselines``: a run and its baselines: its chain with no passages, random ones and the gold's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.references import COLUMNS, LABELS, beside
+from rallebench.analysis.baselines import COLUMNS, LABELS, compare_baselines
 from rallebench.cli.partial_failure import tell_failed
 from rallebench.cli.run import run_plan
 from rallebench.cli.verbs import VERBS, mlflow_flags, say, workbench_of
@@ -48,7 +48,7 @@ def _plain(value: Mapping[str, Any]) -> str:
     plain=_plain,
 )
 def reference(args: argparse.Namespace) -> dict[str, Any]:
-    """Run the reference lines that a run has not yet; every metric of the run beside theirs and the ceiling."""
+    """Run the reference lines that a run has not yet; every metric of the run, of these and of the ceiling."""
     workbench = workbench_of(args)
     run = workbench.open_run(args.run)
     failed: dict[str, str] = {}
@@ -63,7 +63,7 @@ def reference(args: argparse.Namespace) -> dict[str, Any]:
         ) as error:  # a chain may need a passage to work at all; the other lines are worth having
             failed[line] = str(error)
             say(f"{LABELS[line]} failed: {error}")
-    found = beside(run, workbench.benches.baselines_of(run))
+    found = compare_baselines(run, workbench.benches.baselines_of(run))
     if not {"oracle"} & {*found.lines, *failed}:
         say("The gold names no pages, so there are no oracle passages.")
     if not found.lines:

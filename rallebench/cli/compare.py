@@ -133,7 +133,9 @@ def _several(runs: list[RunFolder], name: str) -> dict[str, Any]:
         "metric": found.metric,
         **_of(found.measure),
         "metrics": {name: [asdict(cell) for cell in row] for name, row in found.cells.items()},
-        "over_all": {name: [asdict(one) for one in row] for name, row in found.over_all.items()},
+        "over_all": {
+            name: [asdict(one) for one in row] for name, row in found.corpus_level.items()
+        },
         "against": against,
         "cluster_basis": found.clusters.as_json(),
         "warnings": found.warnings,
@@ -144,7 +146,7 @@ def _of(found: Measure) -> dict[str, Any]:
     """What a reader should know of the metric; ``own``: it is the suite's, whose runs alone hold its values."""
     return {
         "definition": found.about["definition"],
-        "higher_is_better": found.upward,
+        "higher_is_better": found.higher_is_better,
         "own": found.own,
     }
 
@@ -174,7 +176,7 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
         )
     of = measure(found.metric, [a, b])
     has_over_all = not of.own and "over_all" in metric(of.name).traits
-    over_all = compare_many([a, b], of.name).over_all.get(of.name, ()) if has_over_all else ()
+    over_all = compare_many([a, b], of.name).corpus_level.get(of.name, ()) if has_over_all else ()
     told = {
         **_of(of),
         "over_all": [asdict(one) for one in over_all],

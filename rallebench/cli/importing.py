@@ -12,7 +12,7 @@ from rallebench.analysis.predictions import READERS, import_run
 from rallebench.cli.verbs import VERBS, Paced, say, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.corpora import CORPORA
-from rallebench.corpora.imported import Corpus, Importing
+from rallebench.corpora.imported import Corpus, ImportProgress
 from rallebench.datasets import DATASETS
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.tasks import SEED
@@ -192,7 +192,7 @@ def _log(args: argparse.Namespace, workbench: Workbench) -> dict[str, Any]:
     return {"name": run.name, "rows": len(run.records()), "skipped": 0, "problems": []}
 
 
-def _told(progress: Iterator[Importing | Corpus]) -> Corpus:
+def _told(progress: Iterator[ImportProgress | Corpus]) -> Corpus:
     told = Paced(later=True)
     for news in progress:
         if isinstance(news, Corpus):

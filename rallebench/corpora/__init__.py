@@ -1,8 +1,8 @@
-"""Where passages come from: formats that stream a corpus, the ways to cut it, and the store it is kept in.
+"""Corpus formats, chunking, and the store of passages.
 
-A format is a reader ``(source) -> Iterator[Row]``, one file each. It streams, hands every bad row to
-``source.bad``, and knows nothing of page maps and equal ids, which ``reading`` adds for all of them.
-Trait ``recognises``: whether a path looks like this format, for a corpus whose format nobody names.
+A format is a reader ``(source) -> Iterator[CorpusRow]``, one file each. It streams and reports every bad
+row to ``source.bad``; ``reading`` adds page maps and the check of ids for all formats. Trait
+``recognises``: whether a path looks like this format, for a corpus without a named format.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = [
     "ID_NAMES",
     "PAGE_NAMES",
     "TEXT_NAMES",
+    "CorpusRow",
     "Problem",
     "Problems",
     "Reader",
-    "Row",
     "Source",
 ]
 
@@ -30,8 +30,8 @@ TEXT_NAMES = ("text", "contents", "content")
 PAGE_NAMES = ("page_id", "wikipedia_id")
 
 
-class Row(NamedTuple):
-    """A passage as its file has it; ``line`` is the line where it begins, or its number in a folder."""
+class CorpusRow(NamedTuple):
+    """A passage of a corpus file; ``line``: its first line, or its number in a folder."""
 
     line: int
     doc_id: str
@@ -40,6 +40,6 @@ class Row(NamedTuple):
     page_id: str = ""
 
 
-Reader = Callable[[Source], Iterator[Row]]
+Reader = Callable[[Source], Iterator[CorpusRow]]
 
 CORPORA: Registry[Reader] = Registry("corpus format", "rallebench.corpora")

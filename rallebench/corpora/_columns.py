@@ -1,4 +1,4 @@
-"""Long columns of numbers on their way to ``.npy`` files, and the look-up of rows by id: memory stays flat."""
+"""Long columns of numbers written to ``.npy`` files, and rows by id, in constant memory."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ BLOCK = 2**16
 SORTED_AT_ONCE = 2**20
 
 
-class Column:
-    """Numbers (uint64) that are appended to a file beside ``path`` and become ``path`` when they are finished.
+class NumberColumn:
+    """Append numbers (uint64) to a raw file; ``finish`` writes ``path`` from it.
 
-    ``width``: numbers in a row; 1 gives an array of shape (n,), more one of (n, width).
+    ``width``: numbers in a row; 1 gives an array of shape (n,), more give (n, width).
     """
 
     def __init__(self, path: Path, width: int = 1) -> None:
         self._path, self._width = path, width
         self._raw = path.with_suffix(".raw")
         self._handle = open(self._raw, "wb")  # noqa: SIM115 - finish or close ends it
-        self._held = array("Q")
+        self._pending = array("Q")
         self._count = 0
 
     def append(self, *numbers: int) -> None:
         """Append one row."""
-        self._held.extend(numbers)
+        self._pending.extend(numbers)
         self._count += 1
-        if len(self._held) >= BLOCK:
+        if len(self._pending) >= BLOCK:
             self._flush()
 
     def _flush(self) -> None:
-        self._held.tofile(self._handle)
-        self._held = array("Q")
+        self._pending.tofile(self._handle)
+        self._pending = array("Q")
 
     def finish(self) -> None:
         """Write ``path``."""
@@ -53,51 +53,51 @@ class Column:
         self._raw.unlink()
 
     def close(self) -> None:
-        """Let go of the file, finished or not."""
-        with suppress(OSError):  # a full disk, which is known already
+        """Close the file, finished or not."""
+        with suppress(OSError):  # a full disk, which was reported before
             self._handle.close()
 
 
 def stable_hash(doc_id: str) -> int:
-    """A 64-bit hash that is the same in every process."""
+    """A 64-bit hash, equal in every process."""
     data = doc_id.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
 def write_lookup(hashes: Path, target: Path) -> None:
-    """From hashes by row (``.npy``, uint64, (n,)) write (2, n) uint64: the sorted hashes, and their rows.
+    """Write (2, n) uint64, the sorted hashes and their rows, from the hashes by row (``.npy``, (n,)).
 
-    Equal hashes keep the order of their rows. A range of hashes is sorted at a time, so memory stays flat, and
-    nothing is written through a map: on a full disk that would end the process.
+    Equal hashes keep the order of their rows. One range of hashes is sorted at a time, so memory stays
+    constant. Nothing is written through a memory map, which would kill the process on a full disk.
     """
-    found: NDArray[np.uint64] = np.asarray(np.load(hashes, mmap_mode="r"))
-    parts = max(1, -(-len(found) // SORTED_AT_ONCE))
-    bounds = [np.uint64(min(2**64 * part // parts, 2**64 - 1)) for part in range(parts + 1)]
-    beside = target.with_suffix(".raw")
+    numbers: NDArray[np.uint64] = np.asarray(np.load(hashes, mmap_mode="r"))
+    ranges = max(1, -(-len(numbers) // SORTED_AT_ONCE))
+    bounds = [np.uint64(min(2**64 * number // ranges, 2**64 - 1)) for number in range(ranges + 1)]
+    raw = target.with_suffix(".raw")
     with open(target, "wb") as out:
         header = {
             "descr": np.dtype(np.uint64).str,
             "fortran_order": False,
-            "shape": (2, len(found)),
+            "shape": (2, len(numbers)),
         }
         npy.write_array_header_1_0(out, header)  # type: ignore[no-untyped-call,unused-ignore]
-        with open(beside, "wb") as second:
-            for part, (low, high) in enumerate(zip(bounds, bounds[1:]), 1):
-                below = found <= high if part == parts else found < high
-                rows = np.flatnonzero((found >= low) & below)
-                order = np.argsort(found[rows], kind="stable")
-                out.write(found[rows][order].tobytes())
+        with open(raw, "wb") as second:
+            for number, (low, high) in enumerate(zip(bounds, bounds[1:]), 1):
+                in_range = numbers <= high if number == ranges else numbers < high
+                rows = np.flatnonzero((numbers >= low) & in_range)
+                order = np.argsort(numbers[rows], kind="stable")
+                out.write(numbers[rows][order].tobytes())
                 second.write(rows[order].astype(np.uint64).tobytes())
-        with open(beside, "rb") as second:
+        with open(raw, "rb") as second:
             shutil.copyfileobj(second, out, 2**20)
-    beside.unlink()
+    raw.unlink()
 
 
 def rows_with(lookup: NDArray[np.uint64], doc_id: str) -> Sequence[int]:
-    """The rows that may hold ``doc_id``, in order: nearly always one or none."""
-    wanted = np.uint64(stable_hash(doc_id))
-    start = int(np.searchsorted(lookup[0], wanted))
+    """The candidate rows of ``doc_id``, in order: nearly always one or none."""
+    hashed = np.uint64(stable_hash(doc_id))
+    start = int(np.searchsorted(lookup[0], hashed))
     end = start
-    while end < lookup.shape[1] and lookup[0, end] == wanted:
+    while end < lookup.shape[1] and lookup[0, end] == hashed:
         end += 1
     return [int(row) for row in lookup[1, start:end]]

@@ -1,4 +1,4 @@
-"""The text and the title of one document: plain text and Markdown; ``_html`` and ``_pdf`` read the others."""
+"""Text and title of plain text and Markdown; ``_html`` and ``_pdf`` read the other documents."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 
 class Document(NamedTuple):
-    """``title`` is '' where the document names none."""
+    """``title``: '' for a document without one."""
 
     text: str
     title: str = ""
 
 
 class UnreadableError(Exception):
-    """Why a document cannot be read: the end of a sentence that begins with its file."""
+    """A document cannot be read. The message continues a sentence that begins with the file's name."""
 
 
 def read_plain(path: Path) -> Document:
-    """UTF-8 text as it is."""
+    """UTF-8 text, unchanged."""
     data = path.read_bytes()
     if b"\0" in data:
         raise UnreadableError("holds binary data; a UTF-8 text file is needed.")
@@ -32,7 +32,7 @@ def read_plain(path: Path) -> Document:
 
 
 def read_markdown(path: Path) -> Document:
-    """Markdown as it is; the title is its first heading.
+    """Markdown, unchanged; the title is its first heading.
 
     >>> heading("intro\\n\\n# The *moon* #\\ntext")
     'The *moon*'
@@ -43,5 +43,5 @@ def read_markdown(path: Path) -> Document:
 
 def heading(text: str) -> str:
     """The first ``#`` heading of a Markdown text, '' if there is none."""
-    found = re.search(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", text, re.MULTILINE)
-    return found[1].strip() if found else ""
+    match = re.search(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", text, re.MULTILINE)
+    return match[1].strip() if match else ""

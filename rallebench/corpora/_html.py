@@ -1,7 +1,7 @@
-"""What a browser would show of an HTML page, in one pass over its text: no tree, so deep nesting costs nothing more.
+"""The visible text of an HTML page, in one pass without a tree, so deep nesting costs nothing.
 
-Every character is looked at once or twice, whatever is left open; the rules for what is left open are those of the HTML
-standard (section 13.2.5), as far as they change what is shown.
+Every character is read once or twice, also with unclosed tags; these follow the HTML standard (section
+13.2.5) as far as the visible text depends on it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from rallebench.corpora._documents import Document, UnreadableError
 
 MAX_BYTES = 16 * 2**20
-"""A page of more is refused; the longest articles of Wikipedia take under 5 MB."""
+"""Larger pages are refused; the longest articles of Wikipedia have under 5 MB."""
 
 SECONDS = 60.0
 """Processor seconds for a page; one of MAX_BYTES takes about 10."""
 
-UNSHOWN = ("noscript", "template", "svg")
+HIDDEN = ("noscript", "template", "svg")
 RAW = ("script", "style", "title", "textarea")
-"""Elements in which no tag counts but their own end."""
+"""Elements in which only their own end tag counts."""
 
 BLOCKS = frozenset(
     (
@@ -78,33 +78,33 @@ def read_page(data: bytes) -> Document:
     text = decoded(data)
     if "\0" in text:
         raise UnreadableError("holds binary data; an HTML page is needed.")
-    shown: list[str] = []
+    parts: list[str] = []
     headings: dict[str, list[str]] = {"title": [], "h1": []}
     hidden, depth, heading = "", 0, ""
     for kind, value in _pieces(text):
-        if hidden:  # only its own tags count, which may be nested
+        if hidden:  # only its own tags count; they may be nested
             depth += (kind == "open" and value == hidden) - (kind == "close" and value == hidden)
             hidden = hidden if depth else ""
-        elif kind == "open" and value in UNSHOWN:
+        elif kind == "open" and value in HIDDEN:
             hidden, depth = value, 1
         elif kind == "title":
             headings["title"] = headings["title"] or [value]
         elif kind == "text":
-            shown.append(value)
+            parts.append(value)
             if heading:
                 headings["h1"].append(value)
         else:
             if value == "h1":
                 heading = value if kind == "open" and not headings["h1"] else ""
             if value in BLOCKS:
-                shown.append("\n")
-    lines = (" ".join(line.split()) for line in "".join(shown).split("\n"))
+                parts.append("\n")
+    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
     title = " ".join(" ".join(headings["title"] or headings["h1"]).split())
     return Document("\n".join(line for line in lines if line), title)
 
 
 def decoded(data: bytes) -> str:
-    """The page in the encoding that its mark or its ``<meta>`` names; else UTF-8, else Windows-1252.
+    """The page decoded by its byte order mark or its ``<meta>``, else as UTF-8, else as Windows-1252.
 
     >>> decoded("<meta charset=gb2312>天".encode("gb2312"))[-1]
     '天'
@@ -124,9 +124,7 @@ def decoded(data: bytes) -> str:
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
     """("text" or "title", its characters) and ("open" or "close", the tag's name in small letters), in order."""
     at, number, until = 0, 0, time.process_time() + SECONDS
-    unpaired: set[str] = (
-        set()
-    )  # quotes and elements of which no further end comes: it is not looked for again
+    unpaired: set[str] = set()  # quotes and elements without a further end, not searched again
     while at < len(text):
         number += 1
         if number % 4096 == 0 and time.process_time() > until:
@@ -145,7 +143,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
             continue
         tag, closing = name[1].lower(), text[at + 1] == "/"
         at = _tag_end(text, name.end(), unpaired)
-        if closing or text[at - 2] != "/" or tag not in UNSHOWN:  # <svg/> holds nothing
+        if closing or text[at - 2] != "/" or tag not in HIDDEN:  # <svg/> has no content
             yield ("close" if closing else "open"), tag
         if not closing and tag in RAW:
             end = None if tag in unpaired else _ENDS[tag].search(text, at)
@@ -158,7 +156,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _no_tag(text: str, at: int) -> tuple[int, str]:
-    """Where a "<" that begins no tag ends, and what of it is shown; a comment that is never closed is the rest."""
+    """The end of a "<" that begins no tag, and its visible text; an unclosed comment takes the rest."""
     if text.startswith("<!--", at):
         end, length = text.find("-->", at + 4), 3
     elif text.startswith(("<!", "<?", "</"), at):
@@ -169,7 +167,7 @@ def _no_tag(text: str, at: int) -> tuple[int, str]:
 
 
 def _tag_end(text: str, at: int, unpaired: set[str]) -> int:
-    """Where a tag ends; a quoted value may hold ">". ``unpaired``: quotes that do not occur again."""
+    """The end of a tag; a quoted value may hold ">". ``unpaired``: quotes that do not occur again."""
     while sign := _IN_TAG.search(text, at):
         if sign[0] == ">":
             return sign.end()

@@ -1,7 +1,7 @@
-"""PDFs are read in a Python of their own, which is ended where one takes too long or too much memory.
+"""PDFs are read in a child process, which is ended at a limit of time or memory.
 
-A PDF is a program for a page: a few bytes of it can loop, or unpack to gigabytes, anywhere in the library that reads it.
-One child reads file after file, a line of JSON in and a line out (this file, run as a program).
+A PDF is a program for a page: a few bytes of it can loop, or unpack to gigabytes, anywhere in the library.
+One child reads file after file, one line of JSON in and one out (this file, run as a program).
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ SECONDS = 60.0
 """For one file; a book of a thousand pages takes about half of it."""
 
 MEMORY = 2 * 2**30
-"""Bytes of address space, where the system can limit that."""
+"""Bytes of address space, if the system can limit it."""
 
 CHARACTERS = 64 * 2**20
 """Of the text of one file."""
 
 _TOO_LONG = f"is a PDF with more than {CHARACTERS // 2**20} million characters of text; divide it."
-_TOO_LARGE = f"is a PDF that needs more than {MEMORY // 2**30} GB of memory to be read; divide it, or save it anew."
+_TOO_LARGE = f"is a PDF that needs more than {MEMORY // 2**30} GB of memory to be read; divide it, or save it again."
 
 
 class PDFReader:
-    """Reads PDFs one after another; the child is started with the first. Close it in the end."""
+    """Read PDFs one after another; the first starts the child. Close the reader at the end."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._child: subprocess.Popen[bytes] | None = None
 
     def read(self, path: Path) -> Document:
-        """The text layer, a blank line between pages; the title is the one that the PDF names.
+        """The text layer, with a blank line between pages, and the title in the PDF's metadata.
 
-        Raises UnreadableError for a damaged or protected file, one without text, and one beyond the limits.
+        Raises UnreadableError for a damaged or protected file, one without text, and one over the limits.
         """
         if importlib.util.find_spec("pypdf") is None:
             raise MissingPackageError("pypdf", "but is needed for PDF files")
@@ -71,10 +71,10 @@ class PDFReader:
         self.close()
         if late.is_set() or child.returncode == -14:  # SIGALRM
             raise UnreadableError(
-                f"is a PDF that takes longer than {self._seconds:g} seconds to read; divide it, or save it anew."
+                f"is a PDF that takes longer than {self._seconds:g} seconds to read; divide it, or save it again."
             )
         raise UnreadableError(
-            "is a PDF that cannot be read (it ended the program that reads it); save it anew."
+            "is a PDF that cannot be read (it ended the program that reads it); save it again."
         )
 
     def close(self) -> None:
@@ -92,8 +92,8 @@ class PDFReader:
 
 def _start() -> subprocess.Popen[bytes]:
     package = Path(__file__).resolve().parents[2]
-    kept = os.environ.get("PYTHONPATH", "")
-    path = os.pathsep.join(filter(None, [str(package), kept]))
+    inherited = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join(filter(None, [str(package), inherited]))
     try:
         return subprocess.Popen(
             [sys.executable, "-X", "utf8", "-m", "rallebench.corpora._pdf"],
@@ -138,16 +138,18 @@ def _read(path: str) -> dict[str, str]:
 
 
 def _serve() -> None:
-    """Answer requests until standard input ends; an alarm ends a file that takes too long, also without a parent."""
+    """Answer requests until standard input ends. An alarm limits each file, even without a parent."""
     alarm: Any = None
     if os.name == "posix":
         import resource
         import signal
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends us
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # the parent handles Ctrl-C and ends this process
         alarm = signal.setitimer, signal.ITIMER_REAL
-    logging.disable(logging.CRITICAL)  # pypdf warns of every oddity of a file
+    logging.disable(logging.CRITICAL)  # pypdf logs every oddity of a file
     for line in sys.stdin.buffer:
         path, seconds = json.loads(line)
         if alarm:

@@ -1,8 +1,8 @@
-"""Sentences merged to a budget of tokens (CRUD-RAG, arXiv:2401.17043; SPEC section 5.3), Chinese and English.
+"""Chunks of whole sentences, Chinese and English (CRUD-RAG, arXiv:2401.17043).
 
-A token here is a word, a punctuation mark or a CJK character (``_cutting.PIECES``). The original counts
-tokens of GPT-3.5's vocabulary, which must be downloaded: for Chinese it counts about one to one and a half a
-character, for English about 1.3 a word, so equal sizes hold somewhat more text here.
+A token is a word, a punctuation mark or a CJK character (``_blocks.PIECES``). The original counts tokens of
+GPT-3.5's vocabulary, which needs a download: about 1 to 1.5 a character in Chinese, about 1.3 a word in
+English. So equal sizes hold somewhat more text here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from rallebench.corpora._cutting import PIECES, Spans, pieces, windows
+from rallebench.corpora._blocks import PIECES, Spans, pieces, windows
 
 ABBREVIATION = re.compile(
     r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|cf|No|Fig|Vol|pp|approx|Inc|Ltd|Co|Gen|Col|Lt|Sgt|Rev"
@@ -25,7 +25,7 @@ CLAUSE = re.compile(r"[,;:，、；：]+")
 LOOK_BACK = 12
 
 PARTS = re.compile(r"[^,.;。？！]+[,.;。？！]?|[,.;。？！]")
-"""The original's second rule, which would lose a mark that follows another one; here it is kept."""
+"""The original's second rule; the original drops a mark after another mark, this one keeps it."""
 PARAGRAPHS, SPACE = re.compile("\n\n\n"), re.compile(" ")
 METADATA_TOKENS = 2
 
@@ -33,7 +33,7 @@ METADATA_TOKENS = 2
 def ends_of(
     text: str, end: re.Pattern[str], start: int = 0, stop: int | None = None
 ) -> Iterator[int]:
-    """Where sentences end, but not behind an abbreviation."""
+    """The ends of sentences, except after abbreviations."""
     for match in end.finditer(text, start, len(text) if stop is None else stop):
         if match[0] == "." and ABBREVIATION.search(
             text, max(start, match.end() - LOOK_BACK), match.end()
@@ -43,15 +43,15 @@ def ends_of(
 
 
 def sentences(text: str, size: int, overlap: int) -> Spans:
-    """Whole sentences, at most ``size`` tokens together. The next chunk begins with as many of the last
-    sentences as have at most ``overlap`` tokens and leave room for one more. A sentence that is too long by
-    itself is cut at its commas, else between tokens.
+    """Chunks of whole sentences, at most ``size`` tokens. A chunk begins with the last sentences of the one
+    before, up to ``overlap`` tokens, if a further sentence still fits. A longer sentence is split at its
+    commas, else between tokens.
 
     >>> [text for text in ("A b. C d. E f."[a:b] for a, b in sentences("A b. C d. E f.", 6, 3))]
     ['A b. C d.', 'C d. E f.']
     """
     starts, ends = pieces(text, "tokens")
-    atoms: Spans = []  # (first token, beyond the last)
+    atoms: Spans = []  # (first token, last token + 1)
     for first, last in _ranges(
         [bisect_left(starts, at) for at in ends_of(text, END)], 0, len(starts)
     ):
@@ -63,37 +63,37 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
             [bisect_left(starts, match.end()) for match in clauses], first, last
         ):
             atoms.extend((low + a, low + b) for a, b in windows(high - low, size, 0))
-    found: Spans = []
-    held: Spans = []
+    chunks: Spans = []
+    current: Spans = []
     for atom in atoms:
-        if held and atom[1] - held[0][0] > size:
-            found.append((held[0][0], held[-1][1]))
-            keep = len(held)
+        if current and atom[1] - current[0][0] > size:
+            chunks.append((current[0][0], current[-1][1]))
+            keep = len(current)
             while (
                 keep > 0
-                and held[-1][1] - held[keep - 1][0] <= overlap
-                and atom[1] - held[keep - 1][0] <= size
+                and current[-1][1] - current[keep - 1][0] <= overlap
+                and atom[1] - current[keep - 1][0] <= size
             ):
                 keep -= 1
-            held = held[keep:]
-        held.append(atom)
-    if held:
-        found.append((held[0][0], held[-1][1]))
-    return [(starts[first], ends[last - 1]) for first, last in found]
+            current = current[keep:]
+        current.append(atom)
+    if current:
+        chunks.append((current[0][0], current[-1][1]))
+    return [(starts[first], ends[last - 1]) for first, last in chunks]
 
 
 def _ranges(cuts: list[int], first: int, last: int) -> Iterator[tuple[int, int]]:
-    """The ranges between ``cuts``, those without anything left out."""
+    """The ranges between ``cuts`` that are not empty."""
     return ((a, b) for a, b in pairwise([first, *cuts, last]) if a < b)
 
 
 def original_sentences(text: str, size: int, overlap: int, document: str) -> Spans:
-    """The cuts of the splitter that CRUD-RAG runs (llama_index 0.9.32's), as far as they can be had offline.
+    """The chunks of CRUD-RAG's splitter (llama_index 0.9.32's), as far as they are possible offline.
 
-    From ``size`` the tokens of ``file_path: <document>`` and two more are taken away, as there; a text that fits
-    is not cut; paragraphs (two blank lines), English sentence ends, commas and full stops, spaces, characters
-    are tried in this order; a repeated end may make a chunk longer than its size. To have chunks cross the
-    borders of articles, too, read the corpus with the format ``parts``.
+    ``size`` is reduced by the tokens of ``file_path: <document>`` and two more; a text within it stays
+    whole. The rules are tried in this order: paragraphs (two blank lines), English sentence ends, commas
+    and full stops, spaces, characters. A repeated end may make a chunk longer than its size. For chunks
+    across articles, too, read the corpus with the format ``parts``.
     """
     budget = size - len(PIECES["tokens"].findall(f"file_path: {document}")) - METADATA_TOKENS
     budget = max(1, budget)
@@ -102,28 +102,28 @@ def original_sentences(text: str, size: int, overlap: int, document: str) -> Spa
     def tokens(start: int, end: int) -> int:
         return bisect_left(starts, end) - bisect_left(starts, start)
 
-    found: Spans = []
-    held: list[tuple[int, int, int]] = []  # start, end, tokens
+    chunks: Spans = []
+    current: list[tuple[int, int, int]] = []  # start, end, tokens
     length = 0
     for start, end in _splits(text, budget, tokens):
         count = tokens(start, end)
-        if held and length + count > budget:
-            found.append((held[0][0], held[-1][1]))
-            last, held, length = held, [], 0
+        if current and length + count > budget:
+            chunks.append((current[0][0], current[-1][1]))
+            last, current, length = current, [], 0
             for piece in reversed(last):
                 if length + piece[2] > overlap:
                     break
-                held.insert(0, piece)
+                current.insert(0, piece)
                 length += piece[2]
-        held.append((start, end, count))
+        current.append((start, end, count))
         length += count
-    if held:
-        found.append((held[0][0], held[-1][1]))
-    return [span for span in (_stripped(text, *span) for span in found) if span[0] < span[1]]
+    if current:
+        chunks.append((current[0][0], current[-1][1]))
+    return [span for span in (_stripped(text, *span) for span in chunks) if span[0] < span[1]]
 
 
 def _splits(text: str, budget: int, tokens: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:
-    """Pieces that fit; an explicit stack, for texts are long."""
+    """Pieces within ``budget``; an explicit stack, because texts are long."""
     stack = [(0, len(text))]
     while stack:
         start, end = stack.pop()
@@ -135,7 +135,7 @@ def _splits(text: str, budget: int, tokens: Callable[[int, int], int]) -> Iterat
 
 
 def _best_cuts(text: str, start: int, end: int) -> Iterable[int]:
-    """Where the first rule that divides a piece divides it."""
+    """The cuts of the first rule that divides the piece."""
     rules: tuple[Callable[[], Iterable[int]], ...] = (
         lambda: (match.start() for match in PARAGRAPHS.finditer(text, start, end)),
         lambda: ends_of(text, ENGLISH_END, start, end),

@@ -1,6 +1,6 @@
 """BEIR (Thakur et al. 2021, arXiv:2104.08663): a folder with ``corpus.jsonl``, or that file itself.
 
-Its lines are ``{"_id": …, "title": …, "text": …, "metadata": {…}}``; the metadata is passed over.
+Its lines are ``{"_id": …, "title": …, "text": …, "metadata": {…}}``; the metadata is ignored.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from pathlib import Path
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
-from rallebench.corpora import CORPORA, Row
+from rallebench.corpora import CORPORA, CorpusRow
 from rallebench.corpora.jsonl import read_jsonl
 
 NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 
 
 def corpus_file(path: Path) -> Path:
-    """The corpus of a BEIR folder; a file is taken as it is. BadFileError if the folder holds none."""
+    """The corpus file of a BEIR folder, or ``path`` itself. Raises BadFileError for a folder without one."""
     if not path.is_dir():
         return path
     for name in NAMES:
         if (path / name).is_file():
             return path / name
     raise BadFileError(
-        f"{path} holds no corpus.jsonl; name a folder in BEIR's form, or the file itself."
+        f"{path} holds no corpus.jsonl; name a folder in BEIR's format, or the file itself."
     )
 
 
@@ -34,7 +34,7 @@ def _recognises(path: Path) -> bool:
 
 
 @CORPORA.register("beir", recognises=_recognises)
-def read_beir(source: Source) -> Iterator[Row]:
+def read_beir(source: Source) -> Iterator[CorpusRow]:
     """BEIR's corpus.jsonl or the folder that holds it: _id, title, text."""
     inner = replace(source, path=corpus_file(source.path), total=0)
     source.total = inner.total

@@ -1,12 +1,12 @@
-"""Cut documents into passages, in one of three ways, keeping where each passage stands in its document.
+"""Split documents into passages, by one of three methods, with their offsets in the document.
 
 ==========  ==================================================================================
 blocks      ``size`` words, tokens or characters, ``overlap`` of them shared (KILT: 100 words)
-recursive   at most ``size`` characters, cut at a blank line, else a newline, else a space (BARAG)
+recursive   at most ``size`` characters, split at a blank line, else a newline, else a space (BARAG)
 sentences   whole sentences up to ``size`` tokens, the last ones repeated (CRUD-RAG)
 ==========  ==================================================================================
 
-Whatever the way, chunks cover every character that is not white space and stand in order.
+With every method, chunks are in order and cover every character except white space.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import Any, Literal, get_args
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Passage
-from rallebench.corpora._cutting import Spans, blocks, recursive
+from rallebench.corpora._blocks import Spans, blocks, recursive
 from rallebench.corpora._sentences import original_sentences, sentences
 
 Unit = Literal["words", "tokens", "characters"]
 How = Literal["blocks", "recursive", "sentences"]
 
 UNIT_OF: Mapping[str, Unit] = {"recursive": "characters", "sentences": "tokens"}
-"""The one unit of the ways that have no choice."""
+"""The only unit of these methods."""
 
 TITLE = "{title}"
 
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """``size`` and ``overlap`` in ``unit``s; 0 <= overlap < size. A ``token`` is a word or one
-    punctuation mark or one CJK character, so it needs no model.
+    """``size`` and ``overlap`` in ``unit``s; 0 <= overlap < size. A token is a word, a punctuation mark or a
+    CJK character, so it needs no model.
 
-    ``prefix`` stands before the text of every chunk, ``{title}`` in it is the document's title; it is not
-    counted in ``size``. ``compat`` "original" cuts sentences as CRUD-RAG's code does (see ``_sentences``).
-    Raises UsageError for values that do not fit.
+    ``prefix`` precedes the text of every chunk and is not counted in ``size``; ``{title}`` in it is the
+    document's title. ``compat`` "original" splits sentences as CRUD-RAG's code does (see ``_sentences``).
+    Raises UsageError for wrong values.
     """
 
     size: int
@@ -50,11 +50,11 @@ class Chunking:
     def __post_init__(self) -> None:
         if self.how not in get_args(How):
             raise UsageError(
-                f"The way of chunking {self.how!r} is not known; use blocks, recursive or sentences."
+                f"The chunking method {self.how!r} is unknown; use blocks, recursive or sentences."
             )
         if self.unit not in get_args(Unit):
             raise UsageError(
-                f"The chunk unit {self.unit!r} is not known; use words, tokens or characters."
+                f"The chunk unit {self.unit!r} is unknown; use words, tokens or characters."
             )
         if self.unit != UNIT_OF.get(self.how, self.unit):
             raise UsageError(
@@ -62,8 +62,8 @@ class Chunking:
             )
         if self.compat not in ("", "original") or (self.compat and self.how != "sentences"):
             raise UsageError(
-                f"The chunk compatibility {self.compat!r} is not known for {self.how!r}; "
-                "only sentences can be cut as the 'original' does."
+                f"The chunk compatibility {self.compat!r} is unknown for {self.how!r}; "
+                "only sentences have 'original'."
             )
         if self.size < 1:
             raise UsageError(f"The chunk size is {self.size}; it must be at least 1.")
@@ -73,12 +73,12 @@ class Chunking:
             )
 
     def as_json(self) -> dict[str, Any]:
-        """What a manifest keeps; ``Chunking(**value)`` is the same again."""
+        """The value in a manifest; ``Chunking(**value)`` restores it."""
         return {name: value for name, value in asdict(self).items() if value != _PLAIN.get(name)}
 
 
 _PLAIN: Mapping[str, str] = {"how": "blocks", "prefix": "", "compat": ""}
-"""Left out of a manifest: what was so before there was a choice."""
+"""Defaults that a manifest omits."""
 
 PRESETS: Mapping[str, Chunking] = {
     "kilt": Chunking(100),
@@ -99,45 +99,45 @@ def choose(
     overlap: int | None = None,
     unit: str = "",
 ) -> Chunking | None:
-    """The chunking that somebody asks for; None if nothing is asked for. What is given goes over the preset.
+    """The chunking of these options, None without any. The other options override the preset's.
 
     >>> choose(preset="crud", size=256, overlap=25)
     Chunking(size=256, overlap=25, unit='tokens', how='sentences', prefix='', compat='')
 
-    Raises UsageError for an unknown preset, for a way without a size, and for values that do not fit.
+    Raises UsageError for an unknown preset, a method without a size, and wrong values.
     """
     if preset:
         if preset not in PRESETS:
             raise UsageError(unknown("chunking preset", preset, sorted(PRESETS)))
-        known = PRESETS[preset]
-        if how and how != known.how:
+        base = PRESETS[preset]
+        if how and how != base.how:
             raise UsageError(
-                f"The chunking preset {preset!r} cuts {known.how}, not {how}; leave one of the two out."
+                f"The chunking preset {preset!r} uses {base.how}, not {how}; leave one of the two out."
             )
         return replace(
-            known,
-            size=known.size if size is None else size,
-            overlap=known.overlap if overlap is None else overlap,
-            unit=unit or known.unit,  # type: ignore[arg-type]
+            base,
+            size=base.size if size is None else size,
+            overlap=base.overlap if overlap is None else overlap,
+            unit=unit or base.unit,  # type: ignore[arg-type]
         )
     if size is None:
         if overlap:
             raise UsageError("--chunk-overlap needs --chunk-size.")
         if how:
             raise UsageError(
-                f"The way of chunking {how!r} needs --chunk-size, or take a --chunk-preset."
+                f"The chunking method {how!r} needs --chunk-size, or take a --chunk-preset."
             )
         if unit:
             raise UsageError("--chunk-unit needs --chunk-size, or take a --chunk-preset.")
         return None
-    way = how or "blocks"
-    return Chunking(size, overlap or 0, unit or UNIT_OF.get(way, "words"), way)  # type: ignore[arg-type]
+    method = how or "blocks"
+    return Chunking(size, overlap or 0, unit or UNIT_OF.get(method, "words"), method)  # type: ignore[arg-type]
 
 
 def spans(text: str, chunking: Chunking, document: str = "") -> Spans:
-    """Offsets (start, end) of the chunks in ``text``; together they cover every piece.
+    """Offsets (start, end) of the chunks in ``text``.
 
-    ``document`` is its id, which only ``compat`` "original" counts.
+    ``document``: its id, which ``compat`` "original" counts.
 
     >>> spans("one two three four five", Chunking(3, 1))
     [(0, 13), (8, 23)]
@@ -151,28 +151,20 @@ def spans(text: str, chunking: Chunking, document: str = "") -> Spans:
     return blocks(text, chunking.size, chunking.overlap, chunking.unit)
 
 
-preview = spans
-"""Where the cuts of a text would fall, for a page that shows them."""
-
-
-def cut(
+def chunk(
     documents: Iterable[Passage], chunking: Chunking | None
 ) -> Iterator[tuple[Passage, tuple[int, int] | None]]:
-    """Yield passages with their spans (start, end) in their documents; None for one that was not cut.
+    """Yield passages with their spans (start, end) in their documents; None for a whole document.
 
-    A document that is cut in several, or gets a prefix, has ids ``doc#0``, ``doc#1`` …; title and page id are kept.
+    The chunks of a document, or one with a prefix, have the ids ``doc#0``, ``doc#1`` …, and its title and
+    page id. ``chunking`` None leaves the documents whole.
     """
     for document in documents:
-        found = spans(document.text, chunking, document.doc_id) if chunking else []
+        offsets = spans(document.text, chunking, document.doc_id) if chunking else []
         prefix = chunking.prefix.replace(TITLE, document.title) if chunking else ""
-        if len(found) <= 1 and not prefix:
+        if len(offsets) <= 1 and not prefix:
             yield document, None
             continue
-        for n, (start, end) in enumerate(found or [(0, 0)]):
+        for n, (start, end) in enumerate(offsets or [(0, 0)]):
             doc_id, text = f"{document.doc_id}#{n}", prefix + document.text[start:end]
             yield Passage(doc_id, text, document.title, document.page_id), (start, end)
-
-
-def chunk(documents: Iterable[Passage], chunking: Chunking | None) -> Iterator[Passage]:
-    """Yield passages as ``cut`` does, without their spans. None leaves the documents as they are."""
-    return (passage for passage, _ in cut(documents, chunking))

@@ -1,7 +1,7 @@
-"""CSV with a header row: ``text`` is needed; ``id``, ``title`` and ``page_id`` are taken where they are.
+"""CSV with a header row: ``text``, and optionally ``id``, ``title`` and ``page_id``.
 
-The text may be called ``contents`` or ``content``. Without an id column a row's number (from 1) is its id. Fields may hold line ends; other columns are
-passed over.
+The text may be called ``contents`` or ``content``. Without an id column a row's number (from 1) is its id.
+Fields may hold line ends; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
-from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, Row
+from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, CorpusRow
 
 
 def _recognises(path: Path) -> bool:
@@ -19,7 +19,7 @@ def _recognises(path: Path) -> bool:
 
 
 @CORPORA.register("csv", recognises=_recognises)
-def read_csv(source: Source) -> Iterator[Row]:
+def read_csv(source: Source) -> Iterator[CorpusRow]:
     """CSV with a header row that names text, and optionally id, title and page_id."""
     rows = source.table()
     header = next(rows, None)
@@ -33,13 +33,13 @@ def read_csv(source: Source) -> Iterator[Row]:
             "the first row of a CSV corpus names its columns, for example id,text,title."
         )
     at_id, at_title, at_page = (
-        _first(names, known) for known in (ID_NAMES, ("title",), PAGE_NAMES)
+        _first(names, accepted) for accepted in (ID_NAMES, ("title",), PAGE_NAMES)
     )
     for count, (number, fields) in enumerate(rows, 1):
         if len(fields) != len(names):
             source.bad(number, f" has {len(fields)} fields where the header names {len(names)}.")
             continue
-        yield Row(
+        yield CorpusRow(
             number,
             str(count) if at_id is None else fields[at_id].strip(),
             fields[at_text].strip(),
@@ -48,5 +48,5 @@ def read_csv(source: Source) -> Iterator[Row]:
         )
 
 
-def _first(names: list[str], known: tuple[str, ...]) -> int | None:
-    return next((names.index(name) for name in known if name in names), None)
+def _first(names: list[str], accepted: tuple[str, ...]) -> int | None:
+    return next((names.index(name) for name in accepted if name in names), None)

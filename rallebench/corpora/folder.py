@@ -1,7 +1,9 @@
 """A folder of documents, read recursively in the order of their names: .txt, .md, .html, .pdf.
 
-A document's id is its path inside the folder, its title the first heading, ``<title>`` or the file's
-name. A file that cannot be read, and a PDF without text, is a bad row that is named.
+A document's id is its path inside the folder, its title the first heading, ``<title>`` or the file's name.
+An unreadable file and a PDF without text are bad rows. The format ``parts`` reads every file as one plain
+text, as CRUD-RAG's own chunker does: its news have one article a line in files of 4 MB, so chunks cross the
+borders of articles. The format ``lines`` reads the same files article by article.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pathlib import Path
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import MAX_LINE_BYTES
 from rallebench.core.sources import Source, files_in
-from rallebench.corpora import CORPORA, Row
+from rallebench.corpora import CORPORA, CorpusRow
 from rallebench.corpora._documents import Document, UnreadableError, read_markdown, read_plain
 from rallebench.corpora._html import read_page
 from rallebench.corpora._pdf import PDFReader
@@ -35,7 +37,7 @@ def _recognises(path: Path) -> bool:
 
 
 @CORPORA.register("folder", recognises=_recognises)
-def read_folder(source: Source) -> Iterator[Row]:
+def read_folder(source: Source) -> Iterator[CorpusRow]:
     """A folder of .txt, .md, .html and .pdf files; each file is a document."""
     files = [file for file in files_in(source.path) if file.suffix.lower() in READERS]
     if not files:
@@ -43,11 +45,22 @@ def read_folder(source: Source) -> Iterator[Row]:
             f"{source.path} holds no documents; a folder of {', '.join(READERS)} files is needed."
         )
     with contextlib.closing(PDFReader()) as pdfs:
-        yield from documents(source, files, lambda file: READERS[file.suffix.lower()](file, pdfs))
+        yield from _documents(source, files, lambda file: READERS[file.suffix.lower()](file, pdfs))
 
 
-def documents(source: Source, files: list[Path], read: Callable[[Path], Document]) -> Iterator[Row]:
-    """A row for each file that can be read; the others are bad rows."""
+@CORPORA.register("parts")
+def read_parts(source: Source) -> Iterator[CorpusRow]:
+    """A folder of text files, each of them one document (CRUD-RAG as it was run)."""
+    files = files_in(source.path)
+    if not files:
+        raise BadFileError(f"{source.path} holds no file; text files are needed.")
+    yield from _documents(source, files, read_plain)
+
+
+def _documents(
+    source: Source, files: list[Path], read: Callable[[Path], Document]
+) -> Iterator[CorpusRow]:
+    """A row for each readable file; the others are bad rows."""
     source.unit = "document"
     folder = source.path if source.path.is_dir() else source.path.parent
     for number, file in enumerate(files, 1):
@@ -62,5 +75,5 @@ def documents(source: Source, files: list[Path], read: Callable[[Path], Document
             source.problems.add(number, f"{file} {error}")
         else:
             name = file.relative_to(folder).as_posix()
-            yield Row(number, name, document.text, document.title or file.stem)
+            yield CorpusRow(number, name, document.text, document.title or file.stem)
         source.done += size

@@ -1,7 +1,7 @@
-"""Corpora that a workspace keeps: ``<workspace>/corpora/<name>/`` with the passages' store and ``corpus.json``.
+"""Imported corpora: ``<workspace>/corpora/<name>/`` with the store of passages and ``corpus.json``.
 
-An import appears whole or not at all. It costs the disk about what the source takes; indexes over it without
-new chunking share its files.
+An import appears whole or not at all. It takes about as much disk as its source; indexes without chunking
+share its files.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.disk import unwritten
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.core.files import read_json, sha256_file, write_json
+from rallebench.core.files import read_json, write_json
 from rallebench.core.folders import beside, check_name
 from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.types import digest
-from rallebench.corpora import CORPORA, Row
-from rallebench.corpora.chunking import Chunking, cut
+from rallebench.corpora import CORPORA, CorpusRow
+from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.page_maps import read_page_map
-from rallebench.corpora.reading import IMPORTED, Pages, form_of, read_corpus
+from rallebench.corpora.reading import IMPORTED, PageMap, form_of, read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store, writing_store
 
 CARD = "corpus.json"
 
 
 class BadRow(BaseModel):
-    """A row that was left out."""
+    """A skipped row."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,10 +42,10 @@ class BadRow(BaseModel):
 
 
 class Corpus(BaseModel):
-    """What ``corpus.json`` says of an imported corpus.
+    """``corpus.json``, the card of an imported corpus.
 
-    ``sha256`` is that of ``passages.jsonl``: ids, texts, titles and page ids in order. ``stamp`` changes when
-    the source's files do. ``skipped`` bad rows were left out; the first 20 are ``problems``.
+    ``sha256``: of ``passages.jsonl``, which holds ids, texts, titles and page ids in order. ``stamp``
+    changes with the source's files. ``skipped``: the number of bad rows; ``problems``: the first 20.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,8 +67,8 @@ class Corpus(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Importing:
-    """Progress of an import: passages written, bad rows left out, bytes read of the source's bytes."""
+class ImportProgress:
+    """Passages written, bad rows skipped, and bytes read of the source's ``total``."""
 
     passages: int
     skipped: int
@@ -78,7 +78,7 @@ class Importing:
 
     @property
     def fraction(self) -> float:
-        """0 … 1 of the source is read."""
+        """The part of the source that is read, 0 … 1."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     @property
@@ -88,7 +88,7 @@ class Importing:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the rate so far; None before anything is read."""
+        """At the present rate; None before the first byte."""
         return self.seconds * (1 - self.fraction) / self.fraction if self.fraction else None
 
 
@@ -100,13 +100,13 @@ def import_corpus(
     form: str = "",
     page_map: Path | None = None,
     skip_bad: bool = False,
-) -> Generator[Importing | Corpus, None, None]:
+) -> Generator[ImportProgress | Corpus, None, None]:
     """Import ``source`` as ``corpora/name``, yielding progress, the Corpus last; close the generator to stop.
 
-    Nothing appears before the import is whole, and what existed stays. An import of the same unchanged files is
-    no work; a corpus of that name with the same passages is kept. A passage without text is a bad row.
-    Raises UsageError for a wrong name or form, for the first bad row unless ``skip_bad``, and if the name is
-    taken by another corpus; BackendError if the disk is full.
+    Nothing appears before the import is whole, and existing corpora stay. An import of the same unchanged
+    files does nothing; a corpus of that name with equal passages stays. A passage without text is a bad
+    row. Raises UsageError for a wrong name or form, for the first bad row unless ``skip_bad``, and if
+    another corpus has the name; BackendError if the disk is full.
     """
     target, source = Path(corpora) / check_name("corpus", name), Path(source)
     if form:
@@ -119,17 +119,17 @@ def import_corpus(
         )
     form = form or form_of(source)
     stamp = _stamp(source, form, page_map, skip_bad)
-    if target.exists() and (there := read_card(target)).stamp == stamp:
-        yield there
+    if target.exists() and (existing := read_card(target)).stamp == stamp:
+        yield existing
         return
     pages = read_page_map(page_map) if page_map else None
-    read = Source(source, Problems(skip=skip_bad, refuse_empty=True, offered=True))
+    reading = Source(source, Problems(skip=skip_bad, refuse_empty=True, offered=True))
     started = time.perf_counter()
     try:
-        with beside(Path(corpora), name) as half:
-            yield Importing(0, 0, 0, read.total, 0.0)
-            counted = _Counted(read_corpus(source, pages, form=form, source=read))
-            writing = writing_store(half, ((passage, None) for passage in counted))
+        with beside(Path(corpora), name) as part:
+            yield ImportProgress(0, 0, 0, reading.total, 0.0)
+            counted = _PageCounter(read_corpus(source, pages, form=form, source=reading))
+            writing = writing_store(part, ((passage, None) for passage in counted))
             with contextlib.closing(writing):
                 while True:
                     try:
@@ -138,16 +138,18 @@ def import_corpus(
                         count, sha = ended.value
                         break
                     seconds = time.perf_counter() - started
-                    yield Importing(count, read.problems.count, read.done, read.total, seconds)
-            sizes = {p.name: p.stat().st_size for p in sorted(half.iterdir())}
-            made = Corpus(
+                    yield ImportProgress(
+                        count, reading.problems.count, reading.done, reading.total, seconds
+                    )
+            sizes = {p.name: p.stat().st_size for p in sorted(part.iterdir())}
+            card = Corpus(
                 name=name,
                 form=form,
                 source=source.name,
                 stamp=stamp,
                 passages=count,
-                skipped=read.problems.count,
-                problems=[BadRow(line=p.line, message=p.message) for p in read.problems.first],
+                skipped=reading.problems.count,
+                problems=[BadRow(line=p.line, message=p.message) for p in reading.problems.first],
                 has_pages=pages is not None or counted.own_pages,
                 passages_without_page=counted.without_page,
                 sha256=sha,
@@ -155,14 +157,14 @@ def import_corpus(
                 bytes=sum(sizes.values()),
                 seconds=round(time.perf_counter() - started, 3),
             )
-            write_json(half / CARD, made.model_dump())
-            yield _moved_in(half, target, made)
+            write_json(part / CARD, card.model_dump())
+            yield _move_in(part, target, card)
     except OSError as error:
         raise unwritten("the corpus", target, error) from error
 
 
-class _Counted:
-    """Passages on their way; counts those without a page, and sees whether any page is not the passage itself."""
+class _PageCounter:
+    """Passages, counting those without a page; ``own_pages``: whether any page id is not the passage id."""
 
     def __init__(self, passages: Iterator[Any]) -> None:
         self._passages = passages
@@ -177,30 +179,30 @@ class _Counted:
 
 
 def _stamp(source: Path, form: str, page_map: Path | None, skip_bad: bool) -> str:
-    """12 hex digits that change when a file of the source does, or what is made of it."""
+    """12 hex digits that change with the source's files and the options."""
     files = [file for path in (source, page_map) if path for file in files_in(path)]
     stats = [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return digest([stats, form, bool(page_map), skip_bad])[:12]
 
 
-def _moved_in(half: Path, target: Path, made: Corpus) -> Corpus:
-    """Put the finished folder in place; an equal corpus that is there already stays."""
+def _move_in(part: Path, target: Path, card: Corpus) -> Corpus:
+    """Move the finished folder into place; an existing equal corpus stays."""
     try:
-        os.rename(half, target)
+        os.rename(part, target)
     except OSError:
         if not (target / CARD).exists():
             raise
-        there = read_card(target)
-        if there.sha256 != made.sha256:
+        existing = read_card(target)
+        if existing.sha256 != card.sha256:
             raise UsageError(
-                f"A corpus {target.name!r} exists already and holds something else ({there.passages} passages of "
-                f"{there.source}); choose another name or remove {target}."
+                f"A corpus {target.name!r} exists already with other passages ({existing.passages} passages of "
+                f"{existing.source}); choose another name or remove {target}."
             ) from None
-        return there
-    return made
+        return existing
+    return card
 
 
-# ── what is there ────────────────────────────────────────────────────────────
+# ── imported corpora ─────────────────────────────────────────────────────────
 
 
 def is_imported(path: Path) -> bool:
@@ -209,7 +211,7 @@ def is_imported(path: Path) -> bool:
 
 
 def read_card(folder: Path) -> Corpus:
-    """What an imported corpus says of itself. Raises BadFileError if it was changed."""
+    """The card of an imported corpus. Raises BadFileError if it was changed."""
     path = Path(folder) / CARD
     try:
         return Corpus.model_validate(read_json(path))
@@ -218,52 +220,36 @@ def read_card(folder: Path) -> Corpus:
 
 
 def imported_corpora(corpora: Path) -> dict[str, Corpus]:
-    """Name → card of every corpus of a workspace, sorted; one whose card is damaged is left out."""
-    found = {}
+    """Name → card of every corpus of a workspace, sorted, without damaged cards."""
+    cards = {}
     for path in sorted(Path(corpora).glob(f"*/{CARD}")):
         if not path.parent.name.startswith("."):
             try:
-                found[path.parent.name] = read_card(path.parent)
+                cards[path.parent.name] = read_card(path.parent)
             except BadFileError:
                 continue
-    return found
-
-
-def verify_corpus(folder: Path) -> Corpus:
-    """The card, after reading all files: BadFileError if one is missing or was changed."""
-    card = read_card(folder)
-    for name, size in card.files.items():
-        path = Path(folder) / name
-        if not path.is_file() or path.stat().st_size != size:
-            raise BadFileError(
-                f"{path} is missing or was changed; import the corpus {card.name!r} again."
-            )
-    if sha256_file(Path(folder) / PASSAGES) != card.sha256:
-        raise BadFileError(
-            f"{Path(folder) / PASSAGES} was changed; import the corpus {card.name!r} again."
-        )
-    return card
+    return cards
 
 
 def delete_corpus(corpora: Path, name: str) -> None:
-    """Remove an imported corpus; indexes that share its files keep theirs. Raises NotFoundError."""
+    """Remove an imported corpus; indexes keep the shared files. Raises NotFoundError."""
     folder = Path(corpora) / check_name("corpus", name)
     if not is_imported(folder):
         raise NotFoundError(f"There is no imported corpus {name!r}.")
     try:
-        (folder / CARD).unlink()  # a removal that is interrupted leaves no corpus that looks whole
+        (folder / CARD).unlink()  # first, so that an interrupted removal leaves no corpus
         shutil.rmtree(folder)
     except OSError as error:
         raise UsageError(f"{folder} could not be removed: {error.strerror or error}.") from error
 
 
 @CORPORA.register(IMPORTED, recognises=is_imported)
-def read_imported(source: Source) -> Iterator[Row]:
-    """A corpus that a workspace keeps already."""
+def read_imported(source: Source) -> Iterator[CorpusRow]:
+    """An imported corpus of the workspace."""
     store = PassageStore(source.path)
     try:
         for number, passage in enumerate(store, 1):
-            yield Row(number, passage.doc_id, passage.text, passage.title, passage.page_id)
+            yield CorpusRow(number, passage.doc_id, passage.text, passage.title, passage.page_id)
     finally:
         store.close()
 
@@ -274,15 +260,15 @@ def read_imported(source: Source) -> Iterator[Row]:
 def store_corpus(
     folder: Path,
     corpus: Path,
-    pages: Pages | None = None,
+    pages: PageMap | None = None,
     chunking: Chunking | None = None,
     *,
     form: str = "",
 ) -> Generator[tuple[int, float], None, tuple[int, str]]:
-    """Put the passages of a corpus into an index folder, yielding (passages, fraction 0 … 1 of the corpus read).
+    """Write the passages of a corpus into an index folder, yielding (passages, fraction 0 … 1 of the corpus).
 
-    Returns their number and the sha256 over all. An imported corpus that is neither cut nor given other
-    pages is linked. Raises as ``read_corpus`` and ``write_store`` do.
+    Returns their number and their sha256. An imported corpus without new chunks or pages is linked. Raises as
+    ``read_corpus`` and ``write_store`` do.
     """
     if is_imported(corpus) and chunking is None and pages is None:
         card = read_card(corpus)
@@ -291,7 +277,7 @@ def store_corpus(
         return card.passages, card.sha256
     source = Source(corpus)
     writing = writing_store(
-        folder, cut(read_corpus(corpus, pages, form=form, source=source), chunking)
+        folder, chunk(read_corpus(corpus, pages, form=form, source=source), chunking)
     )
     with contextlib.closing(writing):
         while True:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rallebench.core.sources import Source
-from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, Row
+from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, CorpusRow
 
 
 def _recognises(path: Path) -> bool:
@@ -17,7 +17,7 @@ def _recognises(path: Path) -> bool:
 
 
 @CORPORA.register("jsonl", recognises=_recognises)
-def read_jsonl(source: Source) -> Iterator[Row]:
+def read_jsonl(source: Source) -> Iterator[CorpusRow]:
     """JSON lines with id, text, and optionally title and page_id (or wikipedia_id)."""
     for number, row in source.objects():
         doc_id = next((row[name] for name in ID_NAMES if row.get(name) is not None), None)
@@ -30,4 +30,6 @@ def read_jsonl(source: Source) -> Iterator[Row]:
         if isinstance(doc_id, (list, dict)) or isinstance(page, (list, dict)):
             source.bad(number, ": an id must be text or a number.")
             continue
-        yield Row(number, str(doc_id).strip(), text, str(row.get("title") or ""), str(page).strip())
+        yield CorpusRow(
+            number, str(doc_id).strip(), text, str(row.get("title") or ""), str(page).strip()
+        )

@@ -1,7 +1,7 @@
-"""Text files with one article per line, as CRUD-RAG's news (arXiv:2401.17043, ``80000_docs/``) come.
+"""Text files with one article per line, such as CRUD-RAG's news (arXiv:2401.17043, ``80000_docs/``).
 
-A folder is read file by file in the order of their names, whatever these are. An article's id is
-``file:line``; it has no title.
+A folder is read file by file in the order of their names. An article's id is ``file:line``; it has no
+title.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from dataclasses import replace
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source, files_in
-from rallebench.corpora import CORPORA, Row
+from rallebench.corpora import CORPORA, CorpusRow
 
 
 @CORPORA.register("lines")
-def read_lines(source: Source) -> Iterator[Row]:
+def read_lines(source: Source) -> Iterator[CorpusRow]:
     """A text file, or a folder of them, with one article per line (CRUD-RAG)."""
     files = files_in(source.path)
     if not files:
-        raise BadFileError(
-            f"{source.path} holds no file; one with an article on every line is needed."
-        )
+        raise BadFileError(f"{source.path} holds no file; give a file with one article a line.")
     before = 0
     for file in files:
         inner = replace(source, path=file, done=0, total=0)
@@ -30,8 +28,8 @@ def read_lines(source: Source) -> Iterator[Row]:
             for number, line in inner.lines():
                 if line.strip():
                     source.done = before + inner.done
-                    yield Row(number, f"{name}:{number}", line.strip())
-        except BadFileError as error:  # a damaged gzip file; the others of the folder are read
+                    yield CorpusRow(number, f"{name}:{number}", line.strip())
+        except BadFileError as error:  # a damaged gzip file; the other files are read
             if len(files) == 1 or not source.problems.skip:
                 raise
             source.problems.add(0, str(error))

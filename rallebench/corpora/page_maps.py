@@ -1,4 +1,4 @@
-"""Passage id → page id, as RaLLe's JSON object, or, for millions of ids, a table or JSON lines kept compactly."""
+"""Passage id → page id: RaLLe's JSON object, or a compact map from a table or JSON lines."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rallebench.core.files import read_json
 from rallebench.core.sources import Source
 from rallebench.corpora import ID_NAMES, PAGE_NAMES
 from rallebench.corpora._seen import hashes
-from rallebench.corpora.reading import Pages
+from rallebench.corpora.reading import PageMap
 from rallebench.corpora.tsv import unquote
 
 BATCH = 2**16
 
 
-def read_page_map(path: Path) -> Pages:
-    """Read a map from passage ids to page ids (``wikipedia_id``); both are compared as stripped text.
+def read_page_map(path: Path) -> PageMap:
+    """Read a map from passage ids to page ids (``wikipedia_id``), both as stripped text.
 
-    A JSON object is held as a dict. A ``.tsv`` with two columns (id, page id; a header row that names them is
-    passed over) or JSON lines (``id`` and ``page_id`` or ``wikipedia_id``) take about 20 bytes an id.
-    Raises BadFileError for any other content, and for an id that is mapped to two pages.
+    A JSON object becomes a dict. A ``.tsv`` with two columns (id, page id; a header row is skipped) or JSON
+    lines (``id`` and ``page_id`` or ``wikipedia_id``) take about 20 bytes an id. Raises BadFileError for
+    other content, and for an id with two pages.
     """
     path = Path(path)
     name = path.name.lower().removesuffix(".gz")
@@ -43,10 +43,9 @@ def read_page_map(path: Path) -> Pages:
 
 
 class CompactPages:
-    """Sorted 64-bit hashes of the ids, and the pages' names once each, one after the other.
+    """Sorted 64-bit hashes of the ids, and each page name once.
 
-    The ids themselves are not kept: one that the map lacks is taken for another with a chance of 1e-12 at
-    22 million ids.
+    The ids are not stored: with 22 million ids an unknown id gets a wrong page with a probability of 1e-12.
     """
 
     def __init__(self, path: Path, pairs: Iterator[tuple[str, str]]) -> None:
@@ -67,26 +66,26 @@ class CompactPages:
         key, value = np.concatenate(keys), np.concatenate(values)
         if not len(key):
             raise BadFileError(
-                f"{path} maps nothing; it should hold a passage id and a page id on every line."
+                f"{path} is empty; it should hold a passage id and a page id on every line."
             )
         order = np.argsort(key, kind="stable")
         self._keys, self._values = key[order], value[order]
         names = [name.encode("utf-8", "surrogatepass") for name in numbers]
         self._names = b"".join(names)
         self._ends = np.cumsum([0, *map(len, names)], dtype=np.uint64)
-        twice = (self._keys[1:] == self._keys[:-1]) & (self._values[1:] != self._values[:-1])
-        if twice.any():
-            at = int(np.flatnonzero(twice)[0])
-            one, two = (self._name(int(number)) for number in self._values[at : at + 2])
+        conflicts = (self._keys[1:] == self._keys[:-1]) & (self._values[1:] != self._values[:-1])
+        if conflicts.any():
+            at = int(np.flatnonzero(conflicts)[0])
+            first, second = (self._name(int(number)) for number in self._values[at : at + 2])
             raise BadFileError(
-                f"{path} maps one passage id to two pages, {one!r} and {two!r}; an id has one page."
+                f"{path} maps one passage id to two pages, {first!r} and {second!r}; an id has one page."
             )
 
     def get(self, key: str, default: str, /) -> str:
         """The page id of a passage id, or ``default``."""
-        wanted = hashes([key])[0]
-        at = int(np.searchsorted(self._keys, wanted))
-        if at == len(self._keys) or self._keys[at] != wanted:
+        hashed = hashes([key])[0]
+        at = int(np.searchsorted(self._keys, hashed))
+        if at == len(self._keys) or self._keys[at] != hashed:
             return default
         return self._name(int(self._values[at]))
 

@@ -1,4 +1,4 @@
-"""Read a corpus of any format as passages, streaming: its format recognised, equal ids found, page ids given."""
+"""Stream a corpus of any format as passages: recognise the format, check ids, add page ids."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Protocol
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import MAX_KEPT_PROBLEMS, Problems, Source
 from rallebench.core.types import Passage
-from rallebench.corpora import CORPORA, Reader, Row
+from rallebench.corpora import CORPORA, CorpusRow, Reader
 from rallebench.corpora._seen import SeenIds
 from rallebench.corpora.store import PassageStore
 
 BATCH_ROWS, BATCH_CHARACTERS, BATCH_SECONDS = 4096, 2**22, 0.3
-"""A batch ends at the first of these: memory stays small, and progress is told of slow files, too."""
+"""A batch ends at the first of these limits, so memory stays small and slow files report progress."""
 
 IMPORTED = "imported"
 
 
-class Pages(Protocol):
-    """Passage id → page id; a dict is one."""
+class PageMap(Protocol):
+    """Passage id → page id, such as a dict."""
 
     def get(self, key: str, default: str, /) -> str:
         """The page id, or ``default``."""
 
 
 def form_of(path: Path) -> str:
-    """The format of a corpus by its name, or by what a folder holds; ``tsv`` for any other file.
+    """The format of a corpus, by its name or the files of the folder; ``tsv`` for other files.
 
-    Raises BadFileError for a folder that no format knows.
+    Raises BadFileError for a folder of no format.
     """
     path = Path(path)
     for name in CORPORA.names():
@@ -47,7 +47,7 @@ def form_of(path: Path) -> str:
 
 def read_corpus(
     path: Path,
-    page_map: Pages | None = None,
+    page_map: PageMap | None = None,
     *,
     form: str = "",
     problems: Problems | None = None,
@@ -55,20 +55,19 @@ def read_corpus(
 ) -> Iterator[Passage]:
     """Yield the passages of a corpus in order.
 
-    ``page_map``: passage id → page id; a passage it lacks has page id ''. Without a map the
-    passage id (or the record's own page id) is the page id. ``form``: a name of CORPORA; '' recognises
-    it. ``problems`` decides on bad rows; without it the first one raises. ``source``: to follow how many
-    bytes were read; it brings its own problems. Memory stays flat but for 8 bytes for each id.
+    ``page_map``: passage id → page id, '' for a passage without an entry. Without a map the record's page
+    id, or else the passage id, is the page id. ``form``: a name of CORPORA; '' recognises it.
+    ``problems`` decides on bad rows; without it the first one raises. ``source``: counts the bytes read; it
+    brings its own problems. Memory is constant, but for 8 bytes an id.
 
     Raises BadFileError with the line number for a malformed row, an empty or repeated id, or a corpus without
-    passages, NotFoundError for an unknown form, MissingPackageError if a format needs a package that is absent.
+    passages, NotFoundError for an unknown form, MissingPackageError for a missing package.
     """
     path = Path(path)
     source = source or Source(path, problems or Problems())
     form = form or form_of(path)
-    if (
-        form == IMPORTED and page_map is None
-    ):  # ids were compared then, and a page that is '' is meant
+    # The import checked the ids, and an empty page id is intended.
+    if form == IMPORTED and page_map is None:
         yield from _stored(path)
         return
     reader = CORPORA[form]
@@ -96,8 +95,8 @@ def _stored(path: Path) -> Iterator[Passage]:
         store.close()
 
 
-def _sound(rows: Iterator[Row], source: Source) -> Iterator[Row]:
-    """The rows that have an id and, where that is asked for, a text."""
+def _sound(rows: Iterator[CorpusRow], source: Source) -> Iterator[CorpusRow]:
+    """The rows with an id and, if required, a text."""
     refuse_empty = source.problems.refuse_empty
     for row in rows:
         if not row.doc_id:
@@ -110,17 +109,19 @@ def _sound(rows: Iterator[Row], source: Source) -> Iterator[Row]:
             yield row
 
 
-def _distinct(rows: Iterator[Row], source: Source, reader: Reader) -> Iterator[Row]:
-    """The rows whose ids are new. They are checked in batches; a repeated id is looked up in the file."""
-    seen, size = SeenIds(), 64
+def _distinct(rows: Iterator[CorpusRow], source: Source, reader: Reader) -> Iterator[CorpusRow]:
+    """The rows with new ids, checked in batches; a repeated id is looked up in the file."""
+    seen_ids, size = SeenIds(), 64
     ended = False
     while not ended:
-        batch: list[Row] = []
+        batch: list[CorpusRow] = []
         characters = 0
         failed: Exception | None = None
         try:
-            until = time.monotonic() + BATCH_SECONDS
-            while len(batch) < size and characters < BATCH_CHARACTERS and time.monotonic() < until:
+            deadline = time.monotonic() + BATCH_SECONDS
+            while (
+                len(batch) < size and characters < BATCH_CHARACTERS and time.monotonic() < deadline
+            ):
                 row = next(rows)
                 batch.append(row)
                 characters += len(row.text)
@@ -128,49 +129,51 @@ def _distinct(rows: Iterator[Row], source: Source, reader: Reader) -> Iterator[R
             ended = True
         except Exception as error:  # the rows before it come first
             ended, failed = True, error
-        dropped = _repeated(batch, seen.add([row.doc_id for row in batch]), source, reader)
+        dropped = _repeated(batch, seen_ids.add([row.doc_id for row in batch]), source, reader)
         yield from (row for position, row in enumerate(batch) if position not in dropped)
         if failed is not None:
             raise failed
         size = min(size * 4, BATCH_ROWS)
 
 
-def _repeated(batch: list[Row], maybe: list[int], source: Source, reader: Reader) -> set[int]:
-    """The positions of rows that repeat an id; each is a bad row of ``source``.
+def _repeated(
+    batch: list[CorpusRow], candidates: list[int], source: Source, reader: Reader
+) -> set[int]:
+    """The positions of rows with a repeated id; each is a bad row of ``source``.
 
-    The earlier lines are looked up by reading the corpus again, until twenty bad rows are known.
+    The corpus is read again for the earlier lines, until twenty bad rows are known.
     """
-    if not maybe:
+    if not candidates:
         return set()
     if source.problems.count >= MAX_KEPT_PROBLEMS:
-        for position in maybe:
+        for position in candidates:
             source.bad(
                 batch[position].line,
                 f" repeats the id {batch[position].doc_id!r}; ids must be unique.",
             )
-        return set(maybe)
-    first = _first_lines({batch[position].doc_id for position in maybe}, source, reader)
+        return set(candidates)
+    first = _first_lines({batch[position].doc_id for position in candidates}, source, reader)
     dropped = set()
-    for position in maybe:
+    for position in candidates:
         row = batch[position]
         earlier = first.get(row.doc_id)
         if earlier == row.line:
             continue  # another id with the same hash
-        of = f" of line {earlier}" if earlier else ""
+        where = f" of line {earlier}" if earlier else ""
         dropped.add(position)
-        source.bad(row.line, f" repeats the id {row.doc_id!r}{of}; ids must be unique.")
+        source.bad(row.line, f" repeats the id {row.doc_id!r}{where}; ids must be unique.")
     return dropped
 
 
 def _first_lines(ids: set[str], source: Source, reader: Reader) -> dict[str, int]:
-    """Id → the line where it first stands; empty for a corpus that can be read only once."""
+    """Id → its first line; empty for a corpus that can be read only once."""
     if not (source.path.is_file() or source.path.is_dir()):
         return {}
-    again = Source(source.path, Problems(skip=True, refuse_empty=source.problems.refuse_empty))
-    found: dict[str, int] = {}
-    for row in _sound(reader(again), again):
+    reread = Source(source.path, Problems(skip=True, refuse_empty=source.problems.refuse_empty))
+    lines: dict[str, int] = {}
+    for row in _sound(reader(reread), reread):
         if row.doc_id in ids:
-            found.setdefault(row.doc_id, row.line)
-            if len(found) == len(ids):
+            lines.setdefault(row.doc_id, row.line)
+            if len(lines) == len(ids):
                 break
-    return found
+    return lines

@@ -1,11 +1,11 @@
-"""The passages of an index, in order, memory-mapped: row number → passage without loading the corpus.
+"""The passages of an index in order, memory-mapped: row number → passage without loading the corpus.
 
 ::
 
-    passages.jsonl   a passage on each line; its sha256 is the corpus's fingerprint
-    offsets.npy      uint64 (n + 1,): where each line begins, and where the last one ends
+    passages.jsonl   one passage a line; its sha256 is the corpus's fingerprint
+    offsets.npy      uint64 (n + 1,): the start of each line, and the end of the last
     ids.npy          uint64 (2, n): sorted 64-bit hashes of the ids, and their rows
-    spans.npy        uint64 (n, 2): only of a corpus that was cut: where a passage stands in its document
+    spans.npy        uint64 (n, 2): only with chunks: the span of a passage in its document
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from numpy.typing import NDArray
 
 from rallebench.core.errors import BackendError, BadFileError
 from rallebench.core.types import Passage
-from rallebench.corpora._columns import Column, rows_with, stable_hash, write_lookup
+from rallebench.corpora._columns import NumberColumn, rows_with, stable_hash, write_lookup
 
 PASSAGES, OFFSETS, IDS, SPANS = "passages.jsonl", "offsets.npy", "ids.npy", "spans.npy"
 WHOLE = 2**64 - 1
-"""In place of a span: the passage is its whole document."""
+"""Instead of a span: the passage is a whole document."""
 
-TOLD_EVERY = 0.2
+REPORT_EVERY = 0.2
 """Seconds between two reports of progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a passage comes from: characters ``start`` up to ``end`` of the text of ``document``."""
+    """The source of a passage: characters ``start`` up to ``end`` of the text of ``document``."""
 
     document: str
     start: int
@@ -60,11 +60,11 @@ class PassageStore:
         except (OSError, ValueError, EOFError) as error:
             again = "import" if (folder / "corpus.json").exists() else "index"
             raise BadFileError(
-                f"{folder} is not a whole store of passages ({error}); make it again with 'rallebench {again}'."
+                f"{folder} is not a whole store of passages ({error}); create it again with 'rallebench {again}'."
             ) from None
         if len(self._offsets) == 0 or len(self._map) != int(self._offsets[-1]):
             raise BadFileError(
-                f"{folder / PASSAGES} was changed after it was made; import the corpus or build the index again."
+                f"{folder / PASSAGES} was changed after it was written; import the corpus or build the index again."
             )
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class PassageStore:
         try:
             record = json.loads(self._map[int(self._offsets[row]) : int(self._offsets[row + 1])])
             passage = Passage(record["id"], record["text"], record["title"], record["page"])
-            whole = (
+            is_sound = (
                 str
                 is type(passage.doc_id)
                 is type(passage.text)
@@ -84,8 +84,8 @@ class PassageStore:
                 is type(passage.page_id)
             )
         except (ValueError, LookupError, TypeError):
-            whole = False
-        if not whole:
+            is_sound = False
+        if not is_sound:
             raise BadFileError(
                 f"{self._folder / PASSAGES}, passage {row + 1} was damaged by another program; import the corpus or build the index again."
             )
@@ -100,10 +100,9 @@ class PassageStore:
         return next((row for row in rows if self[row].doc_id == doc_id), None)
 
     def origin(self, row: int) -> Origin:
-        """The document of a passage and where it stands in it.
+        """The document of a passage and its span there; a whole document is its own origin.
 
-        For a passage that was not cut out of one it is the passage itself. A title put before a chunk is
-        no part of its span.
+        A title before a chunk is not part of its span.
         """
         passage = self[row]
         if self._spans is None or int(self._spans[row, 0]) == WHOLE:
@@ -121,15 +120,15 @@ class PassageStore:
 
 
 def _mapped(path: Path, dimensions: int) -> NDArray[np.uint64]:
-    # A plain view: numpy's memmap class makes every single number ten times as dear.
+    # A plain view: reading a number through numpy's memmap class takes ten times as long.
     numbers = np.asarray(np.load(path, mmap_mode="r"))
     if numbers.dtype != np.uint64 or numbers.ndim != dimensions:
-        raise ValueError(f"{path.name} holds other numbers than were written")
+        raise ValueError(f"{path.name} has a wrong type or shape")
     return numbers
 
 
 def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
-    """Write the store into ``folder``; return (number of passages, sha256 of all of them).
+    """Write the store into ``folder``; return (number of passages, their sha256).
 
     The sha256 is the corpus's fingerprint: ids, texts, titles and page ids, in order.
     Raises BackendError if the disk is full.
@@ -150,21 +149,21 @@ def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
 def writing_store(
     folder: Path, pieces: Iterable[tuple[Passage, tuple[int, int] | None]]
 ) -> Generator[int, None, tuple[int, str]]:
-    """``write_store`` of passages with their spans in their documents (None: whole), yielding how many are written.
+    """Write passages with their spans in their documents (None: whole), yielding the number written.
 
-    Raises OSError if the disk is full: whoever moves the folder into place knows what to call it.
+    Raises OSError if the disk is full, so that the caller can name the folder.
     """
     total = hashlib.sha256()
     count = end = 0
     hashes = folder / "hashes.npy"
-    spans: Column | None = None
-    columns = [offsets, ids] = [Column(folder / OFFSETS), Column(hashes)]
-    told = time.monotonic()
+    spans: NumberColumn | None = None
+    columns = [offsets, ids] = [NumberColumn(folder / OFFSETS), NumberColumn(hashes)]
+    reported = time.monotonic()
     try:
         offsets.append(0)
         with open(folder / PASSAGES, "wb") as handle:
             for p, span in pieces:
-                # What json.dumps gives, at a third of its cost.
+                # Equal to json.dumps, at a third of its cost.
                 ids_and_title = (
                     f'"id": {_q(p.doc_id)}, "page": {_q(p.page_id)}, "title": {_q(p.title)}'
                 )
@@ -178,13 +177,13 @@ def writing_store(
                 offsets.append(end)
                 ids.append(stable_hash(p.doc_id))
                 if span is not None and spans is None:
-                    columns.append(spans := Column(folder / SPANS, 2))
+                    columns.append(spans := NumberColumn(folder / SPANS, 2))
                     for _ in range(count - 1):
                         spans.append(WHOLE, WHOLE)
                 if spans is not None:
                     spans.append(*(span or (WHOLE, WHOLE)))
-                if (now := time.monotonic()) > told + TOLD_EVERY:
-                    told = now
+                if (now := time.monotonic()) > reported + REPORT_EVERY:
+                    reported = now
                     yield count
             handle.flush()
             os.fsync(handle.fileno())
@@ -199,7 +198,7 @@ def writing_store(
 
 
 def link_store(source: Path, target: Path) -> None:
-    """Put the store of ``source`` into the folder ``target``, too, by hard links; copied where links are refused.
+    """Put the store of ``source`` into ``target`` too, by hard links, or as copies without link support.
 
     Raises OSError if the disk is full.
     """

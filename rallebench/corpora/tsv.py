@@ -1,7 +1,7 @@
 """RaLLe's and KILT's tables: ``id<TAB>text<TAB>title``, with or without that header row.
 
-Named columns may stand in any order. A field that is quoted as a whole, with inner quotes doubled, is
-unquoted; a field that merely begins with a quote is text.
+Named columns may have any order. A field that is quoted as a whole, with doubled inner quotes, is unquoted;
+a field that only begins with a quote is text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
-from rallebench.corpora import CORPORA, ID_NAMES, Row
+from rallebench.corpora import CORPORA, ID_NAMES, CorpusRow
 
 
 def _recognises(path: Path) -> bool:
@@ -19,7 +19,7 @@ def _recognises(path: Path) -> bool:
 
 
 @CORPORA.register("tsv", recognises=_recognises)
-def read_tsv(source: Source) -> Iterator[Row]:
+def read_tsv(source: Source) -> Iterator[CorpusRow]:
     """A table with tabs: id, text, title (KILT, RaLLe); a header row is recognised."""
     columns: tuple[int, int, int | None] = (0, 1, 2)
     for number, line in source.lines():
@@ -40,7 +40,7 @@ def read_tsv(source: Source) -> Iterator[Row]:
             source.bad(number, f" has {len(fields)} columns, fewer than its header names.")
             continue
         title = fields[at_title] if at_title is not None and at_title < len(fields) else ""
-        yield Row(
+        yield CorpusRow(
             number,
             unquote(fields[at_id].strip()),
             unquote(fields[at_text].strip()),

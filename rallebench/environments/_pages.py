@@ -19,7 +19,7 @@ import numpy as np
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Passage
-from rallebench.corpora._columns import Column, rows_with, stable_hash, write_lookup
+from rallebench.corpora._columns import NumberColumn, rows_with, stable_hash, write_lookup
 from rallebench.corpora.store import PassageStore
 
 PAGES, TITLES, ROWS = "pages.npy", "titles.npy", "rows.npy"
@@ -136,7 +136,9 @@ def _base(title: str) -> str:
 
 def write_pages(store: PassageStore, folder: Path) -> None:
     """Write the look-ups of a store into an existing folder; reads the whole store once. Raises OSError."""
-    columns = [pages, titles, rows] = [Column(folder / name) for name in ("p.npy", "t.npy", ROWS)]
+    columns = [pages, titles, rows] = [
+        NumberColumn(folder / name) for name in ("p.npy", "t.npy", ROWS)
+    ]
     before = None
     try:
         for row, passage in enumerate(store):

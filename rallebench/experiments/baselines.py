@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rallebench.analysis.references import LABELS
+from rallebench.analysis.baselines import LABELS
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder

@@ -12,7 +12,7 @@ from rallebench import __version__
 from rallebench.analysis.changes import changes
 from rallebench.analysis.exporting import answered
 from rallebench.analysis.radar import axes_of, over, over_datasets, share_nothing
-from rallebench.analysis.ranking import Many, compare_many, with_mean
+from rallebench.analysis.ranking import MultiRunComparison, compare_many, with_mean
 from rallebench.analysis.runs import waterfall_of
 from rallebench.chains.chain import prompt_of
 from rallebench.core.types import Episode, Example
@@ -98,7 +98,9 @@ def _over_sets(runs: Sequence[RunFolder], metric: str) -> Iterator[str]:
     yield views_plots.radar_drawing(found) + _foot()
 
 
-def _flipped(found: Many, first: RunFolder, other: RunFolder, qids: Sequence[str]) -> Iterator[str]:
+def _flipped(
+    found: MultiRunComparison, first: RunFolder, other: RunFolder, qids: Sequence[str]
+) -> Iterator[str]:
     if not qids:
         yield empty("No question changed its score.")
         return

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from rallebench.analysis.agents.errors import CLASSES
-from rallebench.analysis.agents.report import Analysed
+from rallebench.analysis.agents.report import Analysis
 from rallebench.gui.views import badge, note
 from rallebench.gui.views_suites import file_link, one_table
 
@@ -24,7 +24,7 @@ ASPECT_NAMES: Mapping[str, str] = {
 """Aspect → what the page calls it."""
 
 
-def whole(found: Analysed) -> str:
+def whole(found: Analysis) -> str:
     """Notes, tables, the examples of errors, and files to take away."""
     notes = "".join(note(one) for one in found.notes)
     tables = "".join(one_table(table) for table in found.tables)
@@ -63,7 +63,7 @@ def _example(row: Mapping[str, Any]) -> str:
     )
 
 
-def files(found: Analysed) -> str:
+def files(found: Analysis) -> str:
     """Links that save the document, and the LaTeX table where there is one."""
     document = json.dumps(
         {"aspect": found.aspect, **found.value, "notes": list(found.notes)},

@@ -7,9 +7,9 @@ from html import escape
 from typing import Any
 
 from rallebench.analysis.changes import Change, pieces
-from rallebench.analysis.corpus_level import Together
-from rallebench.analysis.paired import Paired
-from rallebench.analysis.ranking import Against, Many
+from rallebench.analysis.corpus_level import CorpusScore
+from rallebench.analysis.paired import PairedComparison
+from rallebench.analysis.ranking import MultiRunComparison, PairedResult
 from rallebench.chains.chain import prompt_of
 from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import sentence
@@ -24,12 +24,12 @@ FLIPPED_COLUMNS = ("question id", "question", "gold answer", "first run", "other
 # the table of every metric
 
 
-def table(found: Many) -> str:
+def table(found: MultiRunComparison) -> str:
     """Metric by run, mean and interval; the best of a row is bold."""
     heads = "".join(f'<th class="num">{escape(side.name)}</th>' for side in found.sides)
     body = "".join(
         _row(found.measures[name].about, found.cells[name], found.best[name])
-        + _over_all_row(found.measures[name].about, found.over_all.get(name, ()))
+        + _over_all_row(found.measures[name].about, found.corpus_level.get(name, ()))
         for name in found.metrics
     )
     counted = f"{len(found.common)} questions that all runs share. "
@@ -54,7 +54,7 @@ def _row(about: Mapping[str, Any], row: Sequence[Mean], best: frozenset[int]) ->
     return f'<tr><td title="{told}">{label}</td>{cells}<td class="num">{row[0].n}</td></tr>'
 
 
-def _over_all_row(about: Mapping[str, Any], row: Sequence[Together]) -> str:
+def _over_all_row(about: Mapping[str, Any], row: Sequence[CorpusScore]) -> str:
     """The figure over all answers at once below the mean, with its difference from the first run."""
     if not row:
         return ""
@@ -66,7 +66,7 @@ def _over_all_row(about: Mapping[str, Any], row: Sequence[Together]) -> str:
     return f'<tr><td title="{told}">{escape(about["label"])}, over all answers</td>{cells}<td class="num">{row[0].n}</td></tr>'
 
 
-def _together(one: Together, unit: str) -> str:
+def _together(one: CorpusScore, unit: str) -> str:
     if one.value is None:
         return '<span class="rb-empty">not scored</span>'
     parts = [
@@ -94,7 +94,7 @@ def mean_cell(mean: Mean, unit: str, best: bool) -> str:
     return f'{shown}<br><span class="rb-basis">{interval_of(mean, unit)}</span>'
 
 
-def table_rows(found: Many) -> list[list[Any]]:
+def table_rows(found: MultiRunComparison) -> list[list[Any]]:
     """The same as rows for a CSV file, the heads first."""
     heads: list[Any] = ["metric", "n"]
     for side in found.sides:
@@ -105,9 +105,9 @@ def table_rows(found: Many) -> list[list[Any]]:
         for mean in found.cells[name]:
             row += [mean.value, mean.low, mean.high]
         rows.append(row)
-        for one in found.over_all.get(name, ())[:1]:
+        for one in found.corpus_level.get(name, ())[:1]:
             rows.append([f"{name} over all answers", one.n])
-        for one in found.over_all.get(name, ()):
+        for one in found.corpus_level.get(name, ()):
             rows[-1] += [one.value, one.low, one.high]
     return rows
 
@@ -115,9 +115,9 @@ def table_rows(found: Many) -> list[list[Any]]:
 # differences
 
 
-def differences(found: Many) -> str:
+def differences(found: MultiRunComparison) -> str:
     """Every run against the first: difference, interval, p, wins and losses, in words a reader can trust."""
-    first, about, upward = found.sides[0].name, found.measure.about, found.measure.upward
+    first, about, upward = found.sides[0].name, found.measure.about, found.measure.higher_is_better
     more, less = ("higher", "lower") if upward is None else ("better", "worse")
     heads = "<th>Run</th>" + "".join(
         f'<th class="num">{head}</th>'
@@ -172,13 +172,13 @@ def differences(found: Many) -> str:
     )
 
 
-def _difference(one: Against, upward: bool | None) -> str:
+def _difference(one: PairedResult, upward: bool | None) -> str:
     pair = one.paired
     if pair.difference is None:
         return f'<tr><td>{escape(one.name)}</td><td colspan="9" class="rb-empty">no question is scored in both</td></tr>'
     if pair.corrected is None:
         verdict = badge(pair.note)
-    elif not pair.shown:
+    elif not pair.significant:
         verdict = badge("no difference shown")
     elif upward is None:
         verdict = badge("higher" if pair.difference > 0 else "lower", "page")
@@ -237,7 +237,7 @@ def flipped_columns(first: str, other: str) -> list[str]:
     return [*FLIPPED_COLUMNS[:3], first, other, FLIPPED_COLUMNS[5]]
 
 
-def flipped_below(rows: Sequence[Sequence[Any]], found: Paired, label: str) -> str:
+def flipped_below(rows: Sequence[Sequence[Any]], found: PairedComparison, label: str) -> str:
     """What stands below the questions that flipped: how many of those that both runs have scored, and the table as a file."""
     flipped = found.wins + found.losses
     shown = f" The table has the first {len(rows):,} of them." if len(rows) < flipped else ""

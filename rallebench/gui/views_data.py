@@ -12,7 +12,7 @@ from rallebench.core.memory import size
 from rallebench.core.sources import Problem
 from rallebench.core.types import Example, Gold, Passage
 from rallebench.corpora.chunking import Chunking, spans
-from rallebench.corpora.imported import Corpus, Importing
+from rallebench.corpora.imported import Corpus, ImportProgress
 from rallebench.datasets.importing import QuestionSet
 from rallebench.gui.views import (
     badge,
@@ -140,7 +140,7 @@ def importing(name: str, news: Any) -> str:
             else ""
         )
         return note(said, "good") + warning + problems(bad, news.skipped)
-    if not isinstance(news, Importing):
+    if not isinstance(news, ImportProgress):
         return note(f"Importing {name} …")
     parts = [f"{news.passages:,} passages", f"{news.rate:,.0f} a second"]
     if news.skipped:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.analysis.references import CEILING, COLUMNS, Beside
+from rallebench.analysis.baselines import CEILING, COLUMNS, BaselineComparison
 from rallebench.engine import cost_text
 from rallebench.engine.clusters import sentence
 from rallebench.engine.run_cost import recorded
@@ -100,7 +100,7 @@ def _line_live(name: str, state: Mapping[str, Any], phase: str) -> str:
 def report_table(
     report: Mapping[str, Any] | None,
     cost: Mapping[str, Any] | None = None,
-    lines: Beside | None = None,
+    lines: BaselineComparison | None = None,
 ) -> str:
     """All metrics with interval, count and definition; then ``cost``, the report's own if none is given.
 
@@ -128,7 +128,7 @@ def report_table(
     return _summary(report, cost) + table + costs + _errors(report)
 
 
-def whole_report(folder: RunFolder, lines: Beside | None = None) -> str:
+def whole_report(folder: RunFolder, lines: BaselineComparison | None = None) -> str:
     """The report of a run with its cost section, also of a run that was scored by an earlier version."""
     report = folder.report()
     return report_table(report, cost_of(folder) if report else None, lines)
@@ -147,7 +147,7 @@ def interval_of(mean: Mean, unit: str, clusters: Mapping[str, Any] | None = None
     return f"{number(mean.low, unit)} – {number(mean.high, unit)}"
 
 
-def _lines_note(lines: Beside) -> str:
+def _lines_note(lines: BaselineComparison) -> str:
     """What the columns of the reference lines mean."""
     about = {
         "closed-book": "the same chain with no passages",
@@ -192,7 +192,7 @@ def _metric_row(
     name: str,
     value: Mapping[str, Any],
     over_all: float | None = None,
-    lines: Beside | None = None,
+    lines: BaselineComparison | None = None,
     clusters: Mapping[str, Any] | None = None,
 ) -> str:
     """``over_all``: the figure over all answers at once, which is no mean (corpus BLEU)."""

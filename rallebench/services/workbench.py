@@ -17,7 +17,7 @@ from rallebench.core.parts import remove_all_abandoned
 from rallebench.core.runs import Backends
 from rallebench.core.types import Chain, Episode, Message, Question
 from rallebench.corpora.chunking import Chunking
-from rallebench.corpora.imported import Corpus, Importing, import_corpus
+from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.cost import prices_of
 from rallebench.engine.reply_cache import Memo
@@ -201,7 +201,7 @@ class Workbench:
     def log_run(self, folder: RunFolder) -> str:
         """Log a run to MLflow, with where it lost its questions; the id it has there. Raises RalleError."""
         from rallebench.analysis.runs import lost
-        from rallebench.tracking.mlflow import log_run
+        from rallebench.tracking.runs import log_run
 
         stages = lost(folder, self.workspace)
         return log_run(
@@ -305,7 +305,7 @@ class Workbench:
         form: str = "",
         page_map: Path | None = None,
         skip_bad: bool = False,
-    ) -> Iterator[Importing | Corpus]:
+    ) -> Iterator[ImportProgress | Corpus]:
         """Import a corpus under a name, yielding progress, the Corpus last; it goes on in a thread of its own."""
         settings: dict[str, Any] = {"form": form, "page_map": page_map, "skip_bad": skip_bad}
         return self.imports.follow(

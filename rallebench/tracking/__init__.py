@@ -1,1 +1,1 @@
-"""What happened, sent to MLflow: finished runs, traces of single questions, and its own page."""
+"""MLflow: finished runs, groups of runs, traces, prompts, models, and its own page."""

@@ -1,7 +1,7 @@
-"""Where MLflow keeps its records, and how a broken place becomes one sentence.
+"""Where MLflow keeps its records, and its errors as one sentence.
 
-MLflow itself retries an unreachable place for minutes, so every place is tried here first.
-Nothing here sets MLflow's global tracking URI: clients are made for one URI each.
+MLflow retries an unreachable place for minutes, so every place is checked here first.
+Nothing here sets MLflow's global tracking URI: each client has its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import logging
 import os
 import re
-import sqlite3
 import threading
 import warnings
 from collections.abc import Iterator
@@ -19,13 +18,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from rallebench.core.errors import BackendError, MissingPackageError, RalleError, UsageError
-from rallebench.tracking import database as databases
-from rallebench.tracking.database import from_other_version, prepare
+from rallebench.tracking.database import OTHER_VERSION, open_database, prepare, tables_of
 
 log = logging.getLogger(__name__)
 
 ANSWER_PATIENCE = 4.0
-"""Seconds for a server to answer at all, and again to read from its store: together less than ten."""
+"""Seconds for a server to answer, and again to read from its store: together less than ten."""
 
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -34,33 +32,49 @@ _SETTINGS = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
 }
-"""Taken unless the user's environment says otherwise; MLflow alone would retry for over ten minutes. An artifact
-of many megabytes that the server passes on to an object store takes a while, so the last is not shorter."""
+"""Defaults that the user's environment may override. MLflow's own retries last over ten minutes.
+The timeout is long because a server may pass an artifact of many megabytes to an object store."""
 
-_DATABASES = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
+_DATABASE_PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
 
-_opening = threading.Lock()
-_opened: set[str] = set()
+_OTHER_URI = "or choose another tracking URI."
+_CAUSES = {
+    "database is locked": "{place} is locked by another program; close that program and try again.",
+    "readonly database|read-only|permission denied": "{place} cannot be written to; make it "
+    f"writable {_OTHER_URI}",
+    "unable to open database": "{place} cannot be opened; make its folder writable " + _OTHER_URI,
+    "not a database|malformed": "{place} is damaged or no SQLite database; move it away "
+    + _OTHER_URI,
+    "disk is full|no space left": "The disk is full, so MLflow could not write to {place}; "
+    "free space and try again.",
+    "database schema|can't locate revision": OTHER_VERSION,
+    "error code 40[13]": "{place} refuses access; set MLFLOW_TRACKING_USERNAME and "
+    "MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.",
+}
+"""Pattern in the text of an error → the sentence that the user reads."""
+
+_connecting = threading.Lock()
+_connected: set[str] = set()
 
 
 def tracking_uri_of(workspace: Path, setting: str | None = None) -> str:
-    """The tracking URI: the setting, else ``MLFLOW_TRACKING_URI``, else ``mlflow.db`` in the workspace."""
+    """The setting, else ``MLFLOW_TRACKING_URI``, else ``mlflow.db`` in the workspace."""
     return setting or os.environ.get("MLFLOW_TRACKING_URI", "") or default_uri(workspace)
 
 
 def default_uri(workspace: Path) -> str:
-    """``sqlite:///…/mlflow.db``. Raises UsageError for a folder name that such an address cannot hold."""
+    """``sqlite:///…/mlflow.db``. Raises UsageError for a folder name that no URI can hold."""
     path = (Path(workspace).resolve() / "mlflow.db").as_posix()
     if any(character in path for character in "?#%"):
         raise UsageError(
-            f"MLflow cannot keep its database in {Path(workspace).resolve()}: the name holds one of "
-            "'?', '#', '%'. Choose another workspace, or give a tracking URI."
+            f"MLflow cannot keep its database in {Path(workspace).resolve()}: the name holds one "
+            "of '?', '#', '%'. Choose another workspace, or give a tracking URI."
         )
     return f"sqlite:///{path}"
 
 
 def artifact_root(workspace: Path) -> str:
-    """Where artifacts go when no MLflow server keeps them, as a ``file:`` URI."""
+    """The ``file:`` URI of the artifacts that no MLflow server keeps."""
     return (Path(workspace).resolve() / "mlartifacts").as_uri()
 
 
@@ -86,8 +100,7 @@ def import_mlflow() -> Any:
         import mlflow
     except ImportError:
         raise MissingPackageError("mlflow", "(runs are tracked with it)") from None
-    # What is deprecated inside MLflow is no matter of ours. Its loggers tell of every migration, and
-    # print tracebacks of errors that we report ourselves.
+    # MLflow logs every migration, and tracebacks of errors that we report ourselves.
     warnings.filterwarnings("ignore", module=r"(mlflow|sqlalchemy|alembic)\b")
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -97,43 +110,41 @@ def import_mlflow() -> Any:
 
 def connect(uri: str) -> Any:
     """An ``MlflowClient`` for ``uri``; makes the tables of a new database. Raises RalleError."""
-    with explained(uri):
+    with mlflow_errors(uri):
         database = _check_place(uri)
         mlflow = import_mlflow()
-        with _opening:
-            if uri in _opened:
-                return mlflow.MlflowClient(tracking_uri=uri)
-            if database:
+        with _connecting:
+            if database and uri not in _connected:
                 prepare(database, artifact_root(database.parent))
             client = mlflow.MlflowClient(tracking_uri=uri)
-            _opened.add(uri)
+            _connected.add(uri)
             return client
 
 
 def experiment_of(client: Any, name: str, workspace: Path, uri: str) -> str:
-    """The id of the experiment ``name``, made if it is new. Raises RalleError."""
-    with explained(uri):
-        found = client.get_experiment_by_name(name)
-        if found is None:
+    """The id of the experiment ``name``, created if it is new. Raises RalleError."""
+    with mlflow_errors(uri):
+        experiment = client.get_experiment_by_name(name)
+        if experiment is None:
             folder = re.sub(r"[^\w.\-]+", "_", name).strip(".") or "experiment"
             location = None if is_server(uri) else f"{artifact_root(workspace)}/{folder}"
             try:
                 return str(client.create_experiment(name, artifact_location=location))
             except Exception:
-                found = client.get_experiment_by_name(name)  # another process was faster
-                if found is None:
+                experiment = client.get_experiment_by_name(name)  # another process was faster
+                if experiment is None:
                     raise
-        if found.lifecycle_stage == "deleted":
+        if experiment.lifecycle_stage == "deleted":
             raise BackendError(
-                f"The MLflow experiment {name!r} was deleted; restore it in MLflow "
-                f"(mlflow experiments restore -x {found.experiment_id}) or log to another experiment."
+                f"The MLflow experiment {name!r} was deleted; restore it (mlflow experiments "
+                f"restore -x {experiment.experiment_id}) or log to another experiment."
             )
-        return str(found.experiment_id)
+        return str(experiment.experiment_id)
 
 
 @contextlib.contextmanager
-def explained(uri: str) -> Iterator[None]:
-    """Turn whatever MLflow raises in the block into a BackendError: one sentence, without credentials."""
+def mlflow_errors(uri: str) -> Iterator[None]:
+    """Turn MLflow's errors in the block into a BackendError: one sentence, no credentials."""
     try:
         yield
     except RalleError:
@@ -143,49 +154,32 @@ def explained(uri: str) -> Iterator[None]:
             error.name or "mlflow", f"(the tracking URI {without_credentials(uri)} needs it)"
         ) from error
     except Exception as error:
-        if type(error).__module__.startswith("rallebench") or isinstance(
-            error, (TypeError, AttributeError, KeyError)
-        ):
+        if isinstance(error, (TypeError, AttributeError, KeyError)):
             log.exception("logging to MLflow failed", exc_info=error)
         raise BackendError(sentence(error, uri)) from error
 
 
 def sentence(error: BaseException, uri: str) -> str:
-    """What went wrong at ``uri``, and what to do."""
-    where, text = without_credentials(uri), _text(error, uri)
-    low = str(error).lower()
-    if "database is locked" in low:
-        return f"{where} is locked by another program; close that program (or wait for it) and try again."
-    if "readonly database" in low or "read-only" in low or "permission denied" in low:
-        return f"{where} cannot be written to; make it writable or choose another tracking URI."
-    if "unable to open database" in low:
-        return f"{where} cannot be opened; make its folder writable or choose another tracking URI."
-    if "not a database" in low or "malformed" in low:
-        return f"{where} is damaged or no SQLite database; move it away or choose another tracking URI."
-    if "disk is full" in low or "no space left" in low:
-        return f"The disk is full, so MLflow could not write to {where}; free space and try again."
-    if "database schema" in low or "can't locate revision" in low:
-        return from_other_version(where)
-    if re.search("error code 40[13]", low):
-        return (
-            f"{where} refuses access; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, "
-            "or MLFLOW_TRACKING_TOKEN."
-        )
-    return f"MLflow at {where} failed: {text[:300]}"
+    """What failed at ``uri``, and the mend."""
+    place = without_credentials(uri)
+    for pattern, text in _CAUSES.items():
+        if re.search(pattern, str(error).lower()):
+            return text.format(place=place)
+    return f"MLflow at {place} failed: {first_line(error, uri)[:300]}"
 
 
-def _text(error: BaseException, uri: str) -> str:
-    """The error's first line, with whatever is secret in ``uri`` hidden."""
+def first_line(error: BaseException, uri: str) -> str:
+    """The error's first line without the secrets of ``uri``."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = (lines[0] if lines else type(error).__name__).replace(uri, without_credentials(uri))
-    found = re.search(r"://[^/\s:]*:([^/\s]*)@", uri)
-    for secret in {found[1], unquote(found[1])} if found else ():
+    login = re.search(r"://[^/\s:]*:([^/\s]*)@", uri)
+    for secret in {login[1], unquote(login[1])} if login else ():
         text = text.replace(secret, "***") if len(secret) > 2 else text
     return text
 
 
 def sqlite_file(uri: str) -> Path | None:
-    """The file of an SQLite URI; None for another store, for memory, and for SQLite's own ``file:`` form."""
+    """The file of an SQLite URI; None for other stores, for memory and for ``file:`` names."""
     if not uri.startswith("sqlite"):
         return None
     from sqlalchemy import make_url
@@ -195,73 +189,62 @@ def sqlite_file(uri: str) -> Path | None:
 
 
 def _check_place(uri: str) -> Path | None:
-    """Find out within seconds whether ``uri`` can work; returns the file of an SQLite URI."""
+    """Check within seconds whether ``uri`` can work; the file of an SQLite URI."""
     if uri.startswith(("http://", "https://")):
         _check_server(uri)
-        return None
-    scheme = uri.split("://")[0].split("+")[0]
-    if "://" not in uri or scheme not in {"sqlite", *_DATABASES}:
-        return None
-    if scheme == "sqlite":
-        file = sqlite_file(uri)
-        if file is not None:
-            _check_sqlite(file, uri)
-        return file
-    from sqlalchemy import make_url
-
-    url = make_url(uri)
-    if url.host:
-        _check_port(url.host, url.port or _DATABASES[scheme], uri)
+    elif database := sqlite_file(uri):
+        _check_sqlite(database, uri)
+        return database
+    elif (scheme := re.split(r"\+|://", uri)[0]) in _DATABASE_PORTS and "://" in uri:
+        _check_port(uri, _DATABASE_PORTS[scheme])
     return None
 
 
 def _check_server(uri: str) -> None:
     import httpx
 
-    where = without_credentials(uri)
+    place = without_credentials(uri)
     try:
-        # A server is healthy while its database hangs; the second request is the cheapest that reads from it.
+        # A server is healthy while its database hangs; the second request reads from its store.
         for path in ("health", "api/2.0/mlflow/experiments/get-by-name?experiment_name=Default"):
-            answer = httpx.get(f"{uri.rstrip('/')}/{path}", timeout=ANSWER_PATIENCE)
-            if answer.status_code in (502, 503, 504):
-                break
+            status = httpx.get(f"{uri.rstrip('/')}/{path}", timeout=ANSWER_PATIENCE).status_code
+            if status in (502, 503, 504):
+                raise BackendError(
+                    f"The MLflow server at {place} is not ready (HTTP {status}); try again later."
+                )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise BackendError(
-            f"No MLflow server answers at {where} ({type(error).__name__}); "
-            "start it, or choose another tracking URI."
+            f"No MLflow server answers at {place} ({type(error).__name__}); start it, {_OTHER_URI}"
         ) from None
-    if answer.status_code in (502, 503, 504):
-        raise BackendError(
-            f"The MLflow server at {where} is not ready (HTTP {answer.status_code}); try again later."
-        )
 
 
-def _check_port(host: str, port: int, uri: str) -> None:
+def _check_port(uri: str, default_port: int) -> None:
     import socket
 
+    from sqlalchemy import make_url
+
+    url = make_url(uri)
+    if not url.host:
+        return
     try:
-        socket.create_connection((host, port), timeout=ANSWER_PATIENCE).close()
+        address = (url.host, url.port or default_port)
+        socket.create_connection(address, timeout=ANSWER_PATIENCE).close()
     except OSError as error:
         raise BackendError(
             f"No database answers at {without_credentials(uri)} ({error.strerror or error}); "
-            "start it, or choose another tracking URI."
+            f"start it, {_OTHER_URI}"
         ) from None
 
 
 def _check_sqlite(path: Path, uri: str) -> None:
     """Raise unless the file is, or can become, MLflow's database."""
-    if uri in _opened and not path.exists():
+    if uri in _connected and not path.exists():
         raise BackendError(
             f"{path} was removed while it was in use; start the program again to make a new one."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(
-        sqlite3.connect(path, timeout=databases.LOCK_PATIENCE, isolation_level=None)
-    ) as database:
-        tables = {
-            row[0]
-            for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        }
+    with open_database(path) as database:
+        tables = tables_of(database)
         database.execute("BEGIN IMMEDIATE")
         database.execute("ROLLBACK")
     if tables and not tables & {"experiments", "alembic_version"}:

@@ -1,4 +1,4 @@
-"""A run folder as MLflow's params and metrics. Pure: files in, plain values out."""
+"""A run folder as MLflow's params, metrics and tags. Pure, but for ``write``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import math
 import random
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from rallebench.tracking.costs import cost_metrics, price_params
+from rallebench.core.files import write_text
+from rallebench.engine.cost_text import UNKNOWN, price_of
 
 MAX_VALUE = 6000
 MAX_KEY = 250
 """MLflow's limits, in characters."""
 
 SAMPLE, FAILURES = 50, 10
-"""So many traces of a run at most: a seeded sample, and the first failures."""
+"""The most traces of a run: a seeded sample, and the first failures."""
 
 HIDDEN = "(hidden)"
 _SECRET_KEY = re.compile(
@@ -26,13 +28,26 @@ _SECRET_KEY = re.compile(
 )
 _URL_LOGIN = re.compile(r"^([A-Za-z][\w+.\-]*://)[^/\s]*@")
 
+_COUNTS = ("n", "n_done", "n_errors", "steps", "steps_from_memory")
 _TOTALS = ("seconds", "prompt_tokens", "completion_tokens")
+_COST_PARTS = (
+    "seconds",
+    "retrieval_seconds",
+    "generation_seconds",
+    "failed_seconds",
+    "model_calls",
+    "retrievals",
+    "prompt_tokens",
+    "completion_tokens",
+    "tokens_per_second",
+    "usd",
+)
 
 
 def params(run: Mapping[str, Any]) -> dict[str, str]:
     """``run.json`` as params: the chain flattened (``chain.1.kind`` …), fingerprints, prices, versions, seed.
 
-    A value longer than MLflow allows is cut and says where it stands whole.
+    A value longer than MLflow allows is cut and names the artifact with the whole text.
     """
     spec = run.get("spec", {})
     settings = dict(spec.get("settings", {}))
@@ -52,17 +67,15 @@ def params(run: Mapping[str, Any]) -> dict[str, str]:
             **{str(number): action for number, action in enumerate(chain.get("actions", ()), 1)},
         },
         **settings,
-        "prices": price_params(run),
+        "prices": {name: price or UNKNOWN for name, price in (run.get("prices") or {}).items()},
         "versions": run.get("versions", {}),
     }
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in flatten(without_secrets(tree)).items():
-        name = _unique(safe_key(key), found)
         template = re.fullmatch(r"chain\.(\d+)\.template", key)
-        found[name] = cut(
-            clean(value), f"templates/action-{template[1]}.txt" if template else "run.json"
-        )
-    return found
+        artifact = f"templates/action-{template[1]}.txt" if template else "run.json"
+        values[_unique(safe_key(key), values)] = cut(clean(value), artifact)
+    return values
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, str]:
@@ -108,28 +121,45 @@ def metrics(report: Mapping[str, Any]) -> dict[str, float]:
 
     MLflow allows no ``@``, so ``recall@5`` is ``recall_at_5`` (RaLLe's own name for it).
     """
-    found: dict[str, Any] = {
-        key: report.get(key) for key in ("n", "n_done", "n_errors", "steps", "steps_from_memory")
-    }
-    found |= {f"total_{key}": report.get(key) for key in _TOTALS}
     clusters = report.get("clusters") or {}
-    found |= {"clusters": clusters.get("n"), "largest_cluster": clusters.get("largest")}
-    found["sec per query"] = report.get("seconds_per_question")
-    found["memory_bytes"] = (report.get("memory") or {}).get("bytes")
-    found |= cost_metrics(report.get("cost") or {})
+    values: dict[str, Any] = {
+        **{key: report.get(key) for key in _COUNTS},
+        **{f"total_{key}": report.get(key) for key in _TOTALS},
+        "clusters": clusters.get("n"),
+        "largest_cluster": clusters.get("largest"),
+        "sec per query": report.get("seconds_per_question"),
+        "memory_bytes": (report.get("memory") or {}).get("bytes"),
+        **cost_metrics(report.get("cost") or {}),
+    }
     for name, mean in {**report.get("metrics", {}), **report.get("suite", {})}.items():
         key = safe_key(name)
-        found |= {
-            key: mean.get("value"),
-            f"{key}_low": mean.get("low"),
-            f"{key}_high": mean.get("high"),
-            f"{key}_n": mean.get("n"),
-        }
+        values[key] = mean.get("value")
+        values |= {f"{key}_{part}": mean.get(part) for part in ("low", "high", "n")}
     return {
         key: float(value)
-        for key, value in found.items()
+        for key, value in values.items()
         if value is not None and math.isfinite(value)
     }
+
+
+def cost_metrics(cost: Mapping[str, Any]) -> dict[str, Any]:
+    """``cost_total_…``, ``cost_failed_…``, ``cost_asked_…`` and ``cost_question_…_mean`` (``_median``, ``_p95``, ``_n``).
+
+    Unknown values are None. If only some dollars are known, their sum is ``…_usd_known``.
+    """
+    values: dict[str, Any] = {}
+    for group in ("total", "failed", "asked"):
+        sums = cost.get(group, {})
+        values |= {f"cost_{group}_{part}": sums.get(part) for part in _COST_PARTS}
+        values[f"cost_{group}_usd_known"] = sums.get("usd_known") or None
+    for name, spread in cost.get("per_question", {}).items():
+        values |= {f"cost_question_{name}_{key}": value for key, value in spread.items()}
+    return values
+
+
+def cost_tags(cost: Mapping[str, Any]) -> dict[str, str]:
+    """The dollars of a run in words, because a missing metric could be read as no cost."""
+    return {"rallebench.cost.usd": price_of(cost["total"])} if cost.get("total") else {}
 
 
 def safe_key(name: str) -> str:
@@ -148,11 +178,11 @@ def _unique(name: str, taken: Mapping[str, Any]) -> str:
     return free
 
 
-def cut(text: str, whole: str) -> str:
-    """``text`` within MLflow's limit; a cut one ends by naming the artifact that holds it ``whole``."""
+def cut(text: str, artifact: str) -> str:
+    """``text`` within MLflow's limit; a cut one ends with the name of the artifact that holds all of it."""
     if len(text) <= MAX_VALUE:
         return text
-    note = f" … (cut: {len(text)} characters, whole in the artifact {whole})"
+    note = f" … (cut: {len(text)} characters, whole in the artifact {artifact})"
     return text[: MAX_VALUE - len(note)] + note
 
 
@@ -167,3 +197,8 @@ def traced(lines: Mapping[str, Mapping[str, Any]], seed: int) -> list[str]:
     sample = set(random.Random(seed).sample(qids, min(SAMPLE, len(qids))))
     failures = set([qid for qid in qids if lines[qid].get("error")][:FAILURES])
     return [qid for qid in qids if qid in sample or qid in failures]
+
+
+def write(path: Path, value: Any, indent: int | None = 2) -> None:
+    """Write JSON without lone surrogates, which models do generate."""
+    write_text(path, clean(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")

@@ -1,8 +1,8 @@
-"""MLflow's SQLite file: its tables are made, or migrated, beside it and then put in its place as one transaction.
+"""MLflow's SQLite file: tables are made or migrated in a hidden file, then copied in one transaction.
 
-MLflow commits a migration statement by statement. Interrupted in the middle, it leaves a file that neither it nor we can
-go on from ("table logged_models already exists"). So all that takes long happens in a hidden file of the same folder,
-under the lock of ``hold_setup``; an interrupted set-up leaves nothing but that file, and the next one starts it again.
+MLflow commits a migration statement by statement. An interrupted migration leaves a file that MLflow
+cannot migrate again ("table logged_models already exists"). So the slow work happens in a hidden file
+of the same folder, under a lock. An interrupted set-up leaves only that file; the next one replaces it.
 """
 
 from __future__ import annotations
@@ -25,166 +25,158 @@ LOCK_PATIENCE = 10.0
 SETUP_PATIENCE = 150.0
 """Seconds to wait while another process makes the tables; the first time takes some ten."""
 
-SET_UP = {"alembic_version", "workspaces", "experiments"}
-"""The tables that hold rows in a new database: its revision, the default workspace, the default experiment (id 0)."""
+OTHER_VERSION = (
+    "{place} was made by another version of MLflow. Back it up and run 'mlflow db upgrade {place}', "
+    "or choose another tracking URI."
+)
+
+INITIAL_TABLES = {"alembic_version", "workspaces", "experiments"}
+"""The tables with rows in a new database: revision, default workspace, default experiment (id 0)."""
 
 _REVISION = re.compile(r"^(down_)?revision(?:\s*:[^=\n]*)?\s*=\s*(.+)$", re.MULTILINE)
 
 
-def hold_setup(database: Path) -> contextlib.AbstractContextManager[object]:
-    """A held lock for the one process that may make or change tables: two at once would break the database.
+def prepare(database: Path, artifacts: str) -> None:
+    """Give ``database`` the tables of the installed MLflow; quick and silent if it has them.
 
-    Leaving it as a context lets it go, from whatever thread.
+    A half-made database without a run, model, prompt or trace is made anew. An older one is copied,
+    the copy migrated, and copied back; until then the old one is unchanged. ``artifacts``: the
+    artifact folder of the default experiment. Raises BackendError for a database of a newer MLflow
+    and for a failed migration; both leave the database unchanged.
     """
     from filelock import FileLock, Timeout
 
+    if _is_current(database):
+        return
+    part = database.with_name(f".{database.name}.part")
     try:
-        return FileLock(f"{database}.lock", thread_local=False).acquire(timeout=SETUP_PATIENCE)
+        # Two migrations at once would break the database.
+        with FileLock(f"{database}.lock", thread_local=False, timeout=SETUP_PATIENCE):
+            if _is_current(database):  # another process was faster
+                return
+            try:
+                _remove(part)  # left by a killed process: we hold the lock now
+                if _holds_work(database):
+                    _migrated_copy(database, part)
+                else:
+                    _create(part, artifacts)
+                _copy(part, database)
+            finally:
+                _remove(part)
     except Timeout:
         raise BackendError(
             f"{database} is being set up by another process; wait for it and try again."
         ) from None
 
 
-def prepare(database: Path, artifacts: str) -> None:
-    """Give ``database`` MLflow's tables of this version, with all that it holds; quick and silent where it has them.
-
-    A half-made database without a run, model, prompt or trace is made anew. An older one is copied, the copy migrated,
-    and put in its place; until then the old one is as it was. ``artifacts``: where those of the default experiment go.
-    Raises BackendError for a database of a newer MLflow, and for one that cannot be migrated; both stay as they are.
-    """
-    if _is_current(database):
-        return
-    with hold_setup(database):
-        if _is_current(database):  # another process was faster
-            return
-        beside = database.with_name(f".{database.name}.part")
-        try:
-            _remove(beside)  # of a process that was killed: ours is the lock now
-            if _holds_work(database):
-                _migrated_copy(database, beside)
-            else:
-                _new(beside, artifacts)
-            _copy(beside, database)
-        finally:
-            _remove(beside)
-
-
 @lru_cache(maxsize=1)
 def revisions() -> tuple[frozenset[str], str]:
-    """All schema revisions that the installed MLflow knows, and the newest; read from its files, for importing it takes
-    seconds."""
+    """All schema revisions of the installed MLflow, and the newest.
+
+    They are read from its files, because importing MLflow takes seconds.
+    """
     spec = find_spec("mlflow")
     if spec is None or not spec.submodule_search_locations:
         raise MissingPackageError("mlflow", "(runs are tracked with it)")
-    folder = (
-        Path(next(iter(spec.submodule_search_locations))) / "store" / "db_migrations" / "versions"
-    )
-    own: set[str] = set()
-    before: set[str] = set()
-    for file in folder.glob("*.py"):
+    package = Path(next(iter(spec.submodule_search_locations)))
+    revision_ids: set[str] = set()
+    previous_ids: set[str] = set()
+    for file in (package / "store" / "db_migrations" / "versions").glob("*.py"):
         for down, value in _REVISION.findall(file.read_text("utf-8")):
-            (before if down else own).update(re.findall(r"\w{12,}", value))
-    newest = own - before
+            (previous_ids if down else revision_ids).update(re.findall(r"\w{12,}", value))
+    newest = revision_ids - previous_ids
     if len(newest) != 1:
         raise BackendError(
-            "The installed mlflow is damaged; install it again: pip install --force-reinstall mlflow"
+            "The installed mlflow is damaged; run: pip install --force-reinstall mlflow"
         )
-    return frozenset(own), newest.pop()
-
-
-def from_other_version(place: str) -> str:
-    """The sentence for a database whose tables this MLflow does not know."""
-    return (
-        f"{place} was made by another version of MLflow. Back it up and run 'mlflow db upgrade {place}', "
-        "or choose another tracking URI."
-    )
-
-
-def _is_current(database: Path) -> bool:
-    with _opened(database) as db:
-        if "alembic_version" not in _tables(db):
-            return False
-        found = {str(row[0]) for row in db.execute("SELECT version_num FROM alembic_version")}
-    known, newest = revisions()
-    if found - known:
-        raise BackendError(from_other_version(f"sqlite:///{database}"))
-    return newest in found
-
-
-def _holds_work(database: Path) -> bool:
-    """Whether anything was ever logged: a row that no set-up writes."""
-    with _opened(database) as db:
-        tables = _tables(db)
-        own = [name for name in tables if name not in SET_UP]
-        if any(db.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in own):
-            return True
-        return "experiments" in tables and bool(
-            db.execute("SELECT 1 FROM experiments WHERE experiment_id <> 0 LIMIT 1").fetchone()
-        )
-
-
-def _new(beside: Path, artifacts: str) -> None:
-    """A new database, with its default experiment."""
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-
-    with _engine(beside) as (engine, utils):
-        utils._initialize_tables(engine)
-        SqlAlchemyStore(f"sqlite:///{beside}", artifacts).engine.dispose()
-
-
-def _migrated_copy(database: Path, beside: Path) -> None:
-    with _opened(database) as db:
-        db.execute("BEGIN IMMEDIATE")  # what others would write now would be missing in the copy
-        _copy(database, beside)
-        try:
-            with _engine(beside) as (engine, utils):
-                utils._upgrade_db(engine)
-        except Exception as error:
-            reason = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
-            raise BackendError(
-                f"{database} holds runs and is of an older MLflow, but cannot be migrated ({reason}); it is as it was. "
-                "Put a backup of it in its place, or move it away and track the runs anew."
-            ) from None
+    return frozenset(revision_ids), newest.pop()
 
 
 @contextlib.contextmanager
-def _engine(database: Path) -> Iterator[tuple[Any, Any]]:
-    """An engine for a file that nobody else reads, and MLflow's functions that change tables."""
-    from mlflow.store.db import utils
-    from sqlalchemy import event
-
-    engine = utils.create_sqlalchemy_engine(f"sqlite:///{database}")
-    # Thousands of small commits, each waiting for the disk, are the most of the time; an interrupted file is thrown away.
-    event.listen(
-        engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF")
-    )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is deprecated inside MLflow is no matter of ours
-            yield engine, utils
-    finally:
-        engine.dispose()
-
-
-@contextlib.contextmanager
-def _opened(database: Path) -> Iterator[sqlite3.Connection]:
+def open_database(database: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that commits each statement and waits LOCK_PATIENCE for a lock."""
     with contextlib.closing(
         sqlite3.connect(database, timeout=LOCK_PATIENCE, isolation_level=None)
     ) as db:
         yield db
 
 
-def _tables(db: sqlite3.Connection) -> set[str]:
-    found = db.execute(
+def tables_of(db: sqlite3.Connection) -> set[str]:
+    """The names of a database's own tables."""
+    rows = db.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     )
-    return {row[0] for row in found}
+    return {row[0] for row in rows}
+
+
+def _is_current(database: Path) -> bool:
+    with open_database(database) as db:
+        if "alembic_version" not in tables_of(db):
+            return False
+        versions = {str(row[0]) for row in db.execute("SELECT version_num FROM alembic_version")}
+    revision_ids, newest = revisions()
+    if versions - revision_ids:
+        raise BackendError(OTHER_VERSION.format(place=f"sqlite:///{database}"))
+    return newest in versions
+
+
+def _holds_work(database: Path) -> bool:
+    """Whether anything was logged: a row that no set-up writes."""
+    with open_database(database) as db:
+        tables = tables_of(db)
+        queries = [f'SELECT 1 FROM "{name}" LIMIT 1' for name in tables - INITIAL_TABLES]
+        if "experiments" in tables:
+            queries.append("SELECT 1 FROM experiments WHERE experiment_id <> 0 LIMIT 1")
+        return any(db.execute(query).fetchone() for query in queries)
+
+
+def _create(part: Path, artifacts: str) -> None:
+    """A new database, with its default experiment."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    with _engine(part) as (engine, utils):
+        utils._initialize_tables(engine)
+        SqlAlchemyStore(f"sqlite:///{part}", artifacts).engine.dispose()
+
+
+def _migrated_copy(database: Path, part: Path) -> None:
+    with open_database(database) as db:
+        db.execute("BEGIN IMMEDIATE")  # later writes would be missing in the copy
+        _copy(database, part)
+        try:
+            with _engine(part) as (engine, utils):
+                utils._upgrade_db(engine)
+        except Exception as error:
+            reason = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
+            raise BackendError(
+                f"{database} holds runs and comes from an older MLflow, but cannot be migrated ({reason}); it is "
+                "unchanged. Put a backup of it in its place, or move it away and track the runs again."
+            ) from None
+
+
+@contextlib.contextmanager
+def _engine(database: Path) -> Iterator[tuple[Any, Any]]:
+    """An engine for a file of this process alone, and MLflow's module that changes tables."""
+    from mlflow.store.db import utils
+    from sqlalchemy import event
+
+    engine = utils.create_sqlalchemy_engine(f"sqlite:///{database}")
+    # Waiting for the disk at thousands of small commits takes most of the time. An interrupted file
+    # is thrown away, so it need not be safe.
+    event.listen(
+        engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF")
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # MLflow uses deprecated functions itself
+            yield engine, utils
+    finally:
+        engine.dispose()
 
 
 def _copy(source: Path, target: Path) -> None:
-    """All of ``source`` over ``target`` in one transaction: killed in the middle, SQLite brings the old ``target`` back."""
-    with _opened(source) as old, _opened(target) as new:
+    """Copy ``source`` over ``target`` in one transaction: if killed, SQLite restores ``target``."""
+    with open_database(source) as old, open_database(target) as new:
         old.backup(new)
 
 

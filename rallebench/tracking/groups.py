@@ -1,4 +1,4 @@
-"""Several runs as one: a parent run in MLflow with the runs below it."""
+"""Several runs below one parent run of MLflow."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.files import write_text
 from rallebench.tracking import content
-from rallebench.tracking.connection import connect, experiment_of, explained, tracking_uri_of
-from rallebench.tracking.mlflow import active, log_run, logged_before, remembered
+from rallebench.tracking.connection import connect, experiment_of, mlflow_errors, tracking_uri_of
+from rallebench.tracking.runs import active, log_run, log_values, logged_before, read_link
 
 TABLE = "variants.json"
 _PARENT, _GROUP = "mlflow.parentRunId", "rallebench.group"
@@ -21,10 +20,10 @@ _PARENT, _GROUP = "mlflow.parentRunId", "rallebench.group"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What a parent run shows. ``best``: the run whose metrics it has, '' = none.
+    """A parent run. ``best``: the name of the run whose metrics it repeats, '' = none.
 
-    ``rows``: one per variant, the same keys in each, a table of MLflow's page. ``kind``: ``sweep``, ``batch`` or
-    ``suite``. ``files``: what else is logged with it.
+    ``rows``: a table of MLflow's page, one row per variant with equal keys. ``kind``: ``sweep``,
+    ``batch`` or ``suite``. ``files``: further artifacts.
     """
 
     name: str
@@ -43,29 +42,32 @@ def log_group(
     tracking_uri: str | None = None,
     experiment: str = "rallebench",
 ) -> str:
-    """Log the runs that are not there yet, put all below one parent run, and return the parent's id.
+    """Log the runs that are not logged yet, put all below one parent run, and return the parent's id.
 
-    The same group again updates its parent: it is found by the runs that are below it. Raises BackendError
-    if MLflow cannot be reached or written; the run folders are not touched.
+    The same group again updates its parent, which is found through its runs. Raises BackendError if
+    MLflow cannot be reached or written; the run folders stay unchanged.
     """
     uri = tracking_uri_of(workspace, tracking_uri)
     client = connect(uri)
     experiment_id = experiment_of(client, experiment, workspace, uri)
-    with explained(uri):
-        children = []
+    with mlflow_errors(uri):
+        runs = []
         for path in group.runs:
-            before = logged_before(client, remembered(path), experiment)
-            children.append(
-                before["run_id"]
-                if before
+            entry = logged_before(client, read_link(path), experiment)
+            run_id = (
+                entry["run_id"]
+                if entry
                 else log_run(
                     path, workspace=workspace, tracking_uri=tracking_uri, experiment=experiment
                 )
             )
-        runs = [client.get_run(child) for child in children]
-        parent = _parent(client, runs, group.name) or _created(
-            client, experiment_id, runs, group.name
-        )
+            runs.append(client.get_run(run_id))
+        parent = _find_parent(client, runs, group.name)
+        if not parent:
+            start = min((run.info.start_time for run in runs), default=int(time.time() * 1000))
+            parent = client.create_run(
+                experiment_id, start_time=start, run_name=group.name, tags={_GROUP: group.name}
+            ).info.run_id
         for run in runs:
             if run.data.tags.get(_PARENT) != parent:
                 client.set_tag(run.info.run_id, _PARENT, parent)
@@ -73,56 +75,37 @@ def log_group(
         _fill(client, parent, group, best[0].data.metrics if best else {})
         ends = [run.info.end_time for run in runs if run.info.end_time]
         client.set_terminated(parent, "FINISHED", max(ends, default=int(time.time() * 1000)))
-    return parent
+    return str(parent)
 
 
-def _parent(client: Any, runs: Iterable[Any], name: str) -> str:
-    """The parent of that name which one of the runs has already, '' if there is none."""
-    for parent in {run.data.tags[_PARENT]: None for run in runs if _PARENT in run.data.tags}:
-        found = active(client, parent)
-        if found is not None and found.data.tags.get(_GROUP) == name:
-            return str(parent)
+def _find_parent(client: Any, runs: Iterable[Any], name: str) -> str:
+    """The parent named ``name`` of one of the runs, '' if none has it."""
+    for parent_id in {run.data.tags[_PARENT]: None for run in runs if _PARENT in run.data.tags}:
+        parent = active(client, parent_id)
+        if parent is not None and parent.data.tags.get(_GROUP) == name:
+            return str(parent_id)
     return ""
 
 
-def _created(client: Any, experiment_id: str, runs: Iterable[Any], name: str) -> str:
-    start = min((run.info.start_time for run in runs), default=int(time.time() * 1000))
-    made = client.create_run(experiment_id, start_time=start, run_name=name, tags={_GROUP: name})
-    return str(made.info.run_id)
-
-
-def _fill(client: Any, parent: str, group: Group, values: Mapping[str, float]) -> None:
-    from mlflow.entities import Metric, RunTag
-
-    now = int(time.time() * 1000)
-    metrics = [Metric(key, value, now, 0) for key, value in values.items()]
+def _fill(client: Any, parent: str, group: Group, metrics: Mapping[str, float]) -> None:
+    table = [{"path": TABLE, "type": "table"}] if group.rows else []
     tags = {
         "mlflow.source.name": "rallebench",
         "mlflow.note.content": group.verdict,
-        "mlflow.loggedArtifacts": json.dumps(
-            [{"path": TABLE, "type": "table"}] if group.rows else []
-        ),
+        "mlflow.loggedArtifacts": json.dumps(table),
         "rallebench.kind": group.kind,
         "rallebench.verdict": group.verdict,
         "rallebench.best": group.best,
         "rallebench.runs": str(len(group.runs)),
     }
-    marks = [
-        RunTag(key, content.cut(content.clean(value), TABLE))
-        for key, value in tags.items()
-        if value
-    ]
-    client.log_batch(parent, metrics=metrics, tags=marks)
+    tags = {key: value for key, value in tags.items() if value}
+    log_values(client, parent, metrics, tags, artifact=TABLE)
     for path in group.files:
         client.log_artifact(parent, str(path))
     if group.rows:
         columns = list(group.rows[0])
-        shown = {
-            "columns": columns,
-            "data": [[row.get(name) for name in columns] for row in group.rows],
-        }
-        with tempfile.TemporaryDirectory(prefix="rallebench-") as made:
-            write_text(
-                Path(made) / TABLE, content.clean(json.dumps(shown, ensure_ascii=False)) + "\n"
-            )
-            client.log_artifact(parent, str(Path(made) / TABLE))
+        cells = [[row.get(name) for name in columns] for row in group.rows]
+        with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
+            file = Path(folder) / TABLE
+            content.write(file, {"columns": columns, "data": cells}, indent=None)
+            client.log_artifact(parent, str(file))

@@ -1,4 +1,4 @@
-"""Traces of Develop and Chat: handed over at once, written by one thread, never in the way."""
+"""Traces of Develop and Chat: queued at once, written by one thread, so no answer waits for MLflow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -21,83 +20,68 @@ log = logging.getLogger(__name__)
 
 MAX_WAITING = 200
 HEAD_START = 1.0
-"""Seconds that the first trace waits: it imports MLflow, which would slow down the answer being shown."""
+"""Seconds that the first trace waits: it imports MLflow, which would slow the answer on the page."""
 
 EXIT_PATIENCE = 5.0
-"""Seconds that the end of the program waits for traces that are still being written."""
+"""Seconds that the exit of the program waits for the last traces."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveStatus:
-    """How live tracing goes; ``last_error`` is the newest trouble as one sentence, '' after a success."""
+class TraceWriter:
+    """One daemon thread that runs jobs in order; a failed job is counted and logged, never raised.
 
-    waiting: int = 0
-    logged: int = 0
-    failed: int = 0
-    last_error: str = ""
-
-
-class _Writer:
-    """One daemon thread that does jobs in order; a job that fails is counted and told, never raised."""
+    ``last_error``: the sentence of the newest job, '' if it succeeded.
+    """
 
     def __init__(self) -> None:
         self._jobs: queue.Queue[Callable[[], object]] = queue.Queue(MAX_WAITING)
-        self._changed = threading.Condition()
-        self._waiting = self._logged = self._failed = 0
-        self._last_error = ""
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self.logged = self.failed = 0
+        self.last_error = ""
 
     def add(self, job: Callable[[], object]) -> None:
-        with self._changed:
+        with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="mlflow-traces", daemon=True
                 )
                 self._thread.start()
                 atexit.register(self.flush, EXIT_PATIENCE)
-            self._waiting += 1
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
-            self._done("MLflow is too slow: a trace was left out.")
+            self._count("MLflow is too slow: a trace was left out.")
+
+    def flush(self, seconds: float = 30.0) -> bool:
+        """Wait until no job is left; False if that takes longer than ``seconds``."""
+        with self._jobs.all_tasks_done:
+            return self._jobs.all_tasks_done.wait_for(
+                lambda: not self._jobs.unfinished_tasks, seconds
+            )
 
     def _work(self) -> None:
         time.sleep(HEAD_START)
         while True:
-            job = self._jobs.get()
+            job, error = self._jobs.get(), ""
             try:
                 job()
-                self._done("")
-            except RalleError as error:
-                self._done(str(error))
-            except Exception as error:
+            except RalleError as failure:
+                error = str(failure)
+            except Exception as failure:
                 log.exception("a live trace failed")
-                self._done(
-                    f"A trace could not be logged: {type(error).__name__}: {str(error)[:300]}"
-                )
+                error = f"A trace could not be logged: {type(failure).__name__}: {failure}"[:400]
+            self._count(error)
+            self._jobs.task_done()
 
-    def _done(self, error: str) -> None:
-        if error and error != self._last_error:
-            log.warning("%s", error)
-        with self._changed:
-            self._waiting -= 1
-            self._logged, self._failed = self._logged + (not error), self._failed + bool(error)
-            self._last_error = error
-            self._changed.notify_all()
-
-    def status(self) -> LiveStatus:
-        with self._changed:
-            return LiveStatus(self._waiting, self._logged, self._failed, self._last_error)
-
-    def flush(self, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        with self._changed:
-            while self._waiting and (left := deadline - time.monotonic()) > 0:
-                self._changed.wait(left)
-            return not self._waiting
+    def _count(self, error: str) -> None:
+        with self._lock:
+            if error and error != self.last_error:
+                log.warning("%s", error)
+            self.logged, self.failed = self.logged + (not error), self.failed + bool(error)
+            self.last_error = error
 
 
-_WRITER = _Writer()
+WRITER = TraceWriter()
 
 
 def trace_later(
@@ -108,12 +92,11 @@ def trace_later(
     tracking_uri: str | None = None,
     experiment: str = "rallebench",
     source: str = "",
-    name: str = "",
     session: str = "",
     prices: Prices | None = None,
 ) -> None:
-    """Log one live episode in the background: returns at once and never raises; see ``live_status``."""
-    _WRITER.add(
+    """Log one episode in the background: returns at once and never raises."""
+    WRITER.add(
         partial(
             trace_episode,
             episode,
@@ -122,19 +105,8 @@ def trace_later(
             tracking_uri=tracking_uri,
             experiment=experiment,
             source=source,
-            name=name,
             session=session,
             ended=time.time(),
             prices=prices,
         )
     )
-
-
-def live_status() -> LiveStatus:
-    """How many live traces wait, are logged and failed, and why."""
-    return _WRITER.status()
-
-
-def flush_live(seconds: float = 30.0) -> bool:
-    """Wait until nothing waits; False if that took longer than ``seconds``."""
-    return _WRITER.flush(seconds)

@@ -1,7 +1,8 @@
-"""The chain of a run as a model of MLflow's: ``mlflow.pyfunc.load_model`` and ``mlflow models serve`` answer with it.
+"""The chain of a run as an MLflow model, for ``mlflow.pyfunc.load_model`` and ``mlflow models serve``.
 
-The model holds the chain and three lines of code, no weights and no index: whoever loads it has rallebench installed
-and names the workspace. Who opens a chain there lies above this package, so its name is handed in and kept.
+The model holds the chain and three lines of code, no weights and no index: it needs an installed
+rallebench and a workspace. The function that opens a chain lies above this package, so the model
+stores its name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.files import read_json, write_json, write_text
 from rallebench.engine.store import RunFolder
 from rallebench.tracking import content
-from rallebench.tracking.connection import connect, explained, import_mlflow, tracking_uri_of
+from rallebench.tracking.connection import connect, import_mlflow, mlflow_errors, tracking_uri_of
 
 Ask = Callable[[str, Sequence[Mapping[str, str]]], Mapping[str, Any]]
 """(question, earlier messages) → ``answer``, ``error``, ``pages``."""
@@ -38,53 +39,45 @@ set_model(chain_model())
 def log_model(
     run_folder: Path, run_id: str, opener: str, *, workspace: Path, tracking_uri: str | None = None
 ) -> str:
-    """Log a run's chain as a model of the MLflow run ``run_id`` and return the model's id; once logged, it is kept.
+    """Log a run's chain as a model of the MLflow run ``run_id`` and return the model's id.
 
-    ``opener``: ``module:function`` that takes (chain as JSON, the model's config) and returns an Ask. Raises
-    UsageError for a run without a chain and BackendError if MLflow cannot be reached or written.
+    A chain that was logged before keeps its model. ``opener``: ``module:function`` that takes (chain
+    as JSON, the model's config) and returns an Ask. Raises UsageError for a run without a chain and
+    BackendError if MLflow cannot be reached or written.
     """
     run = RunFolder(run_folder).spec()
     chain = run["spec"]["settings"].get("chain")
     if not chain:
-        raise UsageError(
-            f"The run {run_folder.name!r} is of no chain, so there is no model to log."
-        )
+        raise UsageError(f"The run {run_folder.name!r} has no chain, so there is no model to log.")
     uri = tracking_uri_of(workspace, tracking_uri)
     client = connect(uri)
-    with explained(uri):
+    with mlflow_errors(uri):
         from mlflow.entities import LoggedModelOutput
 
-        logged = client.get_run(run_id)
-        outputs = getattr(logged.outputs, "model_outputs", None) or ()
+        mlflow_run = client.get_run(run_id)
         fingerprint = str(run["fingerprint"])
-        for output in outputs:
-            if (
-                client.get_logged_model(output.model_id).tags.get("rallebench.fingerprint")
-                == fingerprint
-            ):
+        for output in getattr(mlflow_run.outputs, "model_outputs", None) or ():
+            logged = client.get_logged_model(output.model_id)
+            if logged.tags.get("rallebench.fingerprint") == fingerprint:
                 return str(output.model_id)
-        name = (
-            re.sub(r"[/:.%\"'\s]+", "-", str(chain.get("name") or "chain")).strip("-")[:200]
-            or "chain"
-        )
-        tags = {"rallebench.run": run_folder.name, "rallebench.fingerprint": fingerprint}
-        made = client.create_logged_model(
-            logged.info.experiment_id,
-            name=name,
+        name = re.sub(r"[/:.%\"'\s]+", "-", str(chain.get("name") or "chain")).strip("-")[:200]
+        model = client.create_logged_model(
+            mlflow_run.info.experiment_id,
+            name=name or "chain",
             source_run_id=run_id,
-            tags=tags,
+            tags={"rallebench.run": run_folder.name, "rallebench.fingerprint": fingerprint},
             model_type="chain",
         )
         try:
             with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
-                _save(Path(folder), run, chain, opener, run_id, made.model_id)
-                client.log_model_artifacts(made.model_id, str(Path(folder) / "model"))
+                _save(Path(folder), run, chain, opener, run_id, model.model_id)
+                client.log_model_artifacts(model.model_id, str(Path(folder) / "model"))
         except BaseException:
-            client.finalize_logged_model(made.model_id, "FAILED")
+            client.finalize_logged_model(model.model_id, "FAILED")
             raise
-        client.finalize_logged_model(made.model_id, "READY")
-        client.log_outputs(run_id, [LoggedModelOutput(made.model_id, 0)])
-    return str(made.model_id)
+        client.finalize_logged_model(model.model_id, "READY")
+        client.log_outputs(run_id, [LoggedModelOutput(model.model_id, 0)])
+    return str(model.model_id)
 
 
 def _save(
@@ -103,7 +96,7 @@ def _save(
 
     write_text(folder / "rallebench_chain.py", _CODE)
     write_json(folder / "chain.json", content.without_secrets(chain))
-    told = Schema(
+    columns = Schema(
         [
             ColSpec(DataType.string, "answer"),
             ColSpec(DataType.string, "error"),
@@ -116,10 +109,9 @@ def _save(
         python_model=str(folder / "rallebench_chain.py"),
         artifacts={"chain": str(folder / "chain.json")},
         model_config={"workspace": "", "base_settings": "", "opener": opener},
-        signature=ModelSignature(
-            outputs=told
-        ),  # one for the input would refuse plain lists of questions
-        # Given, because MLflow would load the model in another process to find them out.
+        # A schema of the input would refuse plain lists of questions.
+        signature=ModelSignature(outputs=columns),
+        # Without this list MLflow loads the model in another process to find it out.
         pip_requirements=[
             f"{name}=={version}"
             for name, version in versions.items()
@@ -135,73 +127,72 @@ def _save(
 
 
 def chain_model() -> Any:
-    """The model that a logged chain becomes when it is loaded: an ``mlflow.pyfunc.PythonModel``."""
+    """A loaded chain: an ``mlflow.pyfunc.PythonModel``."""
     from mlflow.pyfunc import PythonModel
     from pandas import DataFrame
 
     class ChainModel(PythonModel):  # type: ignore[misc]
-        """``predict`` takes questions and returns a DataFrame: ``answer``, ``error``, ``pages``, a row for each."""
+        """``predict`` takes questions and returns a DataFrame with COLUMNS, a row for each question."""
 
         def load_context(self, context: Any) -> None:
-            """Open the chain; raises RalleError for a workspace that lacks what it names."""
+            """Open the chain; raises RalleError if the workspace lacks a model or retriever of it."""
             module, _, name = context.model_config["opener"].partition(":")
-            opened = getattr(importlib.import_module(module), name)
-            self.ask: Ask = opened(
-                read_json(Path(context.artifacts["chain"])), context.model_config
-            )
+            open_chain = getattr(importlib.import_module(module), name)
+            chain = read_json(Path(context.artifacts["chain"]))
+            self.ask: Ask = open_chain(chain, context.model_config)
 
         def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
             """See ``turns``."""
             answers = [self.ask(question, history) for question, history in turns(model_input)]
             return DataFrame(answers, columns=list(COLUMNS))
 
-        # Without a hint MLflow warns everybody who loads the model; it reads an object, not a word.
+        # Without a type hint MLflow warns at each load; it reads the type, not its name.
         predict.__annotations__["model_input"] = DataFrame
 
     return ChainModel()
 
 
-def turns(given: Any) -> list[tuple[str, list[Mapping[str, str]]]]:
-    """(question, earlier messages) of whatever ``predict`` was given. Raises UsageError for anything else.
+_NO_QUESTIONS = "Give a question, a list of questions, or a table with the column 'question'."
 
-    A question, several in a list, an array or a Series; objects or a DataFrame with ``question`` and perhaps
-    ``history``: a list of ``{"role": …, "content": …}``, or the same as JSON text.
+
+def turns(model_input: Any) -> list[tuple[str, list[Mapping[str, str]]]]:
+    """(question, earlier messages) for each row of the input of ``predict``. Raises UsageError.
+
+    The input: a question; questions in a list, an array or a Series; objects or a DataFrame with
+    ``question`` and optionally ``history``: a list of ``{"role": …, "content": …}``, or its JSON text.
 
     >>> turns(["Who?", {"question": "And he?", "history": [{"role": "user", "content": "Who?"}]}])
     [('Who?', []), ('And he?', [{'role': 'user', 'content': 'Who?'}])]
     """
-    if isinstance(given, Mapping) and isinstance(given.get("question"), str):
-        given = [given]
-    elif isinstance(given, Mapping):
-        given = _by_columns(given)
-    if isinstance(given, str):
-        given = [given]
-    elif hasattr(given, "columns"):
-        given = given.to_dict("records")
-    elif hasattr(given, "tolist"):
-        given = given.tolist()
-    if not isinstance(given, Iterable):
-        raise UsageError(
-            "Give a question, a list of questions, or a table with the column 'question'."
-        )
-    return [_turn(one, number) for number, one in enumerate(given, 1)]
+    rows = model_input
+    if isinstance(rows, str) or (
+        isinstance(rows, Mapping) and isinstance(rows.get("question"), str)
+    ):
+        rows = [rows]
+    elif isinstance(rows, Mapping):
+        rows = _from_columns(rows)
+    if hasattr(rows, "columns"):
+        rows = rows.to_dict("records")
+    elif hasattr(rows, "tolist"):
+        rows = rows.tolist()
+    if not isinstance(rows, Iterable):
+        raise UsageError(_NO_QUESTIONS)
+    return [_turn(row, number) for number, row in enumerate(rows, 1)]
 
 
-def _by_columns(given: Mapping[str, Any]) -> Any:
-    """Columns, as MLflow's server hands over its ``inputs``, as a DataFrame."""
+def _from_columns(columns: Mapping[str, Any]) -> Any:
+    """A DataFrame of the columns that MLflow's server passes as ``inputs``."""
     from pandas import DataFrame
 
     try:
-        return DataFrame({name: list(column) for name, column in given.items()})
+        return DataFrame({name: list(column) for name, column in columns.items()})
     except (TypeError, ValueError):
-        raise UsageError(
-            "Give a question, a list of questions, or a table with the column 'question'."
-        ) from None
+        raise UsageError(_NO_QUESTIONS) from None
 
 
-def _turn(one: Any, number: int) -> tuple[str, list[Mapping[str, str]]]:
-    question = one.get("question") if isinstance(one, Mapping) else one
-    history: Any = one.get("history") if isinstance(one, Mapping) else None
+def _turn(row: Any, number: int) -> tuple[str, list[Mapping[str, str]]]:
+    question = row.get("question") if isinstance(row, Mapping) else row
+    history: Any = row.get("history") if isinstance(row, Mapping) else None
     if not isinstance(question, str) or not question.strip():
         raise UsageError(f"Row {number} has no question; give text, or an object with 'question'.")
     if isinstance(history, str):
@@ -211,18 +202,21 @@ def _turn(one: Any, number: int) -> tuple[str, list[Mapping[str, str]]]:
             raise UsageError(f"The history of row {number} is no valid JSON.") from None
     elif hasattr(history, "tolist"):
         history = history.tolist()
-    messages = (
-        history if isinstance(history, (list, tuple)) else []
-    )  # an empty cell of a DataFrame is NaN
-    for message in messages:
-        if (
-            not isinstance(message, Mapping)
-            or not isinstance(message.get("content"), str)
-            or message.get("role") not in ("user", "assistant")
-        ):
-            raise UsageError(
-                f"The history of row {number} must hold messages with 'role' (user, assistant) and 'content'."
-            )
+    # An empty cell of a DataFrame is NaN.
+    messages = history if isinstance(history, (list, tuple)) else []
+    if not all(_is_message(message) for message in messages):
+        raise UsageError(
+            f"The history of row {number} must hold messages with 'role' (user, assistant) and "
+            "'content'."
+        )
     return question, [
         {"role": message["role"], "content": message["content"]} for message in messages
     ]
+
+
+def _is_message(message: Any) -> bool:
+    return (
+        isinstance(message, Mapping)
+        and isinstance(message.get("content"), str)
+        and message.get("role") in ("user", "assistant")
+    )

@@ -1,7 +1,7 @@
-"""MLflow's own page over a workspace: started on loopback when asked for, ended with the program.
+"""MLflow's page over a workspace: started on loopback, ended with this program.
 
-The server is a child of a small guard process (this file, run as a program) that ends it as soon
-as its own standard input closes. So it never outlives us, however we end.
+The server is a child of a small guard process (this file, run as a program). The guard ends the
+server as soon as its own standard input closes, so the server never outlives this program.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rallebench.core.files import read_json, write_json
 from rallebench.core.hosts import mlflow_options
 from rallebench.tracking.connection import (
     artifact_root,
-    explained,
     import_mlflow,
     is_server,
+    mlflow_errors,
     sqlite_file,
     tracking_uri_of,
     without_credentials,
@@ -39,19 +39,19 @@ START_PATIENCE = 90.0
 """Seconds for the server to answer; it took up to 50 on a loaded machine with two cores."""
 
 MLFLOW_PORT = 5000
-"""Where ``mlflow server`` listens unless it is told."""
+"""The default port of ``mlflow server``."""
 
-_NOTE, _LOCK, _LOG = ".mlflow-ui.json", ".mlflow-ui.lock", ".mlflow-ui.log"
+_ADDRESS, _LOCK, _LOG = ".mlflow-ui.json", ".mlflow-ui.lock", ".mlflow-ui.log"
 
-_lock = threading.Lock()
+_starting = threading.Lock()
 _servers: dict[str, UIServer] = {}
 
 
 class UIServer:
-    """MLflow's page: ``url`` to link to, and how far it is.
+    """MLflow's page: its ``url``, and whether it is ready.
 
-    ``process`` is None where the page is served by somebody else: a remote MLflow server, or
-    another program over the same workspace.
+    ``process`` is None if another program serves the page: a remote MLflow server, or another
+    rallebench over the same workspace.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class UIServer:
         self._stopped = False
 
     def ready(self) -> bool:
-        """Whether the page can be opened; returns at once. Raises BackendError if it never will."""
+        """Whether the page can be opened; returns at once. Raises BackendError if it has ended."""
         if self.process is not None and self.process.poll() is not None:
-            end = "was stopped" if self._stopped else f"ended: {self._last_words()}"
+            end = "was stopped" if self._stopped else f"ended: {self._last_error()}"
             raise BackendError(
                 f"MLflow's page {end.rstrip('.')}. Start it again, or run 'mlflow server' yourself."
             )
@@ -81,20 +81,9 @@ class UIServer:
             )
         return self._is_ready
 
-    def wait(self, seconds: float = START_PATIENCE) -> UIServer:
-        """Wait until the page can be opened. Raises BackendError if that takes too long."""
-        deadline = time.monotonic() + seconds
-        while not self.ready():
-            if time.monotonic() > deadline:
-                raise BackendError(
-                    f"MLflow's page is not ready after {seconds:.0f} seconds; it may still come."
-                )
-            time.sleep(0.2)
-        return self
-
     @property
     def waited(self) -> float:
-        """Seconds since it was started."""
+        """Seconds since the start."""
         return time.monotonic() - self._started
 
     def stop(self) -> None:
@@ -111,14 +100,15 @@ class UIServer:
             self.process.kill()
             self.process.wait()
 
-    def _last_words(self) -> str:
+    def _last_error(self) -> str:
+        """The last line of the log with an error, or its last line."""
         try:
             text = self._log.read_text("utf-8", "replace") if self._log else ""
         except OSError:
             text = ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        telling = [line for line in lines if "rror" in line and "Traceback" not in line] or lines
-        return telling[-1][:200] if telling else "it said nothing"
+        errors = [line for line in lines if "rror" in line and "Traceback" not in line]
+        return (errors or lines or ["its log is empty"])[-1][:200]
 
 
 def start_ui(
@@ -128,28 +118,28 @@ def start_ui(
     tracking_uri: str | None = None,
     allowed_hosts: Sequence[str] = (),
 ) -> UIServer:
-    """MLflow's page over the workspace's runs, starting now if it does not run yet; does not wait for it.
+    """MLflow's page over the workspace's runs, started if it is not running; does not wait for it.
 
-    ``port`` 0 takes a free one. Where the tracking URI names a server, that server's page is the
-    page. ``allowed_hosts``: host names that it answers to beside those of loopback; a page that
-    runs already keeps its own. Raises BackendError if it cannot be started.
+    ``port`` 0 takes a free one. If the tracking URI names a server, the page is that server's.
+    ``allowed_hosts``: host names besides those of loopback; a running page keeps its own. Raises
+    BackendError if the page cannot be started, UsageError for a port in use.
     """
     workspace = Path(workspace).resolve()
     uri = tracking_uri_of(workspace, tracking_uri)
     if is_server(uri):
         return UIServer(without_credentials(uri), is_ready=True)
-    with _lock:
-        own = _servers.get(uri)
-        if own is not None and own.process is not None and own.process.poll() is None:
-            return own
-        server = _other(workspace) or _start(workspace, port, uri, allowed_hosts)
-        if server.process is not None:
-            _servers[uri] = server
+    with _starting:
+        server = _servers.get(uri)
+        if server is not None and server.process is not None and server.process.poll() is None:
+            return server
+        if url := _page_of_another_program(workspace):
+            return UIServer(url)
+        server = _servers[uri] = _start(workspace, _free_port(port), uri, allowed_hosts)
         return server
 
 
 def open_command(workspace: Path, tracking_uri: str | None = None) -> str:
-    """What to type in a terminal for the same page."""
+    """The terminal command that opens the same page."""
     uri = without_credentials(tracking_uri_of(workspace, tracking_uri))
     if is_server(uri):
         return f"open {uri} in a browser"
@@ -160,11 +150,11 @@ def open_command(workspace: Path, tracking_uri: str | None = None) -> str:
 
 
 def page_address(workspace: Path, *, tracking_uri: str | None = None) -> str:
-    """Where MLflow's page over the workspace can be opened now, '' where nobody shows it."""
+    """The URL of MLflow's page over the workspace, '' if none is running."""
     uri = tracking_uri_of(workspace, tracking_uri)
     if is_server(uri):
         return without_credentials(uri)
-    url = _noted(workspace)
+    url = _stored_address(workspace)
     return url if url and answers(url) else ""
 
 
@@ -178,60 +168,45 @@ def answers(url: str) -> bool:
         return False
 
 
-def _other(workspace: Path) -> UIServer | None:
-    """The page that another program serves over this workspace, if there is one.
+def _page_of_another_program(workspace: Path) -> str:
+    """The URL of another program's page over this workspace, '' if there is none.
 
-    The guard of a running server holds a lock, which the operating system frees with it.
+    The guard of a running server holds a lock; the operating system releases it when the guard ends.
     """
     from filelock import FileLock, Timeout
 
     try:
         workspace.mkdir(parents=True, exist_ok=True)
         with FileLock(workspace / _LOCK, timeout=0):
-            return None
+            return ""
     except Timeout:
-        pass
+        return _stored_address(workspace)
     except OSError as error:
         raise BackendError(
             f"{workspace} cannot be written to ({error.strerror or error})."
         ) from None
-    url = _noted(workspace)
-    return UIServer(url) if url else None
 
 
-def _noted(workspace: Path) -> str:
-    """The address that the newest server over the workspace has left there, '' if none has."""
+def _stored_address(workspace: Path) -> str:
+    """The URL of the newest server over the workspace, '' if there was none."""
     try:
-        return str(read_json(workspace / _NOTE)["url"])
+        return str(read_json(workspace / _ADDRESS)["url"])
     except (BadFileError, KeyError, TypeError):
         return ""
 
 
 def _start(workspace: Path, port: int, uri: str, allowed_hosts: Sequence[str]) -> UIServer:
-    port = _free_port(port)
-    options = ["server", "--host", "127.0.0.1", "--workers", "1", "--port"]
-    command = [sys.executable, "-m", "mlflow", *options, str(port)]
-    command += [
-        "--default-artifact-root",
-        artifact_root(workspace),
-        *mlflow_options(port, allowed_hosts),
-    ]
-    process = _spawn_guard(workspace, command, uri)
-    server = UIServer(f"http://127.0.0.1:{port}", process, workspace / _LOG)
-    atexit.register(server.stop)
-    write_json(workspace / _NOTE, {"url": server.url})
-    return server
-
-
-def _spawn_guard(workspace: Path, command: list[str], uri: str) -> subprocess.Popen[bytes]:
-    guard = [sys.executable, "-m", "rallebench.tracking.server", str(workspace / _LOCK), *command]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    options += ["--default-artifact-root", artifact_root(workspace)]
+    options += mlflow_options(port, allowed_hosts)
+    guard = [sys.executable, "-m", "rallebench.tracking.server", str(workspace / _LOCK)]
     hidden: dict[str, Any] = (
         {"creationflags": 0x08000000} if os.name == "nt" else {"start_new_session": True}
     )
     try:
         with open(workspace / _LOG, "wb") as out:
-            return subprocess.Popen(
-                guard,
+            process = subprocess.Popen(
+                [*guard, sys.executable, "-m", "mlflow", "server", *options],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=out,
@@ -241,6 +216,10 @@ def _spawn_guard(workspace: Path, command: list[str], uri: str) -> subprocess.Po
             )
     except OSError as error:
         raise BackendError(f"MLflow's page cannot be started: {error.strerror or error}.") from None
+    server = UIServer(f"http://127.0.0.1:{port}", process, workspace / _LOG)
+    atexit.register(server.stop)
+    write_json(workspace / _ADDRESS, {"url": server.url})
+    return server
 
 
 def _free_port(port: int) -> int:
@@ -256,17 +235,17 @@ def _free_port(port: int) -> int:
 
 
 def _environment(uri: str) -> dict[str, str]:
-    """Ours without MLflow's settings. The URI goes here, because anybody can read a command line."""
-    kept = {
+    """Ours without MLflow's settings. It holds the URI, because command lines are public."""
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("MLFLOW_", "_MLFLOW_"))
     }
     package = str(Path(__file__).resolve().parents[2])
     return {
-        **kept,
+        **inherited,
         "PYTHONSAFEPATH": "1",  # a mlflow.py in the workspace must not be imported
-        "PYTHONPATH": os.pathsep.join(filter(None, [package, kept.get("PYTHONPATH", "")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [package, inherited.get("PYTHONPATH", "")])),
         "MLFLOW_BACKEND_STORE_URI": uri,
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -274,27 +253,37 @@ def _environment(uri: str) -> dict[str, str]:
 
 
 def guard(lock: str, command: list[str]) -> int:
-    """Run ``command`` until it ends or standard input closes; hold ``lock`` meanwhile. Its exit code.
+    """Run ``command`` until it ends or standard input closes; its exit code. Holds ``lock`` meanwhile.
 
-    The database of ``MLFLOW_BACKEND_STORE_URI`` has its tables before that: the server would make them in place.
+    First the database of ``MLFLOW_BACKEND_STORE_URI`` gets its tables: the server would make them
+    in place.
     """
     from filelock import FileLock, Timeout
 
     processes: list[subprocess.Popen[bytes]] = []
     starting = threading.Lock()
+
+    def end_with_input() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):  # sys.stdin has a lock that would block the exit
+                pass
+        with starting:
+            if not processes:  # the tables are still being made, in a hidden file
+                os._exit(1)
+        _end(processes[0])
+
     try:
         with FileLock(lock, timeout=5):
-            threading.Thread(
-                target=_end_with_input, args=(processes, starting), daemon=True
-            ).start()
+            threading.Thread(target=end_with_input, daemon=True).start()
             uri = os.environ.get("MLFLOW_BACKEND_STORE_URI", "")
             if database := sqlite_file(uri):
-                with explained(uri):
+                with mlflow_errors(uri):
                     import_mlflow()
                     prepare(database, artifact_root(database.parent))
-            options: dict[str, Any] = {} if os.name == "nt" else {"start_new_session": True}
             with starting:
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, start_new_session=os.name != "nt"
+                )
                 processes.append(process)
             code = process.wait()
             _end(process)
@@ -306,20 +295,8 @@ def guard(lock: str, command: list[str]) -> int:
     return 1
 
 
-def _end_with_input(processes: list[subprocess.Popen[bytes]], starting: threading.Lock) -> None:
-    with contextlib.suppress(OSError):
-        while os.read(
-            0, 4096
-        ):  # not sys.stdin: its lock would break an end that comes from the other side
-            pass
-    with starting:
-        if not processes:  # the tables are still being made, beside the database
-            os._exit(1)
-    _end(processes[0])
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all its children: politely, then not."""
+    """End a process with all its children: first SIGTERM, then SIGKILL."""
     if os.name == "nt":
         subprocess.run(
             ["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False

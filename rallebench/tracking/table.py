@@ -1,4 +1,4 @@
-"""The per-question table that MLflow's page shows, and what a run says of its question set. Pure."""
+"""The per-question table of MLflow's page, and a run's dataset as MLflow's fields. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MAX_ROWS = 5_000
-"""A browser reads the table whole, so a longer run is cut here; its other artifacts hold every question."""
+"""The table of a longer run is cut, for a browser loads it whole; other artifacts hold every question."""
 
 MAX_CELL = 1_000
 """Characters of a question, an answer or an error."""
 
 MAX_LIST = 20
-"""Gold answers, gold pages and retrieved pages that are shown."""
+"""The most gold answers, gold pages and retrieved pages in a cell."""
 
 FIXED = ("id", "question", "gold answers", "answer", "error", "gold pages", "pages")
 
@@ -23,8 +23,9 @@ def per_question(
     lines: Mapping[str, Mapping[str, Any]],
     scores: Iterable[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The table as MLflow's ``log_table`` writes it: a row per question that was answered or failed, in the order
-    asked, at most MAX_ROWS; its columns are FIXED and then the metrics. None means not scored.
+    """The table in the form of MLflow's ``log_table``: columns FIXED and the metrics, None = not scored.
+
+    One row for each answered or failed question, in the order of ``records``, at most MAX_ROWS.
     """
     by_question: dict[str, dict[str, float | None]] = {}
     names: dict[str, None] = {}
@@ -36,15 +37,15 @@ def per_question(
         qid = str(record.get("id")).strip()
         line = lines.get(qid)
         if line is not None and len(rows) < MAX_ROWS:
-            own = by_question.get(qid, {})
-            rows.append([*_fixed(qid, record, line), *(own.get(name) for name in names)])
+            values = by_question.get(qid, {})
+            rows.append([*_fixed(qid, record, line), *(values.get(name) for name in names)])
     return {"columns": [*FIXED, *names], "data": rows}
 
 
-def said_of_table(lines: int) -> str:
-    """How much of ``lines`` answered questions the table shows, '' if it shows all.
+def cut_note(lines: int) -> str:
+    """A sentence if the table of ``lines`` questions is cut, else ''.
 
-    >>> said_of_table(5_001)
+    >>> cut_note(5_001)
     'The table shows the first 5,000 of 5,001 questions; output.jsonl and report.json hold them all.'
     """
     if lines <= MAX_ROWS:
@@ -56,11 +57,11 @@ def _fixed(qid: str, record: Mapping[str, Any], line: Mapping[str, Any]) -> list
     return [
         qid,
         _cell(record.get("input")),
-        _some(gold_answers(record)),
+        _cells(gold_answers(record)),
         _cell(line.get("answer", "")),
         _cell(line.get("error", "")),
-        _some(gold_pages(record)),
-        _some(pages(line)),
+        _cells(gold_pages(record)),
+        _cells(pages(line)),
     ]
 
 
@@ -69,9 +70,9 @@ def _cell(value: Any) -> str:
     return text if len(text) <= MAX_CELL else f"{text[:MAX_CELL]} … (cut: {len(text):,} characters)"
 
 
-def _some(values: Sequence[str]) -> list[str]:
-    shown = [_cell(value) for value in values[:MAX_LIST]]
-    return shown if len(values) <= MAX_LIST else [*shown, f"… ({len(values) - MAX_LIST} more)"]
+def _cells(values: Sequence[str]) -> list[str]:
+    more = [f"… ({len(values) - MAX_LIST} more)"] if len(values) > MAX_LIST else []
+    return [*map(_cell, values[:MAX_LIST]), *more]
 
 
 def gold_answers(record: Mapping[str, Any]) -> list[str]:
@@ -88,29 +89,29 @@ def gold_pages(record: Mapping[str, Any]) -> list[str]:
 
 
 def pages(line: Mapping[str, Any]) -> list[str]:
-    """The pages that an episode retrieved, in order, each once; a passage without a page is told by its own id."""
+    """The pages of an episode's hits, in order, each once; the passage's id where it has no page."""
     hits = [hit for step in line.get("steps", ()) for hit in step.get("reply", {}).get("hits", ())]
     return list(dict.fromkeys(str(hit.get("page_id") or hit.get("doc_id", "")) for hit in hits))
 
 
 def _outputs(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [one for one in record.get("output") or () if isinstance(one, Mapping)]
+    return [output for output in record.get("output") or () if isinstance(output, Mapping)]
 
 
 def dataset_of(run: Mapping[str, Any]) -> dict[str, str]:
-    """A run's question set as the fields of MLflow's Dataset: the sum of its whole file, and where that lies.
+    """A run's dataset as the fields of MLflow's Dataset, with the checksum of its whole file.
 
-    ``source`` is the file that was given, or the name of a set of the workspace. {} where ``run.json`` knows no sum.
+    ``source``: its file, or its name in the workspace. {} if ``run.json`` has no checksum.
     """
     spec = run.get("spec", {})
-    total = str(spec.get("settings", {}).get("dataset_sha256", ""))
-    if not total:
+    checksum = str(spec.get("settings", {}).get("dataset_sha256", ""))
+    if not checksum:
         return {}
     name = str(spec.get("dataset") or "questions")
-    source = {"uri": run.get("dataset_file") or name, "sha256": total}
+    source = {"uri": run.get("dataset_file") or name, "sha256": checksum}
     return {
         "name": name[:500],
-        "digest": total[:36],
+        "digest": checksum[:36],
         "source_type": "local",
         "source": json.dumps(source),
     }

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.analysis.agents import Cell, Place, System, Task, Told
-from rallebench.analysis.agents.aspects import combination, deployment, matching, normalised
+from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskGroup, TaskRun
+from rallebench.analysis.agents.aspects import combination, deployment, matching, normalize
 from rallebench.analysis.agents.leaderboard import average_ranks, board, board_of
-from rallebench.analysis.agents.report import ASPECTS, Asked, analyse, tex_of
+from rallebench.analysis.agents.report import ASPECTS, AnalysisOptions, analyse, tex_of
 from rallebench.analysis.agents.writing import write
 from rallebench.core.errors import UsageError
 from rallebench.datasets.tasks import TASKS
 
-TWELVE = tuple(Task(task.name, task.domain, task.level, task.number) for task in TASKS)
+TWELVE = tuple(AgentTask(task.name, task.domain, task.level, task.number) for task in TASKS)
 PLACES = tuple(
-    Place(domain, level) for domain in ("wiki", "aminer") for level in ("KS", "KU", "KA")
+    TaskGroup(domain, level) for domain in ("wiki", "aminer") for level in ("KS", "KU", "KA")
 )
 A, B, C = System("react", "a-7b"), System("react", "b-13b"), System("pal", "a-7b")
 
 
-def told(qid: str, reward: float, seconds: float = 1.0, tokens: int = 10) -> Told:
-    return Told(
+def summary(qid: str, reward: float, seconds: float = 1.0, tokens: int = 10) -> EpisodeSummary:
+    return EpisodeSummary(
         qid,
         "?",
         ("x",),
@@ -39,12 +39,12 @@ def told(qid: str, reward: float, seconds: float = 1.0, tokens: int = 10) -> Tol
     )
 
 
-def cell(system: System, task: Task, *rewards: float, **more: float) -> Cell:
-    return Cell(
+def cell(system: System, task: AgentTask, *rewards: float, **more: float) -> TaskRun:
+    return TaskRun(
         f"{system.label} {task.name}",
         system,
         task,
-        tuple(told(f"q{n}", r, **more) for n, r in enumerate(rewards)),
+        tuple(summary(f"q{n}", r, **more) for n, r in enumerate(rewards)),
     )  # type: ignore[arg-type]
 
 
@@ -116,7 +116,7 @@ def test_matching_has_a_polygon_per_model_over_environments_and_levels() -> None
         cell(C, TWELVE[2], 0.25),
     ]
     react, pal = matching(cells)
-    assert [place.label for place in react.places] == ["Wikipedia KS", "scholar KS"]
+    assert [group.label for group in react.groups] == ["Wikipedia KS", "scholar KS"]
     assert react.values == {"a-7b": (0.75, None), "b-13b": (0.0, None)} and pal.values == {
         "a-7b": (None, 0.25)
     }
@@ -129,15 +129,15 @@ def test_a_reference_divides_by_place_and_says_where_it_cannot() -> None:
         cell(B, TWELVE[0], 0.25),
         cell(B, TWELVE[2], 1.0),
     ]
-    found = normalised(cells)
-    assert found.reference == A and found.without == (Place("aminer", "KS"),)
-    assert found.ratios == {A: {Place("wiki", "KS"): 1.0}, B: {Place("wiki", "KS"): 0.5}}
-    assert normalised(cells, "react · b-13b").ratios[A] == {
-        Place("wiki", "KS"): 2.0,
-        Place("aminer", "KS"): 0.0,
+    found = normalize(cells)
+    assert found.reference == A and found.without == (TaskGroup("aminer", "KS"),)
+    assert found.ratios == {A: {TaskGroup("wiki", "KS"): 1.0}, B: {TaskGroup("wiki", "KS"): 0.5}}
+    assert normalize(cells, "react · b-13b").ratios[A] == {
+        TaskGroup("wiki", "KS"): 2.0,
+        TaskGroup("aminer", "KS"): 0.0,
     }
     with pytest.raises(UsageError, match="is none of the systems; they are react · a-7b"):
-        normalised(cells, "nobody")
+        normalize(cells, "nobody")
 
 
 def test_the_oracle_takes_the_best_of_all_on_every_question() -> None:
@@ -149,21 +149,21 @@ def test_the_oracle_takes_the_best_of_all_on_every_question() -> None:
 
 
 def test_time_is_taken_of_a_hundred_questions_and_f1_of_all() -> None:
-    rows = tuple(told(f"q{n}", float(n < 50), seconds=float(n)) for n in range(200))
-    (found,) = deployment([Cell("r", A, TWELVE[0], rows)])
+    rows = tuple(summary(f"q{n}", float(n < 50), seconds=float(n)) for n in range(200))
+    (found,) = deployment([TaskRun("r", A, TWELVE[0], rows)])
     assert (found.n, found.reward, found.size, found.tokens) == (100, 0.25, 7.0, 10)
     assert (
         found.seconds != pytest.approx(99.5)
-        and deployment([Cell("r", A, TWELVE[0], rows)])[0].seconds == found.seconds
+        and deployment([TaskRun("r", A, TWELVE[0], rows)])[0].seconds == found.seconds
     )
-    (whole,) = deployment([Cell("r", A, TWELVE[0], rows)], {"a-7b": 70.0}, timed=0)
+    (whole,) = deployment([TaskRun("r", A, TWELVE[0], rows)], {"a-7b": 70.0}, timed=0)
     assert (whole.seconds, whole.size) == (99.5, 70.0)
 
 
 def test_a_bubble_is_as_large_as_the_memory_where_no_size_is_known() -> None:
     small, large = System("react", "small"), System("react", "large")
     cells = [
-        Cell("r", system, TWELVE[0], (told("q", 1.0),), memory=memory)
+        TaskRun("r", system, TWELVE[0], (summary("q", 1.0),), memory=memory)
         for system, memory in ((small, 1_000_000), (large, 9_000_000))
     ]
     traces = analyse(cells, "deployment").figures["wiki seconds"].data
@@ -212,8 +212,8 @@ def test_what_cannot_be_analysed_is_refused_in_one_sentence(tmp_path: Path) -> N
         analyse(cells, "speed")
     with pytest.raises(UsageError, match="No run is named"):
         analyse([], "errors")
-    with pytest.raises(UsageError, match="The size of 'x' is given, but no run is of that model"):
-        analyse(cells, "deployment", Asked(sizes={"x": 7.0}))
+    with pytest.raises(UsageError, match="There is a size for 'x', but no run of that model"):
+        analyse(cells, "deployment", AnalysisOptions(sizes={"x": 7.0}))
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UsageError, match="is a file; name a folder"):
         write(analyse(cells, "performance"), tmp_path / "file")

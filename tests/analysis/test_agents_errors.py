@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from rallebench.analysis.agents import Cell, System, Task, Told
+from rallebench import sandbox
+from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
 from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, breakdowns, classify
-from rallebench.analysis.agents.reading import told
+from rallebench.analysis.agents.reading import summarize
 from rallebench.analysis.agents.traces import observed_by, observed_in, scratchpad_of
 from rallebench.core.types import (
     Episode,
@@ -55,8 +56,8 @@ def react(answer: str, seen: str, reason: str = "answered", last: str = "") -> E
     return Episode("q", "react", tuple(steps), Outcome(answer, reason))
 
 
-def row(episode: Episode, gold: str = GOLD, **more: Any) -> Told:
-    return told(Example(Question("q", "Who?"), Gold((gold,))), episode, **more)
+def row(episode: Episode, gold: str = GOLD, **more: Any) -> EpisodeSummary:
+    return summarize(Example(Question("q", "Who?"), Gold((gold,))), episode, **more)
 
 
 FOUND, NOTHING = f"Titan was found by {GOLD} in 1655.", "Titan is a moon."
@@ -161,7 +162,7 @@ def test_the_models_own_words_in_an_observation_are_no_evidence(echo: str) -> No
 
 def test_traces_in_which_nothing_was_observed_are_told() -> None:
     asked = [row(react(GOLD, "")), row(react(GOLD, FOUND))]
-    cell = Cell("r", System("w", "m"), EASY, tuple(asked))
+    cell = TaskRun("r", System("w", "m"), EASY, tuple(asked))
     assert breakdowns([cell])[0].blind == 1
 
 
@@ -169,23 +170,25 @@ def test_a_programs_observations_are_the_answers_to_its_calls() -> None:
     steps = (
         said("", "```python\nprint(Search('x'))\n```"),
         Step(
-            UseTool("python", {"session": "s", "program": "print(Search('x'))", "functions": "{}"}),
+            UseTool(
+                sandbox.TOOL, {"session": "s", "program": "print(Search('x'))", "functions": "{}"}
+            ),
             Reply("", tool_calls=(ToolCall("1", "Search", "{}"),)),
         ),
-        Step(UseTool("python", {"session": "s", "observation": FOUND}), Reply("Galilei\n")),
+        Step(UseTool(sandbox.TOOL, {"session": "s", "observation": FOUND}), Reply("Galilei\n")),
     )
     episode = Episode("q", "pal", steps, Outcome("Galilei"))
     assert observed_by(episode) == FOUND and classify(row(episode)) == "GE"
     assert scratchpad_of(episode).endswith(f"{FOUND} Galilei")
 
 
-def cell(task: Task, *episodes: Episode, failed: int = 0) -> Cell:
-    return Cell(
+def cell(task: AgentTask, *episodes: Episode, failed: int = 0) -> TaskRun:
+    return TaskRun(
         "r", System("react", "m"), task, tuple(row(episode) for episode in episodes), failed
     )
 
 
-EASY, HARD = Task("soay_easy", "aminer", "KS"), Task("hotpotqa", "wiki", "KA")
+EASY, HARD = AgentTask("soay_easy", "aminer", "KS"), AgentTask("hotpotqa", "wiki", "KA")
 
 
 def test_shares_are_of_the_questions_there_are_and_places_weigh_the_same() -> None:
@@ -215,6 +218,6 @@ def test_reval_divides_every_count_by_a_hundred() -> None:
 
 
 def test_questions_without_an_answer_are_in_no_class() -> None:
-    without = told(Example(Question("q", "Who?"), Gold()), react("x", NOTHING))
-    (found,) = breakdowns([Cell("r", System("react", "m"), EASY, (without,))])
+    without = summarize(Example(Question("q", "Who?"), Gold()), react("x", NOTHING))
+    (found,) = breakdowns([TaskRun("r", System("react", "m"), EASY, (without,))])
     assert (found.n, found.unscored, found.counts) == (0, 1, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rallebench.analysis.references import ceiling
+from rallebench.analysis.baselines import ceiling
 from rallebench.core.types import Episode, Gold, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.metrics import METRICS
 

@@ -149,7 +149,7 @@ def test_a_folder_is_no_file_to_write(
         (
             "p.jsonl",
             '{"id": "q1", "answer": "x"}\n{"id": "q1", "answer": "y"}\n',
-            "stand there twice: 'q1' in line 2",
+            "repeated ids: 'q1' in line 2",
         ),
         ("p.jsonl", '{"id": "z", "answer": "x"}\n', "No id of"),
         ("p.jsonl", "", "holds no prediction"),
@@ -178,7 +178,7 @@ def test_a_folder_is_no_file_to_write(
             "'provenance' must be a list",
         ),
         ("p.csv", "id,answer\nq1,Titan, the moon\n", "line 2 has 3 columns where its header has 2"),
-        ("p.run", "q1 Q0 p1 1 nan tag\n", "line 1 has the score nan, which orders nothing"),
+        ("p.run", "q1 Q0 p1 1 nan tag\n", "line 1 has the score nan, which is no number"),
     ],
 )
 def test_a_file_that_cannot_be_believed_is_one_sentence_and_leaves_no_run(

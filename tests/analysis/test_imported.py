@@ -203,7 +203,7 @@ def test_of_imported_pages_that_are_all_wrong_nothing_is_claimed_of_a_corpus(
     )
     said = rallebench("analyse", "wrong").out
     assert (
-        "8  the gold was not retrieved within k; whether the corpus holds it is not known" in said
+        "8  the gold was not retrieved within k; it is unknown whether the corpus holds it" in said
     )
     assert "in the corpus" not in said and "could not be looked at" not in said
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace
 
-from rallebench.analysis.ranking import Many, compare_many
+from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.core.errors import UsageError
 from rallebench.engine.store import RunFolder
 
-Compared = Callable[..., Many]
+Compared = Callable[..., MultiRunComparison]
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ def test_equal_runs_differ_by_nothing_and_no_interval_claims_certainty(
         p,
         None,
     )
-    assert found.note == note and not found.shown
+    assert found.note == note and not found.significant
     assert found.ties == n
 
 
@@ -95,7 +95,7 @@ def test_questions_of_one_article_count_together_and_a_table_counts_its_comparis
     assert alone.p is not None and grouped.p is not None and alone.p < grouped.p
     several = compare("f1", a, b, clusters=clusters, comparisons=4)
     assert (several.p, several.corrected) == (grouped.p, pytest.approx(min(1, 4 * grouped.p)))
-    assert several.shown == (several.low > 0)  # type: ignore[operator]
+    assert several.significant == (several.low > 0)  # type: ignore[operator]
 
 
 # ── several comparisons ──────────────────────────────────────────────────────
@@ -130,7 +130,7 @@ def test_a_simultaneous_interval_beside_zero_is_a_difference_that_holm_shows_too
     others = [{f"q{n}": float(n % share == 0) for n in range(60)} for share in (2, 5, 9, 20)]
     pairs = with_holm([compare("em", first, other, comparisons=4) for other in others])
     outside = [pair.low is not None and pair.low > 0 for pair in pairs]
-    assert any(outside) and all(pair.shown for pair, out in zip(pairs, outside) if out)
+    assert any(outside) and all(pair.significant for pair, out in zip(pairs, outside) if out)
 
 
 def test_the_interval_of_a_difference_stays_inside_the_metrics_range() -> None:

@@ -124,7 +124,7 @@ def test_two_runs_of_one_chain_on_one_set_are_never_averaged(runs: dict[str, Run
 
 
 def test_runs_of_one_set_have_no_radar_over_sets(runs: dict[str, RunFolder]) -> None:
-    with pytest.raises(UsageError, match="choose runs of several question sets"):
+    with pytest.raises(UsageError, match="choose runs of several datasets"):
         over_datasets(some(runs, "read-titan-kinds", "read-echo-kinds"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rallebench.analysis.corpus_level import Together, together
+from rallebench.analysis.corpus_level import CorpusScore, corpus_level
 from rallebench.core.types import Episode, Example, Gold, Outcome, Question
 from rallebench.metrics import metric
 
@@ -78,7 +78,7 @@ def test_a_better_run_is_better_beyond_its_interval_and_its_own_copy_is_not(
     gold: list[str], name: str
 ) -> None:
     worse, better = answered(nearly(gold, 3, 0.5)), answered(nearly(gold, 4, 0.1))
-    first, second, copy = together(name, examples(gold), [worse, better, worse])
+    first, second, copy = corpus_level(name, examples(gold), [worse, better, worse])
     assert (first.difference, copy.difference, copy.difference_low, copy.difference_high) == (
         None,
         0.0,
@@ -98,10 +98,10 @@ def test_a_metric_without_such_a_figure_has_none_and_one_question_has_no_interva
     gold: list[str],
 ) -> None:
     run = answered(gold)
-    assert together("em", examples(gold), [run, run]) == ()
-    one = together("bleu", examples(gold)[:1], [run, run])
-    assert one == (Together(1.0, None, None, 1), Together(1.0, None, None, 1, 0.0))
-    assert together("bleu", [], [run]) == (Together(None, None, None, 0),)
+    assert corpus_level("em", examples(gold), [run, run]) == ()
+    one = corpus_level("bleu", examples(gold)[:1], [run, run])
+    assert one == (CorpusScore(1.0, None, None, 1), CorpusScore(1.0, None, None, 1, 0.0))
+    assert corpus_level("bleu", [], [run]) == (CorpusScore(None, None, None, 0),)
 
 
 def test_intervals_hold_the_true_difference_about_as_often_as_they_say() -> None:
@@ -110,7 +110,7 @@ def test_intervals_hold_the_true_difference_about_as_often_as_they_say() -> None
     for seed in range(20):
         gold = sentences(seed, 40)
         both = [answered(nearly(gold, 100 * seed + i, 0.3)) for i in (1, 2)]
-        _, other = together("bleu", examples(gold), both, seed=seed)
+        _, other = corpus_level("bleu", examples(gold), both, seed=seed)
         assert other.difference_low is not None and other.difference_high is not None
         held += other.difference_low <= 0 <= other.difference_high
     assert held >= 17

@@ -87,7 +87,7 @@ def test_a_gold_page_that_the_corpus_lacks_cannot_be_retrieved() -> None:
 
 def test_nothing_is_said_of_a_corpus_that_cannot_be_looked_at() -> None:
     assert stage(found(OTHER), answer="no", corpus=None) == "not_found"
-    assert "whether the corpus holds it is not known" in STAGES["not_found"]
+    assert "it is unknown whether the corpus holds it" in STAGES["not_found"]
     assert stage(found(OTHER), answer="no", gold=Gold(("Titan",))) == "not_found", (
         "gold without pages says nothing of the corpus"
     )

@@ -12,8 +12,8 @@ from project import GOLDEN
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Passage
-from rallebench.corpora._cutting import PIECES
-from rallebench.corpora.chunking import PRESETS, Chunking, choose, chunk, cut, preview, spans
+from rallebench.corpora._blocks import PIECES
+from rallebench.corpora.chunking import PRESETS, Chunking, choose, chunk, spans
 
 GOLDEN = GOLDEN / "recursive_chunks.json"
 
@@ -71,7 +71,7 @@ def chunkings(draw: st.DrawFn) -> Chunking:
 def test_chunks_cover_every_character_in_order_and_none_is_longer_than_the_size(
     text: str, chunking: Chunking
 ) -> None:
-    found = preview(text, chunking)
+    found = spans(text, chunking)
     covered = set().union(*(range(start, end) for start, end in found))
     assert {n for n, c in enumerate(text) if not c.isspace()} <= covered
     assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in zip(found, found[1:]))
@@ -85,7 +85,7 @@ def test_chunks_cover_every_character_in_order_and_none_is_longer_than_the_size(
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, chunkings())
 def test_neighbours_share_at_most_the_overlap(text: str, chunking: Chunking) -> None:
-    found = preview(text, chunking)
+    found = spans(text, chunking)
     shared = [text[b[0] : a[1]] for a, b in zip(found, found[1:])]
     assert all(length(part, chunking) <= chunking.overlap for part in shared)
     if chunking.how == "blocks":
@@ -117,13 +117,13 @@ def test_recursive_chunks_are_those_of_langchains_splitter() -> None:
 
 def test_barags_chunks_carry_the_title_and_keep_their_place_in_the_article() -> None:
     text = "\n\n".join(f"Paragraph {n} " + "moon " * 60 for n in range(9))
-    pieces = list(cut([Passage("7", text, "Titan", "p")], PRESETS["barag"]))
+    pieces = list(chunk([Passage("7", text, "Titan", "p")], PRESETS["barag"]))
     assert [passage.doc_id for passage, _ in pieces] == [f"7#{n}" for n in range(len(pieces))]
     for passage, span in pieces:
         assert span is not None
         assert passage.text == "Title: Titan\n" + text[slice(*span)]
         assert span[1] - span[0] <= 1024
-    [short] = chunk([Passage("8", "Short.", "Triton")], PRESETS["barag"])
+    [(short, _)] = chunk([Passage("8", "Short.", "Triton")], PRESETS["barag"])
     assert (short.doc_id, short.text) == ("8#0", "Title: Triton\nShort.")
 
 
@@ -174,8 +174,8 @@ def test_the_original_counts_the_file_path_and_cuts_shorter_chunks() -> None:
 def test_the_originals_chunks_cross_articles_where_a_file_is_read_as_one() -> None:
     news = [Passage("part_1", "甲乙。\n丙丁。", "part_1")]
     articles = [Passage("part_1:1", "甲乙。"), Passage("part_1:2", "丙丁。")]
-    assert [p.text for p in chunk(news, PRESETS["crud-original"])] == ["甲乙。\n丙丁。"]
-    assert [p.text for p in chunk(articles, PRESETS["crud"])] == ["甲乙。", "丙丁。"]
+    assert [p.text for p, _ in chunk(news, PRESETS["crud-original"])] == ["甲乙。\n丙丁。"]
+    assert [p.text for p, _ in chunk(articles, PRESETS["crud"])] == ["甲乙。", "丙丁。"]
 
 
 # ── choosing ─────────────────────────────────────────────────────────────────
@@ -209,7 +209,7 @@ def test_what_is_given_goes_over_the_preset_and_nothing_given_is_no_chunking() -
     ("asked", "message"),
     [
         ({"preset": "brag"}, "no chunking preset 'brag'. Did you mean 'barag'"),
-        ({"preset": "crud", "how": "blocks"}, "cuts sentences, not blocks"),
+        ({"preset": "crud", "how": "blocks"}, "uses sentences, not blocks"),
         ({"preset": "crud", "overlap": 128}, "must lie between 0 and 127"),
         (
             {"preset": "barag", "unit": "words"},
@@ -218,7 +218,7 @@ def test_what_is_given_goes_over_the_preset_and_nothing_given_is_no_chunking() -
         ({"how": "recursive"}, "needs --chunk-size"),
         ({"overlap": 3}, "--chunk-overlap needs --chunk-size"),
         ({"unit": "words"}, "--chunk-unit needs --chunk-size"),
-        ({"how": "pages", "size": 3}, "'pages' is not known"),
+        ({"how": "pages", "size": 3}, "'pages' is unknown"),
         ({"how": "sentences", "size": 3, "unit": "words"}, "does not fit"),
     ],
 )

@@ -16,13 +16,12 @@ from rallebench.core.types import Passage
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import (
     Corpus,
-    Importing,
+    ImportProgress,
     delete_corpus,
     import_corpus,
     imported_corpora,
     read_card,
     store_corpus,
-    verify_corpus,
 )
 from rallebench.corpora.reading import form_of, read_corpus
 from rallebench.corpora.store import PassageStore
@@ -73,7 +72,7 @@ def test_an_import_says_of_itself_what_it_holds(
     )
     assert corpus.files.keys() == {"passages.jsonl", "offsets.npy", "ids.npy"}
     assert corpus.bytes == sum(corpus.files.values())
-    assert read_card(corpora / "moons") == verify_corpus(corpora / "moons") == corpus
+    assert read_card(corpora / "moons") == corpus
     assert imported_corpora(corpora) == {"moons": corpus}
     store = PassageStore(corpora / "moons")
     assert store[2] == Passage("3", "Paris is none.", "Paris", "")
@@ -110,7 +109,7 @@ def test_progress_tells_how_far_it_is_and_an_import_that_is_stopped_leaves_nothi
     )
     importing = import_corpus(corpora, "moons", source)
     seen = [next(importing), next(importing), next(importing)]
-    assert all(isinstance(news, Importing) for news in seen)
+    assert all(isinstance(news, ImportProgress) for news in seen)
     assert 0 == seen[0].fraction < seen[1].fraction < seen[2].fraction < 1  # type: ignore[union-attr]
     assert seen[2].rate > 0 and seen[2].seconds_left  # type: ignore[union-attr]
     assert list(corpora.iterdir())
@@ -136,7 +135,7 @@ def test_a_name_that_other_passages_have_is_refused_and_they_stay(
     before = everything(corpora)
     source.write_text("1\tother\n", encoding="utf-8")
     with pytest.raises(
-        UsageError, match=r"A corpus 'moons' exists already and holds something else \(3 passages"
+        UsageError, match=r"A corpus 'moons' exists already with other passages \(3 passages"
     ):
         bring(corpora, "moons", source)
     (corpora / "mine").mkdir()
@@ -153,7 +152,7 @@ def test_of_two_imports_with_one_name_the_second_to_end_is_refused(
     slow, quick = import_corpus(corpora, "moons", source), import_corpus(corpora, "moons", other)
     next(slow)
     *_, there = quick
-    with pytest.raises(UsageError, match="exists already and holds something else"):
+    with pytest.raises(UsageError, match="exists already with other passages"):
         list(slow)
     assert [p.name for p in corpora.iterdir()] == ["moons"]
     assert read_card(corpora / "moons") == there
@@ -208,19 +207,6 @@ def test_what_a_killed_import_left_is_removed_by_the_next(corpora: Path, source:
     (left / "passages.jsonl").write_text("half")
     bring(corpora, "moons", source)
     assert [p.name for p in corpora.iterdir()] == ["moons"]
-
-
-def test_a_corpus_that_was_changed_is_found_out(corpora: Path, source: Path) -> None:
-    bring(corpora, "moons", source)
-    path = corpora / "moons" / "passages.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"Titan", b"Tatin"))
-    with pytest.raises(
-        BadFileError, match=r"passages\.jsonl was changed; import the corpus 'moons' again"
-    ):
-        verify_corpus(corpora / "moons")
-    path.unlink()
-    with pytest.raises(BadFileError, match="missing or was changed"):
-        verify_corpus(corpora / "moons")
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "", '{"format": "rallebench-corpus/2"}'])

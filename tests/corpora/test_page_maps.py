@@ -37,7 +37,7 @@ def test_a_map_gives_the_page_of_an_id_as_text_whatever_its_form(form: str, tmp_
     [
         ("m.tsv", "1\tp\n2\n", "line 2 has 1 columns; a page map has two"),
         ("m.tsv", "1\tp\tq\n", "line 1 has 3 columns"),
-        ("m.tsv", "", "maps nothing"),
+        ("m.tsv", "", "is empty; it should hold"),
         ("m.tsv", "1\tp\n2\tp\n1\tq\n", "maps one passage id to two pages, 'p' and 'q'"),
         ("m.jsonl", '{"id": 1}\n', "line 1 needs 'id' and 'page_id'"),
         ("m.jsonl", '{"id": 1, "page_id": [1]}\n', "line 1 needs 'id' and 'page_id'"),

@@ -16,7 +16,7 @@ from project import PROJECT
 from rallebench.core.errors import BackendError, BadFileError
 from rallebench.core.types import Passage
 from rallebench.corpora import _columns
-from rallebench.corpora.chunking import Chunking, cut
+from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.store import Origin, PassageStore, link_store, write_store, writing_store
 
 
@@ -59,7 +59,7 @@ def test_a_store_without_the_look_up_still_finds_ids(store: PassageStore, tmp_pa
 
 def test_a_chunk_knows_its_document_and_its_place_there(tmp_path: Path) -> None:
     documents = [Passage("a#1", "one two three"), Passage("b", "four")]
-    for _ in writing_store(tmp_path, cut(documents, Chunking(2))):
+    for _ in writing_store(tmp_path, chunk(documents, Chunking(2))):
         pass
     store = PassageStore(tmp_path)
     assert [p.doc_id for p in store] == ["a#1#0", "a#1#1", "b"]
@@ -73,7 +73,7 @@ def test_a_chunk_knows_its_document_and_its_place_there(tmp_path: Path) -> None:
 
 def test_a_title_before_a_chunk_is_no_part_of_its_place(tmp_path: Path) -> None:
     documents = [Passage("a", " one two"), Passage("b", "")]
-    for _ in writing_store(tmp_path, cut(documents, Chunking(2, prefix="Title: {title}\n"))):
+    for _ in writing_store(tmp_path, chunk(documents, Chunking(2, prefix="Title: {title}\n"))):
         pass
     store = PassageStore(tmp_path)
     assert [(p.doc_id, p.text) for p in store] == [

@@ -16,7 +16,7 @@ from small_workspace import make_workspace
 
 from rallebench.analysis.measures import Measure
 from rallebench.analysis.paired import compare as paired
-from rallebench.analysis.ranking import Against, Many, Side
+from rallebench.analysis.ranking import MultiRunComparison, PairedResult, RunSummary
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.gui import app, drawings, views_compare, views_fall, views_plots
@@ -159,11 +159,13 @@ def test_better_is_said_of_the_mean_whose_p_stands_beside_it_not_of_most_questio
         metric,
         first,
         {str(n): 5.0 + gap for n, gap in enumerate(gaps)},
-        higher_is_better=measure.upward is not False,
+        higher_is_better=measure.higher_is_better is not False,
     )
-    sides = tuple(Side(name, "d", len(gaps), 0, 0, 0) for name in ("a", "b"))
+    sides = tuple(RunSummary(name, "d", len(gaps), 0, 0, 0) for name in ("a", "b"))
     shown = views_compare.differences(
-        Many(sides, (), metric, (), {}, {}, (Against("b", pair),), measures={metric: measure})
+        MultiRunComparison(
+            sides, (), metric, (), {}, {}, (PairedResult("b", pair),), measures={metric: measure}
+        )
     )
     assert pair.p is not None and pair.p < 0.05
     assert f">{verdict}<" in shown.split("<tbody>")[1]

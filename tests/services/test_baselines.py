@@ -21,7 +21,7 @@ from small_workspace import (
     write_lines,
 )
 
-from rallebench.analysis.references import beside
+from rallebench.analysis.baselines import compare_baselines
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.types import Action, Chain, Example
@@ -236,7 +236,7 @@ def test_the_lines_of_a_run_go_on_in_the_background_and_are_let_go_again(bench: 
     )
     with pytest.raises(UsageError, match="All reference lines of 'read' are there already"):
         bench.start_references("read", track=False)
-    found = beside(
+    found = compare_baselines(
         bench.open_run("read"), baselines.lines_of(bench.workspace, bench.open_run("read"))
     )
     assert found.columns == ["closed-book", "random", "oracle", "ceiling"]

@@ -175,7 +175,8 @@ def test_a_page_that_is_stopped_while_it_makes_the_tables_can_be_started_again(
     server.stop()
     server = start_ui(tmp_path)
     try:
-        server.wait()
+        while not server.ready():
+            time.sleep(0.2)
         assert revision_of(tmp_path / "mlflow.db") == revisions()[1]
     finally:
         server.stop()

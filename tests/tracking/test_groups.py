@@ -14,7 +14,7 @@ from rallebench.core.errors import BackendError
 from rallebench.engine.store import RunFolder
 from rallebench.tracking.connection import default_uri
 from rallebench.tracking.groups import Group, log_group
-from rallebench.tracking.mlflow import log_run
+from rallebench.tracking.runs import log_run
 
 ROWS = [
     {"variant": "k=2", "em": 1.0, "error": None},

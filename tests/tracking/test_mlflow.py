@@ -36,17 +36,12 @@ from rallebench.engine.score import cost_of
 from rallebench.engine.store import REPORT, RunFolder
 from rallebench.tracking import connection, content, database, live
 from rallebench.tracking.connection import default_uri, tracking_uri_of, without_credentials
-from rallebench.tracking.costs import cost_tags
-from rallebench.tracking.mlflow import (
-    flush_live,
-    live_status,
-    log_run,
-    remembered,
-    trace_episode,
-    trace_later,
-)
+from rallebench.tracking.content import cost_tags
+from rallebench.tracking.live import WRITER, trace_later
+from rallebench.tracking.runs import log_run, read_link
 from rallebench.tracking.spans import content_of
-from rallebench.tracking.table import MAX_CELL, MAX_LIST, MAX_ROWS, per_question, said_of_table
+from rallebench.tracking.table import MAX_CELL, MAX_LIST, MAX_ROWS, cut_note, per_question
+from rallebench.tracking.traces import trace_episode
 
 NewRun = Callable[..., RunFolder]
 
@@ -263,10 +258,8 @@ def test_a_table_for_a_browser_is_cut_and_says_so() -> None:
     assert len(rows) == MAX_ROWS
     assert rows[0][1] == "x" * MAX_CELL + " … (cut: 3,000 characters)"
     assert rows[0][5][-2:] == [f"g{MAX_LIST - 1}", "… (3 more)"]
-    assert said_of_table(MAX_ROWS + 7).startswith(
-        "The table shows the first 5,000 of 5,007 questions"
-    )
-    assert said_of_table(MAX_ROWS) == ""
+    assert cut_note(MAX_ROWS + 7).startswith("The table shows the first 5,000 of 5,007 questions")
+    assert cut_note(MAX_ROWS) == ""
 
 
 # the question set, and where questions are lost
@@ -489,9 +482,9 @@ def test_the_folder_remembers_where_it_went_without_credentials(
     workspace: Path, client: Any, new_run: NewRun
 ) -> None:
     folder = new_run()
-    assert remembered(folder.path) == {}
+    assert read_link(folder.path) == {}
     run_id = log_run(folder.path, workspace=workspace)
-    memory = remembered(folder.path)
+    memory = read_link(folder.path)
     assert (memory["run_id"], memory["experiment"]) == (run_id, "rallebench")
     assert memory["experiment_id"] == client.get_run(run_id).info.experiment_id
     assert memory["tracking_uri"] == default_uri(workspace)
@@ -624,7 +617,7 @@ def test_logging_leaves_mlflows_global_state_alone(workspace: Path, new_run: New
 
 
 def test_importing_the_tracking_package_does_not_import_mlflow() -> None:
-    code = "import sys, rallebench.tracking.mlflow, rallebench.tracking.server; print('mlflow' in sys.modules)"
+    code = "import sys, rallebench.tracking.runs, rallebench.tracking.server; print('mlflow' in sys.modules)"
     root = str(Path(connection.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -813,7 +806,7 @@ def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, cl
 def test_a_live_trace_is_handed_over_at_once_and_written_later(
     workspace: Path, client: Any
 ) -> None:
-    before = live_status().logged
+    before = WRITER.logged
     started = time.monotonic()
     for turn in ("one", "two"):
         trace_later(
@@ -825,8 +818,8 @@ def test_a_live_trace_is_handed_over_at_once_and_written_later(
             session="talk-1",
         )
     assert time.monotonic() - started < 0.1
-    assert flush_live(30)
-    assert live_status().logged == before + 2
+    assert WRITER.flush(30)
+    assert WRITER.logged == before + 2
     chats = client.get_experiment_by_name("chats").experiment_id
     found = client.search_traces(locations=[chats])
     assert {trace.info.trace_metadata["mlflow.trace.session"] for trace in found} == {"talk-1"}
@@ -835,29 +828,28 @@ def test_a_live_trace_is_handed_over_at_once_and_written_later(
 def test_a_live_trace_that_fails_is_counted_and_told_and_raises_nothing(
     workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = live_status().failed
+    before = WRITER.failed
     trace_later(episode("x"), "x", workspace=workspace, tracking_uri="http://127.0.0.1:9")
-    assert flush_live(30)
-    status = live_status()
-    assert status.failed == before + 1
-    assert status.last_error.startswith("No MLflow server answers at http://127.0.0.1:9")
-    assert status.last_error in caplog.text
+    assert WRITER.flush(30)
+    assert WRITER.failed == before + 1
+    assert WRITER.last_error.startswith("No MLflow server answers at http://127.0.0.1:9")
+    assert WRITER.last_error in caplog.text
     assert "Traceback" not in caplog.text
 
 
 @pytest.mark.slow
 def test_when_too_many_live_traces_wait_new_ones_are_left_out_and_told() -> None:
-    writer, gate = live._Writer(), threading.Event()
+    writer, gate = live.TraceWriter(), threading.Event()
     for _ in range(live.MAX_WAITING + 2):
         writer.add(gate.wait)
-    assert writer.status().failed in (1, 2)
-    assert writer.status().last_error == "MLflow is too slow: a trace was left out."
+    assert writer.failed in (1, 2)
+    assert writer.last_error == "MLflow is too slow: a trace was left out."
     gate.set()
     assert writer.flush(10)
 
 
-def test_memory_of_a_damaged_file_counts_as_none(new_run: NewRun) -> None:
+def test_a_damaged_link_counts_as_none(new_run: NewRun) -> None:
     folder = new_run()
     (folder.path / "mlflow.json").write_text("[]")
-    assert remembered(folder.path) == {}
+    assert read_link(folder.path) == {}
     assert read_json(folder.path / "mlflow.json") == []

@@ -13,8 +13,8 @@ from run_folders import CHAIN, LONG_TEMPLATE, spec
 
 from rallebench.engine.store import RunFolder
 from rallebench.tracking import prompts
-from rallebench.tracking.mlflow import log_run
 from rallebench.tracking.prompts import register, templates
+from rallebench.tracking.runs import log_run
 
 NewRun = Callable[..., RunFolder]
 
@@ -87,7 +87,7 @@ def test_a_server_without_prompts_is_told_once_and_not_asked_again(
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert register(server, "http://me:pw@old.example", "1", chain("c", "text")) == {}
-    prompts._given_up.discard("http://me:pw@old.example")
+    prompts._without_prompts.discard("http://me:pw@old.example")
     assert server.asked == len(caplog.records) == 1
     assert caplog.messages[0].startswith(
         "The prompt registry of MLflow at http://old.example cannot be used"

@@ -20,8 +20,8 @@ from run_folders import make_run
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.tracking import server
 from rallebench.tracking.groups import Group, log_group
-from rallebench.tracking.mlflow import log_run, remembered
 from rallebench.tracking.models import log_model
+from rallebench.tracking.runs import log_run, read_link
 from rallebench.tracking.server import UIServer, answers, open_command, start_ui
 
 pytestmark = pytest.mark.slow
@@ -33,6 +33,12 @@ ROOT = Path(server.__file__).parents[2]
 def page(workspace: Path) -> UIServer:
     """One page for the module: it takes some 20 s to start."""
     return start_ui(workspace)
+
+
+def wait(page: UIServer) -> None:
+    """Wait until the page can be opened."""
+    while not page.ready():
+        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -78,7 +84,7 @@ def test_the_page_starts_on_loopback_without_making_the_caller_wait(
 def test_the_page_is_found_by_another_program_over_the_workspace(
     workspace: Path, page: UIServer
 ) -> None:
-    page.wait(90)
+    wait(page)
     with urllib.request.urlopen(f"{page.url}/") as answer:
         assert b"<title>MLflow</title>" in answer.read()
     code = (
@@ -109,7 +115,7 @@ def status(url: str, **headers: str) -> int:
 
 
 def test_the_page_answers_to_its_own_names_and_to_pages_of_its_own_alone(page: UIServer) -> None:
-    page.wait(90)
+    wait(page)
     port = page.url.rpartition(":")[2]
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "localhost:9999"):
         assert status(page.url, Host=host) == 200, host
@@ -128,7 +134,7 @@ def test_the_page_answers_to_its_own_names_and_to_pages_of_its_own_alone(page: U
 def test_a_run_logged_to_the_running_server_is_in_the_workspace_with_its_traces(
     workspace: Path, page: UIServer, client: Any
 ) -> None:
-    page.wait(90)
+    wait(page)
     folder = make_run(workspace / "runs", "over http", 3, (1,))
     run_id = log_run(folder.path, workspace=workspace, tracking_uri=page.url, experiment="by http")
     assert (
@@ -146,13 +152,13 @@ def test_a_run_logged_to_the_running_server_is_in_the_workspace_with_its_traces(
 def test_a_remote_server_takes_groups_prompts_and_models_too(
     workspace: Path, page: UIServer, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    page.wait(90)
+    wait(page)
     folder = make_run(workspace / "runs", "remote child", 2, ())
     where = {"workspace": workspace, "tracking_uri": page.url}
     parent = log_group(
         Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}]), **where, experiment="remote"
     )
-    child = remembered(folder.path)["run_id"]
+    child = read_link(folder.path)["run_id"]
     tags = client.get_run(child).data.tags
     assert tags["mlflow.parentRunId"] == parent
     assert json.loads(tags["mlflow.linkedPrompts"])[0]["name"] == "read-two.1"
@@ -164,7 +170,7 @@ def test_a_remote_server_takes_groups_prompts_and_models_too(
 
 
 def test_a_stopped_page_answers_no_more_and_says_so(page: UIServer) -> None:
-    page.wait(90)
+    wait(page)
     page.stop()
     assert not answers(page.url)
     with pytest.raises(BackendError, match="MLflow's page was stopped"):

@@ -1,7 +1,7 @@
-"""Runs of agents, looked at as R-Eval does (Tu et al. 2024, arXiv:2406.11681): scores and ranks by task and level, matching,
-errors, deployment, normalisation, combination. Run folders in, values and figures out; nothing here asks a model.
+"""Analyses of agents' runs as in R-Eval (Tu et al. 2024, arXiv:2406.11681). Asks no model.
 
-``compat=original`` counts as R-Eval's code does, where that differs from good sense.
+Scores and ranks by task and level, matching, errors, deployment, normalisation, combination: run
+folders in, values and figures out. ``compat=original`` counts as R-Eval's code does.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 from rallebench.datasets.tasks import LEVELS
 
 DOMAIN_NAMES: Mapping[str, str] = {"wiki": "Wikipedia", "aminer": "scholar"}
-"""R-Eval's word for an environment → as it is shown."""
+"""R-Eval's word for an environment → its display name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One question of one run. ``reward``: F1 with the rule for yes and no; ``correct``: EM; ``position``: position match;
-    None where the gold names no answer. ``reason``: why the episode ended, '' where an imported log does not say.
+class EpisodeSummary:
+    """The result of one question. ``reward``: F1 with the rule for yes and no; ``correct``: EM;
+    ``position``: position match; all None without gold answers. ``reason``: the stop reason, '' in an
+    imported log without one.
 
-    ``observed``: all that the environment answered; ``scratchpad``: that and all that the model wrote. ``halted``, ``failed``: as
-    R-Eval's log has them. ``error``: of a question that failed; then nothing is scored. ``seconds``, ``tokens``: None if unknown.
+    ``observed``: the environment's observations; ``scratchpad``: these and the model's text. ``halted``,
+    ``failed``: as in R-Eval's log. ``error``: of a failed question, which is not scored. ``seconds``,
+    ``tokens``: None if unknown.
     """
 
     qid: str
@@ -51,14 +53,14 @@ class System:
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """The display name."""
         return " · ".join(filter(None, (self.workflow, self.llm)))
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What was asked. ``name``: R-Eval's where it is one of its twelve, else the question set's. ``domain``: wiki, aminer or another
-    environment; ``level``: KS, KU, KA or ''. ``order``: where it stands in a table."""
+class AgentTask:
+    """``name``: one of R-Eval's twelve tasks, or the dataset's. ``domain``: wiki, aminer or another
+    environment; ``level``: KS, KU, KA or ''. ``order``: sorts tables."""
 
     name: str
     domain: str
@@ -66,33 +68,33 @@ class Task:
     order: str = field(default="~", compare=False)
 
     @property
-    def place(self) -> Place:
+    def group(self) -> TaskGroup:
         """Its environment and level."""
-        return Place(self.domain, self.level)
+        return TaskGroup(self.domain, self.level)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An environment and a level, the axes of R-Eval's plots; ``level`` is '' where a task has none."""
+class TaskGroup:
+    """The tasks of one environment and level, an axis of R-Eval's plots. ``level``: '' for tasks without."""
 
     domain: str
     level: str
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """The display name."""
         return f"{DOMAIN_NAMES.get(self.domain, self.domain)} {self.level or 'other'}".strip()
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A system on a task: one run. ``rows``: the questions that did not fail; ``failed``: how many did; ``missing``: not asked yet.
-    ``memory``: bytes that its model and indexes took, None if any is not known."""
+class TaskRun:
+    """One run: a system on a task. ``rows``: questions that did not fail; ``failed``, ``missing``: numbers of
+    failed and of unanswered questions. ``memory``: bytes of its models and indexes, None if unknown."""
 
-    run: str
+    name: str
     system: System
-    task: Task
-    rows: tuple[Told, ...]
+    task: AgentTask
+    rows: tuple[EpisodeSummary, ...]
     failed: int = 0
     missing: int = 0
     memory: int | None = None
@@ -104,18 +106,18 @@ class Cell:
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Over those that are known; None if none is."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    """The mean of the values that are not None; None without one."""
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None
 
 
-def places_of(cells: Sequence[Cell]) -> tuple[Place, ...]:
-    """The environments × levels of the runs: Wikipedia first, levels in R-Eval's order."""
+def groups_of(runs: Sequence[TaskRun]) -> tuple[TaskGroup, ...]:
+    """The groups of the runs: Wikipedia first, levels in R-Eval's order."""
     domains, levels = list(DOMAIN_NAMES), [*LEVELS, ""]
-    found = {cell.task.place for cell in cells}
+    groups = {run.task.group for run in runs}
     return tuple(
         sorted(
-            found,
+            groups,
             key=lambda p: (
                 domains.index(p.domain) if p.domain in domains else 9,
                 p.domain,
@@ -125,16 +127,16 @@ def places_of(cells: Sequence[Cell]) -> tuple[Place, ...]:
     )
 
 
-def tasks_of(cells: Sequence[Cell]) -> tuple[Task, ...]:
-    """The tasks of the runs in R-Eval's order, others after them by name."""
+def tasks_of(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
+    """The tasks of the runs in R-Eval's order, then others by name."""
     return tuple(
         sorted(
-            {cell.task for cell in cells},
+            {run.task for run in runs},
             key=lambda task: (task.domain != "wiki", task.domain, task.order, task.name),
         )
     )
 
 
-def systems_of(cells: Sequence[Cell]) -> tuple[System, ...]:
+def systems_of(runs: Sequence[TaskRun]) -> tuple[System, ...]:
     """The systems in the order of their runs."""
-    return tuple(dict.fromkeys(cell.system for cell in cells))
+    return tuple(dict.fromkeys(run.system for run in runs))

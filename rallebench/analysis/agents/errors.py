@@ -1,8 +1,9 @@
-"""How questions ended, in R-Eval's six classes (Tu et al. 2024), and in those that keep their limits apart.
+"""Classes of results of agents: R-Eval's six (Tu et al. 2024), and ours with one class per limit.
 
-R-Eval's code looks for the gold in the whole scratchpad, the model's own answer included, as a part of words, counts out of 100
-whatever the number of questions, and calls every limit a tool's error: ``original``. By default the gold must stand, in whole
-words, in what the environment answered; shares are of the questions there are; step limit, context limit and others have names.
+``original``: R-Eval's code looks for the gold as a substring of the whole scratchpad, the model's own
+answer included, divides each count by 100 for any number of questions, and counts every limit as a
+tool's error. By default the gold must occur in whole words in an observation, counts are divided by the
+number of questions, and the step limit, the context limit and other limits are classes of their own.
 """
 
 from __future__ import annotations
@@ -11,13 +12,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rallebench.analysis.agents import Cell, Place, System, Told, mean, places_of, systems_of
+from rallebench.analysis.agents import (
+    EpisodeSummary,
+    System,
+    TaskGroup,
+    TaskRun,
+    groups_of,
+    mean,
+    systems_of,
+)
 from rallebench.metrics.text import find_answers, normalize_answer
 
 THRESHOLD = 0.05
-"""From this reward on an answer counts as right; R-Eval's."""
+"""R-Eval's minimal reward of a right answer."""
 HUNDRED = 100
-"""What R-Eval's code divides every count by."""
+"""R-Eval's code divides every count by this."""
 
 RIGHT: Mapping[str, str] = {
     "EM": "right, and the answer was found",
@@ -46,54 +55,54 @@ _BY_REASON = {
 _NO_EVIDENCE = frozenset(
     {"yes", "no", "noanswer", "true", "false", "supports", "refutes", "not enough info"}
 )
-"""Verdicts (FEVER's among them): that a page holds such a word says nothing."""
+"""Verdicts (also FEVER's): such a word on a page is no evidence."""
 
 
-def classify(row: Told, *, original: bool = False, threshold: float = THRESHOLD) -> str:
-    """The class of one question that has a gold and did not fail."""
-    found = in_scratchpad(row) if original else evident(row)
+def classify(row: EpisodeSummary, *, original: bool = False, threshold: float = THRESHOLD) -> str:
+    """The class of a question with gold answers that did not fail."""
+    is_evident = in_scratchpad(row) if original else has_evidence(row)
     if (row.reward or 0.0) >= threshold:
-        return "EM" if found else "AM"
-    if found:
+        return "EM" if is_evident else "AM"
+    if is_evident:
         return "GE"
     if original:
         return ("ME" if row.failed else "TE") if row.halted else "RE"
-    if not row.reason and row.halted:  # a log says that, but not why
+    if not row.reason and row.halted:  # an imported log without a reason
         return "ME" if row.failed else "TE"
     return _BY_REASON.get(row.reason, "RE")
 
 
-def in_scratchpad(row: Told) -> bool:
-    """R-Eval's test: the first gold is a part of the scratchpad, both normalised."""
+def in_scratchpad(row: EpisodeSummary) -> bool:
+    """R-Eval's test: the first gold is a substring of the scratchpad, both normalised."""
     return bool(row.golds) and normalize_answer(row.golds[0]) in normalize_answer(row.scratchpad)
 
 
-def evident(row: Told) -> bool:
-    """Whether the environment showed an accepted answer, in whole words. A bare verdict, as yes or no, is evidence of nothing."""
-    golds = [gold for gold in row.golds if _tellable(gold)]
+def has_evidence(row: EpisodeSummary) -> bool:
+    """Whether an observation holds a gold answer in whole words; a verdict such as yes does not count."""
+    golds = [gold for gold in row.golds if _can_be_evidence(gold)]
     return bool(golds) and bool(find_answers(row.observed, golds))
 
 
-def _tellable(gold: str) -> bool:
+def _can_be_evidence(gold: str) -> bool:
     return normalize_answer(gold) not in (*_NO_EVIDENCE, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Breakdown:
-    """One system. ``shares``: class → percent, the mean over its ``places`` (environment × level), each the mean over its tasks.
-    ``counts``: class → questions; ``stops``: class → why its episodes ended → questions; ``examples``: class → the first rows.
+class ErrorBreakdown:
+    """One system. ``shares``: class → percent, the mean over its ``groups``, each the mean over its tasks.
+    ``counts``: class → questions; ``stops``: class → stop reason → questions; ``examples``: class → rows.
 
-    ``n``: questions counted; ``failed``: left out, because they failed; ``unscored``: because the gold names no answer;
-    ``verdicts``: questions whose gold is yes, no or another verdict, for which no observation is evidence; ``blind``: other
-    questions in whose traces nothing was observed.
+    ``n``: questions counted; ``failed``: questions left out as failed; ``unscored``: left out without
+    gold answers; ``verdicts``: questions with only verdicts (yes, no …) as gold; ``blind``: other
+    questions without an observation.
     """
 
     system: System
     shares: Mapping[str, float]
     counts: Mapping[str, int]
     stops: Mapping[str, Mapping[str, int]]
-    examples: Mapping[str, tuple[Told, ...]]
-    places: tuple[Place, ...]
+    examples: Mapping[str, tuple[EpisodeSummary, ...]]
+    groups: tuple[TaskGroup, ...]
     n: int
     failed: int
     unscored: int
@@ -101,66 +110,66 @@ class Breakdown:
     blind: int
 
     def sum(self, classes: Mapping[str, str]) -> float:
-        """Percent of several classes."""
+        """The percentages of several classes together."""
         return sum(self.shares.get(name, 0.0) for name in classes)
 
 
 def breakdowns(
-    cells: Sequence[Cell],
+    runs: Sequence[TaskRun],
     *,
     original: bool = False,
     threshold: float = THRESHOLD,
     examples: int = 3,
-) -> tuple[Breakdown, ...]:
-    """A breakdown per system, in the order of their runs."""
+) -> tuple[ErrorBreakdown, ...]:
+    """One per system, in the order of their runs."""
     return tuple(
         _breakdown(
-            system, [cell for cell in cells if cell.system == system], original, threshold, examples
+            system, [run for run in runs if run.system == system], original, threshold, examples
         )
-        for system in systems_of(cells)
+        for system in systems_of(runs)
     )
 
 
 def _breakdown(
-    system: System, cells: Sequence[Cell], original: bool, threshold: float, examples: int
-) -> Breakdown:
+    system: System, runs: Sequence[TaskRun], original: bool, threshold: float, examples: int
+) -> ErrorBreakdown:
     counts: Counter[str] = Counter()
     stops: dict[str, Counter[str]] = {}
-    kept: dict[str, list[Told]] = {}
-    shares: dict[Place, list[dict[str, float]]] = {}
+    examples_of: dict[str, list[EpisodeSummary]] = {}
+    shares: dict[TaskGroup, list[dict[str, float]]] = {}
     unscored = verdicts = blind = 0
-    for cell in cells:
-        here: Counter[str] = Counter()
-        for row in cell.rows:
+    for run in runs:
+        task_counts: Counter[str] = Counter()
+        for row in run.rows:
             if row.reward is None:
                 unscored += 1
                 continue
             name = classify(row, original=original, threshold=threshold)
-            here[name] += 1
+            task_counts[name] += 1
             stops.setdefault(name, Counter())[row.reason or "not recorded"] += 1
-            kept.setdefault(name, []).append(row)
-            told = any(map(_tellable, row.golds))
-            verdicts += not told
-            blind += told and not row.observed.strip()
-        counts += here
-        of = HUNDRED if original else sum(here.values())
-        if of:
-            shares.setdefault(cell.task.place, []).append(
-                {name: 100 * here[name] / of for name in CLASSES}
+            examples_of.setdefault(name, []).append(row)
+            checkable = any(map(_can_be_evidence, row.golds))
+            verdicts += not checkable
+            blind += checkable and not row.observed.strip()
+        counts += task_counts
+        denominator = HUNDRED if original else sum(task_counts.values())
+        if denominator:
+            shares.setdefault(run.task.group, []).append(
+                {name: 100 * task_counts[name] / denominator for name in CLASSES}
             )
-    places = [
+    groups = [
         {name: mean([task[name] for task in tasks]) or 0.0 for name in CLASSES}
         for tasks in shares.values()
     ]
-    return Breakdown(
+    return ErrorBreakdown(
         system,
-        {name: mean([place[name] for place in places]) or 0.0 for name in CLASSES},
+        {name: mean([group[name] for group in groups]) or 0.0 for name in CLASSES},
         {name: counts[name] for name in CLASSES if counts[name]},
-        {name: dict(found.most_common()) for name, found in stops.items()},
-        {name: tuple(rows[:examples]) for name, rows in kept.items()},
-        places_of(cells),
+        {name: dict(reasons.most_common()) for name, reasons in stops.items()},
+        {name: tuple(rows[:examples]) for name, rows in examples_of.items()},
+        groups_of(runs),
         sum(counts.values()),
-        0 if original else sum(cell.failed for cell in cells),
+        0 if original else sum(run.failed for run in runs),
         unscored,
         verdicts,
         blind,

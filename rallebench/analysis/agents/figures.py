@@ -1,4 +1,4 @@
-"""R-Eval's plots as plotly figures: radar, nested rings, bubbles, boxes, bars. Pure; no widgets."""
+"""R-Eval's plots as plotly figures: radar, nested rings, bubbles, boxes, bars. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.analysis.agents import Task
-from rallebench.analysis.agents.aspects import Combined, Deployed, Matching, Normalised
-from rallebench.analysis.agents.errors import CLASSES, RIGHT, WRONG, Breakdown
+from rallebench.analysis.agents import AgentTask
+from rallebench.analysis.agents.aspects import (
+    DeploymentPoint,
+    MatchingScores,
+    NormalizedScores,
+    OracleScore,
+)
+from rallebench.analysis.agents.errors import CLASSES, RIGHT, WRONG, ErrorBreakdown
 from rallebench.analysis.agents.leaderboard import domain_name
 
 INK, GRID = "#8391a5", "rgba(128,140,160,.28)"
@@ -41,8 +46,8 @@ SMALLEST, LARGEST = 12.0, 46.0
 """Diameters of bubbles."""
 
 
-def _laid_out(drawn: Any, height: int = 430, **more: Any) -> Any:
-    drawn.update_layout(
+def _layout(figure: Any, height: int = 430, **more: Any) -> Any:
+    figure.update_layout(
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"color": INK, "size": 13},
@@ -50,22 +55,22 @@ def _laid_out(drawn: Any, height: int = 430, **more: Any) -> Any:
         margin={"l": 60, "r": 30, "t": 50, "b": 50},
         **more,
     )
-    return drawn
+    return figure
 
 
-def radar(found: Matching) -> Any:
-    """One workflow: a polygon per model over environment × level, in percent. Fewer than three axes are drawn as bars."""
+def radar(scores: MatchingScores) -> Any:
+    """One workflow: a polygon per model over its groups, in percent; bars for fewer than three groups."""
     import plotly.graph_objects as go
 
-    drawn = go.Figure()
-    axes = [escape(place.label, quote=False) for place in found.places]
-    for i, (llm, row) in enumerate(found.values.items()):
+    figure = go.Figure()
+    axes = [escape(group.label, quote=False) for group in scores.groups]
+    for i, (llm, row) in enumerate(scores.values.items()):
         values = [None if value is None else 100 * value for value in row]
         colour = COLOURS[i % len(COLOURS)]
         if len(axes) < 3:
-            drawn.add_trace(go.Bar(x=axes, y=values, name=escape(llm), marker={"color": colour}))
+            figure.add_trace(go.Bar(x=axes, y=values, name=escape(llm), marker={"color": colour}))
             continue
-        drawn.add_trace(
+        figure.add_trace(
             go.Scatterpolar(
                 r=[*values, values[0]],
                 theta=[*axes, axes[0]],
@@ -83,7 +88,7 @@ def radar(found: Matching) -> Any:
         "angularaxis": grid,
         "bgcolor": "rgba(0,0,0,0)",
     }
-    own = (
+    layout = (
         {"polar": polar}
         if len(axes) >= 3
         else {
@@ -92,29 +97,29 @@ def radar(found: Matching) -> Any:
             "barmode": "group",
         }
     )
-    return _laid_out(drawn, title={"text": escape(found.workflow)}, showlegend=True, **own)
+    return _layout(figure, title={"text": escape(scores.workflow)}, showlegend=True, **layout)
 
 
-def rings(found: Breakdown) -> Any:
-    """One system: right and wrong inside, the classes outside, in percent to one decimal."""
+def rings(breakdown: ErrorBreakdown) -> Any:
+    """One system: right and wrong inside, the classes outside, in percent."""
     import plotly.graph_objects as go
 
-    names = [name for name in CLASSES if found.shares.get(name)]
-    shown = [found.shares[name] for name in names]
-    left = max(0.0, 100 - sum(shown))  # of R-Eval's hundred, where fewer were asked
-    outer_names, outer, colours = list(names), list(shown), [OF_CLASS[name] for name in names]
-    if left > 0.05 and names:
+    names = [name for name in CLASSES if breakdown.shares.get(name)]
+    shares = [breakdown.shares[name] for name in names]
+    unasked = max(0.0, 100 - sum(shares))  # of R-Eval's hundred questions
+    outer_names, outer, colours = list(names), list(shares), [OF_CLASS[name] for name in names]
+    if unasked > 0.05 and names:
         outer_names, outer, colours = (
             [*outer_names, "not asked"],
-            [*outer, left],
+            [*outer, unasked],
             [*colours, "rgba(128,140,160,.15)"],
         )
-    inside = [
-        ("ACC", found.sum(RIGHT), "#0f766e"),
-        ("WA", found.sum(WRONG), "#9f1239"),
-        ("not asked", left if left > 0.05 else 0.0, "rgba(128,140,160,.15)"),
+    inner = [
+        ("ACC", breakdown.sum(RIGHT), "#0f766e"),
+        ("WA", breakdown.sum(WRONG), "#9f1239"),
+        ("not asked", unasked if unasked > 0.05 else 0.0, "rgba(128,140,160,.15)"),
     ]
-    inside = [part for part in inside if part[1] > 0]
+    inner = [part for part in inner if part[1] > 0]
     common = {
         "sort": False,
         "direction": "clockwise",
@@ -122,22 +127,22 @@ def rings(found: Breakdown) -> Any:
         "texttemplate": "%{label}<br>%{value:.1f}",
         "showlegend": False,
     }
-    drawn = go.Figure()
+    figure = go.Figure()
     if names:
-        drawn.add_trace(
+        figure.add_trace(
             go.Pie(
-                labels=[part[0] for part in inside],
-                values=[part[1] for part in inside],
+                labels=[part[0] for part in inner],
+                values=[part[1] for part in inner],
                 hole=0.35,
                 textposition="inside",
                 domain={"x": [0.2, 0.8], "y": [0.2, 0.8]},
-                marker={"colors": [part[2] for part in inside]},
+                marker={"colors": [part[2] for part in inner]},
                 insidetextfont={"color": "#fff"},
                 hovertemplate="%{label}: %{value:.1f} %<extra></extra>",
                 **common,
             )
         )
-        drawn.add_trace(
+        figure.add_trace(
             go.Pie(
                 labels=outer_names,
                 values=outer,
@@ -150,41 +155,41 @@ def rings(found: Breakdown) -> Any:
             )
         )
     else:
-        drawn.add_annotation(text="No question of this system is scored.", showarrow=False)
-    _laid_out(drawn, 430, title={"text": f"{escape(found.system.label)} ({found.n} questions)"})
-    return drawn.update_layout(
-        margin={"t": 90}
-    )  # a label above the ring is not to stand on the title
+        figure.add_annotation(text="No question of this system is scored.", showarrow=False)
+    _layout(
+        figure, 430, title={"text": f"{escape(breakdown.system.label)} ({breakdown.n} questions)"}
+    )
+    return figure.update_layout(margin={"t": 90})  # room for a label between ring and title
 
 
-def bubbles(points: Sequence[Deployed], domain: str, across: str = "seconds") -> Any:
-    """F1 against seconds (or tokens) of a question, a bubble per system, its area the model's size, or the memory that its
-    model and indexes took where no size is known."""
+def bubbles(points: Sequence[DeploymentPoint], domain: str, across: str = "seconds") -> Any:
+    """F1 against seconds (or tokens) per question, a bubble per system. Its area is the model's size, or
+    the memory of its models and indexes if no size is known."""
     import plotly.graph_objects as go
 
-    drawn = go.Figure()
-    own = [
+    figure = go.Figure()
+    known = [
         p
         for p in points
         if p.domain == domain and p.reward is not None and getattr(p, across) is not None
     ]
-    by = "size" if any(p.size for p in own) else "memory"
-    most = max((getattr(p, by) or 0 for p in own), default=0)
-    for i, point in enumerate(own):
+    by = "size" if any(p.size for p in known) else "memory"
+    most = max((getattr(p, by) or 0 for p in known), default=0)
+    for i, point in enumerate(known):
         size = (
             SMALLEST + (LARGEST - SMALLEST) * ((getattr(point, by) or 0) / most) ** 0.5
             if most
             else 18
         )
         label = escape(point.system.label)
-        told = (
+        size_text = (
             f"{point.size:g} B parameters"
             if point.size
             else f"{point.memory / 1e6:,.0f} MB"
             if point.memory
             else "size not known"
         )
-        drawn.add_trace(
+        figure.add_trace(
             go.Scatter(
                 x=[getattr(point, across)],
                 y=[100 * (point.reward or 0)],
@@ -192,17 +197,17 @@ def bubbles(points: Sequence[Deployed], domain: str, across: str = "seconds") ->
                 mode="markers",
                 cliponaxis=False,
                 marker={"size": size, "color": COLOURS[i % len(COLOURS)], "opacity": 0.75},
-                hovertemplate=f"<b>{label}</b><br>F1: %{{y:.1f}}<br>{across} a question: %{{x:.4g}}<br>{told}<extra></extra>",
+                hovertemplate=f"<b>{label}</b><br>F1: %{{y:.1f}}<br>{across} a question: %{{x:.4g}}<br>{size_text}<extra></extra>",
             )
         )
-    if not own:
-        drawn.add_annotation(text=f"No system has both F1 and {across} here.", showarrow=False)
+    if not known:
+        figure.add_annotation(text=f"No system has both F1 and {across} here.", showarrow=False)
     right, top = (
-        max((getattr(p, across) for p in own), default=0) or 1,
-        max((100 * (p.reward or 0) for p in own), default=0) or 1,
+        max((getattr(p, across) for p in known), default=0) or 1,
+        max((100 * (p.reward or 0) for p in known), default=0) or 1,
     )
-    return _laid_out(
-        drawn,
+    return _layout(
+        figure,
         470,
         title={"text": escape(domain_name(domain))},
         showlegend=True,
@@ -213,26 +218,26 @@ def bubbles(points: Sequence[Deployed], domain: str, across: str = "seconds") ->
 
 
 def padded(most: float) -> list[float]:
-    """From below 0 to above the most, so that no bubble stands on a number of an axis."""
+    """The range of an axis: beyond 0 and ``most``, so that no bubble covers its numbers."""
     return [-0.12 * most, 1.18 * most]
 
 
-def boxes(found: Normalised, by: str = "workflow") -> Any:
-    """The systems' scores by those of a reference: a box per workflow, or per model; 1 is the reference."""
+def boxes(scores: NormalizedScores, by: str = "workflow") -> Any:
+    """Scores divided by a reference's: a box per workflow, or per model; 1 is the reference."""
     import plotly.graph_objects as go
 
-    drawn = go.Figure()
+    figure = go.Figure()
     groups: dict[str, list[tuple[float, str]]] = {}
-    for system, row in found.ratios.items():
+    for system, row in scores.ratios.items():
         name = (system.llm if by == "model" else system.workflow) or system.label
         groups.setdefault(name, []).extend(
-            (ratio, f"{system.label}, {place.label}") for place, ratio in row.items()
+            (ratio, f"{system.label}, {group.label}") for group, ratio in row.items()
         )
     for i, (name, values) in enumerate(groups.items()):
-        drawn.add_trace(
+        figure.add_trace(
             go.Box(
                 y=[value for value, _ in values],
-                text=[escape(told) for _, told in values],
+                text=[escape(label) for _, label in values],
                 name=escape(name),
                 boxpoints="all",
                 jitter=0.3,
@@ -240,49 +245,49 @@ def boxes(found: Normalised, by: str = "workflow") -> Any:
                 hovertemplate="%{text}: %{y:.3f}<extra></extra>",
             )
         )
-    drawn.add_hline(y=1, line={"dash": "dot", "color": INK, "width": 1})
-    return _laid_out(
-        drawn,
-        title={"text": f"F1 by that of {escape(found.reference.label)}"},
+    figure.add_hline(y=1, line={"dash": "dot", "color": INK, "width": 1})
+    return _layout(
+        figure,
+        title={"text": f"F1 by that of {escape(scores.reference.label)}"},
         showlegend=False,
         xaxis=_AXIS,
         yaxis={**_AXIS, "title": "ratio", "rangemode": "tozero"},
     )
 
 
-def oracle(found: Sequence[Combined]) -> Any:
-    """The best single system and the best of all per question, with the standard deviation of a question, by task."""
+def oracle(tasks: Sequence[OracleScore]) -> Any:
+    """By task: the best single system and the oracle, with the standard deviation per question."""
     import plotly.graph_objects as go
 
-    drawn = go.Figure()
-    known = [one for one in found if one.mean is not None]
-    names = [escape(_task_label(one.task)) for one in known]
+    figure = go.Figure()
+    known = [task for task in tasks if task.mean is not None]
+    names = [escape(_task_label(task.task)) for task in known]
     rows: tuple[tuple[str, list[float | None], list[float | None]], ...] = (
         (
             "best single system",
-            [one.best_mean for one in known],
-            [one.best_deviation for one in known],
+            [task.best_mean for task in known],
+            [task.best_deviation for task in known],
         ),
         (
             "best of all, per question",
-            [one.mean for one in known],
-            [one.deviation for one in known],
+            [task.mean for task in known],
+            [task.deviation for task in known],
         ),
     )
     for i, (name, values, deviations) in enumerate(rows):
-        told = [
-            escape(one.best.label)
-            if one.best and not i
-            else f"{one.systems} systems, {one.n} questions"
-            for one in known
+        labels = [
+            escape(task.best.label)
+            if task.best and not i
+            else f"{task.systems} systems, {task.n} questions"
+            for task in known
         ]
-        drawn.add_trace(
+        figure.add_trace(
             go.Bar(
                 x=names,
                 y=[100 * (value or 0) for value in values],
                 name=name,
                 marker={"color": COLOURS[i]},
-                text=told,
+                text=labels,
                 textposition="none",
                 error_y={
                     "type": "data",
@@ -294,11 +299,11 @@ def oracle(found: Sequence[Combined]) -> Any:
             )
         )
     if not known:
-        drawn.add_annotation(
+        figure.add_annotation(
             text="No task has questions that all systems answered.", showarrow=False
         )
-    return _laid_out(
-        drawn,
+    return _layout(
+        figure,
         title={"text": "Combination"},
         barmode="group",
         xaxis=_AXIS,
@@ -307,5 +312,5 @@ def oracle(found: Sequence[Combined]) -> Any:
     )
 
 
-def _task_label(task: Task) -> str:
+def _task_label(task: AgentTask) -> str:
     return f"{task.order} {task.name}" if task.order != "~" else task.name

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from rallebench.analysis.agents import (
     DOMAIN_NAMES,
-    Cell,
-    Place,
+    AgentTask,
     System,
-    Task,
-    places_of,
+    TaskGroup,
+    TaskRun,
+    groups_of,
     systems_of,
     tasks_of,
 )
@@ -25,55 +25,54 @@ def average_ranks(values: Sequence[float | None]) -> list[float | None]:
     >>> average_ranks([0.5, 0.9, 0.5, None, 0.1])
     [2.5, 1.0, 2.5, None, 4.0]
     """
-    from scipy.stats import rankdata
+    import pandas as pd
 
-    known = [
-        round(value, 9) for value in values if value is not None
-    ]  # sums in another order are still equal
-    ranks = iter(rankdata([-value for value in known], method="average").tolist() if known else [])
-    return [None if value is None else next(ranks) for value in values]
+    # Equal sums may differ in their last digits.
+    ranks = pd.Series(values, dtype=float).round(9).rank(ascending=False)
+    return [None if pd.isna(rank) else float(rank) for rank in ranks]
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
-    """``scores``: system → task → mean reward, 0..1, None where it did not answer the task.
+class Leaderboard:
+    """``scores``: system → task → mean reward, 0..1, None without a run.
 
-    ``means``: system → ``wiki``, ``aminer`` …, ``all`` → the unweighted mean over their tasks; None where a task lacks.
-    ``sums``: system → environment × level → sum of its tasks. ``ranks``: system → a place's label or a mean's name → rank.
+    ``means``: system → ``wiki``, ``aminer`` …, ``all`` → the unweighted mean over their tasks, None if one
+    is missing. ``sums``: system → group → the sum of its tasks. ``ranks``: system → a group's label or a
+    domain → rank.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[AgentTask, ...]
     systems: tuple[System, ...]
-    scores: Mapping[System, Mapping[Task, float | None]]
+    scores: Mapping[System, Mapping[AgentTask, float | None]]
     means: Mapping[System, Mapping[str, float | None]]
-    sums: Mapping[System, Mapping[Place, float | None]]
+    sums: Mapping[System, Mapping[TaskGroup, float | None]]
     ranks: Mapping[System, Mapping[str, float | None]]
-    places: tuple[Place, ...]
+    groups: tuple[TaskGroup, ...]
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The environments, and ``all`` last."""
+        """The environments, then ``all``."""
         return (*dict.fromkeys(task.domain for task in self.tasks), ALL)
 
     @property
     def ranked(self) -> tuple[str, ...]:
         """The columns of ranks."""
-        return (*(place.label for place in self.places), *self.domains)
+        return (*(group.label for group in self.groups), *self.domains)
 
 
-def board_of(cells: Sequence[Cell]) -> Board:
-    """The board of runs."""
-    scores = {(cell.system, cell.task): cell.reward for cell in cells}
-    return board(systems_of(cells), tasks_of(cells), scores, places_of(cells))
+def board_of(runs: Sequence[TaskRun]) -> Leaderboard:
+    """The leaderboard of runs."""
+    scores = {(run.system, run.task): run.reward for run in runs}
+    return board(systems_of(runs), tasks_of(runs), scores, groups_of(runs))
 
 
 def board(
     systems: Sequence[System],
-    tasks: Sequence[Task],
-    scores: Mapping[tuple[System, Task], float | None],
-    places: Sequence[Place],
-) -> Board:
-    """The board of scores, 0..1 (or any unit)."""
+    tasks: Sequence[AgentTask],
+    scores: Mapping[tuple[System, AgentTask], float | None],
+    groups: Sequence[TaskGroup],
+) -> Leaderboard:
+    """The leaderboard of scores (system, task) → 0..1."""
     table = {system: {task: scores.get((system, task)) for task in tasks} for system in systems}
     domains = dict.fromkeys(task.domain for task in tasks)
     means, sums = {}, {}
@@ -84,26 +83,22 @@ def board(
         }
         means[system] = {**by_domain, ALL: _mean([row[task] for task in tasks])}
         sums[system] = {
-            place: _sum([row[task] for task in tasks if task.place == place]) for place in places
+            group: _sum([row[task] for task in tasks if task.group == group]) for group in groups
         }
-    ranks: dict[System, dict[str, float | None]] = {system: {} for system in systems}
-    for place in places:
-        for system, rank in zip(
-            systems, average_ranks([sums[system][place] for system in systems])
-        ):
-            ranks[system][place.label] = rank
-    for name in (*domains, ALL):
-        for system, rank in zip(
-            systems, average_ranks([means[system][name] for system in systems])
-        ):
-            ranks[system][name] = rank
-    return Board(tuple(tasks), tuple(systems), table, means, sums, ranks, tuple(places))
+    columns = {group.label: [sums[system][group] for system in systems] for group in groups}
+    columns |= {name: [means[system][name] for system in systems] for name in (*domains, ALL)}
+    ranked = {name: average_ranks(values) for name, values in columns.items()}
+    ranks = {
+        system: {name: values[i] for name, values in ranked.items()}
+        for i, system in enumerate(systems)
+    }
+    return Leaderboard(tuple(tasks), tuple(systems), table, means, sums, ranks, tuple(groups))
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """None where one of them lacks: a sum over fewer tasks cannot be ranked beside the others."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    """None if a task is missing: a sum over fewer tasks cannot be ranked with the others."""
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -112,5 +107,5 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def domain_name(domain: str) -> str:
-    """An environment, or ``all``, as it is shown."""
+    """The display name of an environment or of ``all``."""
     return DOMAIN_NAMES.get(domain, domain)

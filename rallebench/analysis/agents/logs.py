@@ -1,7 +1,8 @@
-"""R-Eval's logs (Tu et al. 2024): a run of an agent written as one, and such a log read as a run, so that it can be analysed.
+"""R-Eval's logs (Tu et al. 2024): a run is exported as a log, and a log is imported as a run.
 
-A line is an object with ``question, answer, prediction, correct, reward, halted, error, prompt, scratchpad`` and, of programs,
-``exe_time`` (seconds). The file is ``{agent}_{model}_{maxlen}/{dataset}_log.jsonl``, which says what it is of.
+A line is an object with ``question, answer, prediction, correct, reward, halted, error, prompt,
+scratchpad`` and, for programs, ``exe_time`` (seconds). The path names its contents:
+``{agent}_{model}_{maxlen}/{dataset}_log.jsonl``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.agents import System
-from rallebench.analysis.agents.reading import told
+from rallebench.analysis.agents.reading import summarize
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import DatasetRef, RunRequest, imported_flow
@@ -45,23 +46,23 @@ _ENDING = "_log"
 _FOLDER = re.compile(r"(?P<agent>[^_]+)(?:_(?:wiki|aminer)_run_Agent)?_(?P<model>.+?)(?:_\d+)?")
 _STEP = re.compile(r"(?:^|\n)Action \d+:")
 _STEPS = 10
-"""So many steps an episode of R-Eval may take."""
+"""R-Eval's step limit."""
 NOT_FOUND = "Could not find that p"
-"""The beginning of the observations by which R-Eval's environments fail (page, person, publication)."""
+"""The start of failed observations of R-Eval's environments (page, person, publication)."""
 
 
 # writing
 
 
 def lines(run: RunFolder) -> Iterator[str]:
-    """A run as R-Eval's log, a JSON object a line, in the run's order. What failed has ``error`` and the reward 0, as there;
-    only the first answer of the gold is written and scored."""
+    """A run as R-Eval's log: JSON lines in the run's order. A failed question has ``error`` and the reward
+    0; only the first gold answer is written and scored."""
     episodes = run.episodes()
     for example in examples_of(run):
         episode = episodes.get(example.question.qid)
         if episode is None:
             continue
-        row = told(example, episode, original=True)
+        row = summarize(example, episode, original=True)
         value: dict[str, Any] = {
             "question": row.question,
             "answer": row.golds[0] if row.golds else "",
@@ -82,21 +83,22 @@ def lines(run: RunFolder) -> Iterator[str]:
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
-    """The rows of a log, every field there and of its kind, each question with its answer once: of several the last counts.
+    """The checked rows of a log, the last of equal questions with equal answers.
 
-    ``repeated`` of a row says how often it stood there before. Raises BadFileError, naming the line.
+    ``repeated``: the number of earlier rows with the same question and answer. Raises BadFileError with
+    the line.
     """
     if not file.is_file():
-        raise UsageError(f"There is no file {file}; give a log of R-Eval, a JSON object a line.")
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+        raise UsageError(f"There is no file {file}; give a log of R-Eval in JSON lines.")
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
     for line, row in Source(file).objects():
-        made = _checked(row, f"{file}, line {line}")
-        key = (made["question"], made["answer"])
-        made["repeated"] = found[key]["repeated"] + 1 if key in found else 0
-        found[key] = made
-    if not found:
+        value = _checked(row, f"{file}, line {line}")
+        key = (value["question"], value["answer"])
+        value["repeated"] = rows[key]["repeated"] + 1 if key in rows else 0
+        rows[key] = value
+    if not rows:
         raise BadFileError(f"{file} holds no row of R-Eval's logs ({', '.join(NEEDED)} …).")
-    return list(found.values())
+    return list(rows.values())
 
 
 def _checked(row: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -110,14 +112,14 @@ def _checked(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         text = row.get(name, "")
         text = ";".join(map(str, text)) if name == "answer" and isinstance(text, list) else text
         if not isinstance(text, (str, int, float, type(None))):
-            raise BadFileError(f"{where}: {name} is no text.")
+            raise BadFileError(f"{where}: {name} must be text.")
         value[name] = "" if text is None else str(text)
     for name in ("reward", "exe_time"):
         number = row.get(name)
         if name == "exe_time" and number is None:
             continue
         if not isinstance(number, (int, float)) or not math.isfinite(number) or number < 0:
-            raise BadFileError(f"{where}: {name} is {number!r}; it must be a number from 0 on.")
+            raise BadFileError(f"{where}: {name} is {number!r}; it must be a number of at least 0.")
         value[name] = float(number)
     for name in ("correct", "halted", "error"):
         flag = row.get(name, False)
@@ -137,19 +139,19 @@ def recognises(file: Path) -> bool:
 
 
 def named_by(file: Path) -> tuple[System, str]:
-    """(system, question set) that a log is of, by the names of its folder and its own.
+    """(system, dataset) of a log, by the names of its folder and its file.
 
     >>> named_by(Path("result/ReAct_gpt-4-1106_16000/hotpotqa_log.jsonl"))
     (System(workflow='react', llm='gpt-4-1106'), 'hotpotqa')
     """
     dataset = file.name.split(".json")[0].removesuffix(_ENDING)
-    found = _FOLDER.fullmatch(
+    match = _FOLDER.fullmatch(
         file.resolve().parent.name if file.is_absolute() else file.parent.name
     )
-    if not found or not file.name.split(".json")[0].endswith(_ENDING):
+    if not match or not file.name.split(".json")[0].endswith(_ENDING):
         return System("", ""), dataset
-    workflow = found["agent"].lower()
-    return System("function-calling" if workflow == "fc" else workflow, found["model"]), dataset
+    workflow = match["agent"].lower()
+    return System("function-calling" if workflow == "fc" else workflow, match["model"]), dataset
 
 
 def import_log(
@@ -161,10 +163,10 @@ def import_log(
     llm: str = "",
     dataset: str = "",
 ) -> RunFolder:
-    """Make the run ``name`` of a log, scored anew; its own scores, ``halted`` and ``error`` are kept for ``compat=original``.
+    """Import a log as the run ``name``, scored again; its own scores are stored for ``compat=original``.
 
-    ``workflow``, ``llm``, ``dataset``: over what the names of folder and file say. Raises UsageError and BadFileError; then
-    nothing is written.
+    ``workflow``, ``llm``, ``dataset`` replace the names in its path. Raises UsageError and BadFileError
+    before anything is written.
     """
     check_free(workspace.path, "run", name)
     rows = rows_of(file)
@@ -196,12 +198,14 @@ def _qid(row: Mapping[str, Any]) -> str:
 
 
 def _record(row: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: row[key] for key in ("reward", "correct", "halted", "error", "prompt", "exe_time")}
+    logged = {
+        key: row[key] for key in ("reward", "correct", "halted", "error", "prompt", "exe_time")
+    }
     return {
         "id": _qid(row),
         "input": row["question"],
         "output": [{"answer": row["answer"]}],
-        "logged": kept,
+        "logged": logged,
     }
 
 
@@ -216,8 +220,8 @@ def _episode(row: Mapping[str, Any], workflow: str) -> Episode:
 
 
 def reason_of(row: Mapping[str, Any], workflow: str = "") -> str:
-    """Why a logged episode ended, as far as the log tells: a halted one of ten steps reached the step limit, a shorter one the
-    context limit; ``halted`` where the scratchpad marks no steps."""
+    """The stop reason of a logged episode. Halted after ten steps: the step limit; earlier: the context
+    limit; without marked steps: ``halted``."""
     if row["error"]:
         return "model_error"
     if row["halted"]:

@@ -1,11 +1,11 @@
-"""Run folders → cells: which system answered which task, and every question as it ended."""
+"""Run folders → TaskRuns: the system, its task, and the result of every question."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.analysis.agents import Cell, System, Task, Told
+from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
 from rallebench.analysis.agents.traces import observed_by, observed_in, prompt_of, scratchpad_of
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Episode, Example, Gold, Note, Outcome
@@ -18,7 +18,7 @@ from rallebench.metrics.recorded import IMPORTED
 from rallebench.metrics.token_f1 import yes_no_score
 
 NEVER_HALT = frozenset({"dfsdt", "function-calling", "DFSDT", "FC"})
-"""Workflows whose logs at R-Eval say of every episode that it neither halted nor failed."""
+"""Workflows whose episodes neither halt nor fail in R-Eval's logs."""
 HALTING = frozenset(
     {"step_limit", "context_limit", "token_limit", "time_limit", "model_error", "tool_error"}
 )
@@ -30,59 +30,59 @@ _ENVIRONMENTS = (
 
 
 def read(
-    runs: Sequence[RunFolder], *, original: bool = False, tokenizer: str = ""
-) -> tuple[Cell, ...]:
-    """A cell per run. ``original``: the first answer of the gold alone counts, and what an imported log says of its own
-    scores. ``tokenizer``: a folder with the one whose tokens ``position`` compares.
+    folders: Sequence[RunFolder], *, original: bool = False, tokenizer: str = ""
+) -> tuple[TaskRun, ...]:
+    """The run folders as TaskRuns.
 
-    Raises UsageError for two runs of one system on one task, which no table can hold.
+    ``original``: only the first gold answer counts, and an imported log keeps its own scores.
+    ``tokenizer``: the folder of the tokenizer whose tokens ``position`` compares. Raises UsageError for
+    two runs of one system on one task, which have one cell in a table.
     """
-    cells = tuple(read_run(run, original=original, tokenizer=tokenizer) for run in runs)
-    taken: dict[tuple[System, Task], str] = {}
-    for cell in cells:
-        before = taken.setdefault((cell.system, cell.task), cell.run)
-        if before != cell.run:
+    runs = tuple(read_run(run, original=original, tokenizer=tokenizer) for run in folders)
+    names: dict[tuple[System, AgentTask], str] = {}
+    for run in runs:
+        first = names.setdefault((run.system, run.task), run.name)
+        if first != run.name:
             raise UsageError(
-                f"{before!r} and {cell.run!r} are both of {cell.system.label} on {cell.task.name}; leave one of them out."
+                f"{first!r} and {run.name!r} are both runs of {run.system.label} on {run.task.name}; "
+                "leave one of them out."
             )
-    return cells
+    return runs
 
 
-def read_run(run: RunFolder, *, original: bool = False, tokenizer: str = "") -> Cell:
-    """One run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
-    made, episodes, examples = run.spec(), run.episodes(), examples_of(run)
-    spec = made["spec"]
-    rows: list[Told] = []
-    failed = 0
-    for example in examples:
-        episode = episodes.get(example.question.qid)
-        if episode is None:
-            continue
-        failed += bool(episode.error)
-        if original or not episode.error:
-            rows.append(told(example, episode, original=original, tokenizer=tokenizer))
-    missing = sum(example.question.qid not in episodes for example in examples)
-    return Cell(
+def read_run(run: RunFolder, *, original: bool = False, tokenizer: str = "") -> TaskRun:
+    """A run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
+    document, episodes, examples = run.spec(), run.episodes(), examples_of(run)
+    answered = [
+        (example, episodes[example.question.qid])
+        for example in examples
+        if example.question.qid in episodes
+    ]
+    return TaskRun(
         run.name,
-        system_of(spec, run.name),
-        _task(spec, examples),
-        tuple(rows),
-        failed,
-        missing,
-        _memory(made.get("memory")),
+        system_of(document["spec"], run.name),
+        _task(document["spec"], examples),
+        tuple(
+            summarize(example, episode, original=original, tokenizer=tokenizer)
+            for example, episode in answered
+            if original or not episode.error
+        ),
+        sum(bool(episode.error) for _, episode in answered),
+        len(examples) - len(answered),
+        _memory(document.get("memory")),
     )
 
 
 def _memory(recorded: Any) -> int | None:
-    """Bytes of all that a run records to have been loaded; None if it records nothing, or of one thing not."""
-    held = list(recorded.values()) if isinstance(recorded, Mapping) else []
-    if not held or not all(isinstance(one, Mapping) for one in held):
+    """Bytes of the models and indexes of a run; None if any is unknown."""
+    sizes = list(recorded.values()) if isinstance(recorded, Mapping) else []
+    if not sizes or not all(isinstance(size, Mapping) for size in sizes):
         return None
-    return sum(int(one.get("ram") or 0) + int(one.get("vram") or 0) for one in held)
+    return sum(int(size.get("ram") or 0) + int(size.get("vram") or 0) for size in sizes)
 
 
 def system_of(spec: Mapping[str, Any], name: str) -> System:
-    """Workflow and model of a run; the name of a chain is its workflow."""
+    """Workflow and model of a run; a chain's workflow is its name."""
     settings = spec["settings"]
     if isinstance(agent := settings.get("agent") or settings.get("system"), Mapping):
         return System(str(agent["workflow"]), str(agent["llm"]))
@@ -94,28 +94,32 @@ def system_of(spec: Mapping[str, Any], name: str) -> System:
     return System(name, "")
 
 
-def _task(spec: Mapping[str, Any], examples: Sequence[Example]) -> Task:
-    """The task that a run's questions are of: by the set's name, else by what the records say of themselves."""
+def _task(spec: Mapping[str, Any], examples: Sequence[Example]) -> AgentTask:
+    """The task of a run, by the name of its dataset, else by the fields of its records."""
     dataset = str(spec["dataset"])
-    known = task_of(dataset)
-    if known is not None:
-        return Task(known.name, known.domain, known.level, known.number)
+    task = task_of(dataset)
+    if task is not None:
+        return AgentTask(task.name, task.domain, task.level, task.number)
     agent = spec["settings"].get("agent") or {}
-    env = _said(examples, "environment") or str((agent.get("environment") or {}).get("name", ""))
-    level = _said(examples, "level").upper()
-    return Task(dataset, _ENVIRONMENTS.get(env, env) or "wiki", level if level in LEVELS else "")
+    env = _common_field(examples, "environment") or str(
+        (agent.get("environment") or {}).get("name", "")
+    )
+    level = _common_field(examples, "level").upper()
+    return AgentTask(
+        dataset, _ENVIRONMENTS.get(env, env) or "wiki", level if level in LEVELS else ""
+    )
 
 
-def _said(examples: Sequence[Example], field: str) -> str:
-    """What all records say in a field; '' where they differ or say nothing."""
-    found = {str(example.record.get(field, "")) for example in examples}
-    return found.pop() if len(found) == 1 else ""
+def _common_field(examples: Sequence[Example], field: str) -> str:
+    """The value of a field if all records agree, else ''."""
+    values = {str(example.record.get(field, "")) for example in examples}
+    return values.pop() if len(values) == 1 else ""
 
 
-def told(
+def summarize(
     example: Example, episode: Episode, *, original: bool = False, tokenizer: str = ""
-) -> Told:
-    """One question as it ended."""
+) -> EpisodeSummary:
+    """The result of one question."""
     logged = example.record.get("logged") if episode.workflow == IMPORTED else None
     golds = example.gold.answers[:1] if original else example.gold.answers
     outcome = episode.outcome or Outcome("", "error")
@@ -130,7 +134,7 @@ def told(
         )
         if original:
             reward, correct = float(logged["reward"]), float(logged["correct"])
-        return Told(
+        return EpisodeSummary(
             example.question.qid,
             example.question.text,
             golds,
@@ -148,7 +152,7 @@ def told(
             logged.get("exe_time"),
         )
     ends = episode.workflow not in NEVER_HALT
-    return Told(
+    return EpisodeSummary(
         example.question.qid,
         example.question.text,
         golds,
@@ -170,7 +174,7 @@ def told(
 
 
 def _best(score: Any, answer: str, golds: Sequence[str]) -> float | None:
-    """The best over the accepted answers; 0 for an empty answer, as the metrics have it."""
+    """The best score over the gold answers, 0 for an empty answer; None without gold answers."""
     if not golds:
         return None
     return max(float(score(answer, gold)) for gold in golds) if answer else 0.0

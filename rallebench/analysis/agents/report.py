@@ -1,4 +1,4 @@
-"""Every aspect as one JSON-able document, its tables and its figures."""
+"""Every aspect as a JSON document, its tables and its figures."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.analysis.agents import Cell, Told, mean, places_of, systems_of
-from rallebench.analysis.agents import aspects as made
-from rallebench.analysis.agents import figures as drawn
-from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, RIGHT, THRESHOLD, WRONG, breakdowns
-from rallebench.analysis.agents.leaderboard import Board, board_of, domain_name
+from rallebench.analysis.agents import (
+    EpisodeSummary,
+    TaskRun,
+    aspects,
+    figures,
+    groups_of,
+    mean,
+    systems_of,
+)
+from rallebench.analysis.agents.errors import (
+    CLASSES,
+    ORIGINAL,
+    RIGHT,
+    THRESHOLD,
+    WRONG,
+    ErrorBreakdown,
+    breakdowns,
+)
+from rallebench.analysis.agents.leaderboard import Leaderboard, board_of, domain_name
 from rallebench.core.errors import UsageError
 
-LONGEST = 300
-"""Characters of a text that an example shows."""
+MAX_TEXT = 300
+"""The most characters of a text in an example."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What an analysis is asked for beside the runs. ``reference``: of normalisation; ``sizes``: model → billions of parameters."""
+class AnalysisOptions:
+    """``reference``: of normalisation; ``sizes``: model → billions of parameters; ``examples``: per class."""
 
     original: bool = False
     reference: str = ""
@@ -28,9 +42,9 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysed:
-    """``value``: the document. ``tables``: ``{title, columns, rows, percent, note}`` each. ``figures``: name → plotly figure.
-    ``tex``: a LaTeX table, '' where there is none."""
+class Analysis:
+    """``value``: the document. ``tables``: ``{title, columns, rows, percent, note}`` each. ``figures``:
+    name → plotly figure. ``tex``: a LaTeX table, or ''."""
 
     aspect: str
     value: Mapping[str, Any]
@@ -40,41 +54,35 @@ class Analysed:
     notes: tuple[str, ...] = ()
 
 
-def analyse(cells: Sequence[Cell], aspect: str, asked: Asked | None = None) -> Analysed:
+def analyse(
+    runs: Sequence[TaskRun], aspect: str, options: AnalysisOptions | None = None
+) -> Analysis:
     """One aspect of runs. Raises UsageError."""
     if aspect not in ASPECTS:
         raise UsageError(f"There is no aspect {aspect!r}; known: {', '.join(ASPECTS)}.")
-    if not cells:
+    if not runs:
         raise UsageError("No run is named; name one or more runs of agents.")
-    return ASPECTS[aspect](cells, asked or Asked())
+    return ASPECTS[aspect](runs, options or AnalysisOptions())
 
 
-def notes_of(cells: Sequence[Cell], original: bool = False) -> tuple[str, ...]:
-    """What a reader of any number must know: failed and missing questions, tasks that not every system answered."""
-    said = [
-        f"{cell.run}: {cell.failed} questions failed and are in no figure."
-        for cell in cells
-        if cell.failed and not original
+def notes_of(runs: Sequence[TaskRun], original: bool = False) -> tuple[str, ...]:
+    """The failed and unanswered questions of the runs, and tasks with unequal numbers of questions."""
+    effect = "count as 0, as in R-Eval" if original else "are in no figure"
+    notes = [
+        f"{run.name}: {run.failed} questions failed and {effect}." for run in runs if run.failed
     ]
-    said += [
-        f"{cell.run}: {cell.failed} questions failed and count as 0, as in R-Eval."
-        for cell in cells
-        if cell.failed and original
-    ]
-    said += [
-        f"{cell.run}: {cell.missing} questions are not answered yet."
-        for cell in cells
-        if cell.missing
+    notes += [
+        f"{run.name}: {run.missing} questions are not answered yet." for run in runs if run.missing
     ]
     by_task: dict[str, set[int]] = {}
-    for cell in cells:
-        by_task.setdefault(cell.task.name, set()).add(len(cell.rows) + cell.failed + cell.missing)
-    said += [
-        f"{task}: the runs asked different numbers of questions ({', '.join(map(str, sorted(found)))})."
-        for task, found in by_task.items()
-        if len(found) > 1
+    for run in runs:
+        by_task.setdefault(run.task.name, set()).add(len(run.rows) + run.failed + run.missing)
+    notes += [
+        f"{task}: the runs have different numbers of questions ({', '.join(map(str, sorted(counts)))})."
+        for task, counts in by_task.items()
+        if len(counts) > 1
     ]
-    return tuple(said)
+    return tuple(notes)
 
 
 def _table(
@@ -96,9 +104,9 @@ def _table(
 # performance
 
 
-def performance(cells: Sequence[Cell], asked: Asked) -> Analysed:
+def performance(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """Scores by task, means and ranks."""
-    board = board_of(cells)
+    board = board_of(runs)
     value = {
         "tasks": [{"name": t.name, "environment": t.domain, "level": t.level} for t in board.tasks],
         "systems": [
@@ -112,106 +120,95 @@ def performance(cells: Sequence[Cell], asked: Asked) -> Analysed:
         ],
         "metrics": [
             {
-                "run": c.run,
-                "system": c.system.label,
-                "task": c.task.name,
-                "n": len(c.rows),
-                "failed": c.failed,
-                **_three(c),
+                "run": run.name,
+                "system": run.system.label,
+                "task": run.task.name,
+                "n": len(run.rows),
+                "failed": run.failed,
+                # R-Eval's reward, EM, and the position match of its appendix.
+                **{
+                    name: mean([getattr(row, name) for row in run.rows])
+                    for name in ("reward", "correct", "position")
+                },
             }
-            for c in cells
+            for run in runs
         ],
     }
-    return Analysed(
-        "performance", value, tables_of(board), {}, tex_of(board), notes_of(cells, asked.original)
-    )
+    notes = notes_of(runs, options.original)
+    return Analysis("performance", value, tables_of(board), {}, tex_of(board), notes)
 
 
-def _three(cell: Cell) -> dict[str, float | None]:
-    """R-Eval's reward, EM, and the position match of its appendix."""
-    return {
-        name: mean([getattr(row, name) for row in cell.rows])
-        for name in ("reward", "correct", "position")
-    }
-
-
-def tables_of(board: Board) -> tuple[dict[str, Any], ...]:
-    """The scores and their means in percent; the ranks by environment and level."""
-    domains = board.domains
-    heads = [
-        "system",
-        *(task.name for task in board.tasks),
-        *(f"{domain_name(domain)} mean" for domain in domains),
-    ]
-    rows = [
+def tables_of(board: Leaderboard) -> tuple[dict[str, Any], ...]:
+    """The scores and their means in percent; the ranks by group and domain."""
+    scores = _table(
+        "F1 (rule for yes and no) by task",
         [
-            system.label,
-            *(board.scores[system][task] for task in board.tasks),
-            *(board.means[system][domain] for domain in domains),
-        ]
-        for system in board.systems
-    ]
-    ranks = [
-        [system.label, *(_rank(board.ranks[system][name]) for name in board.ranked)]
-        for system in board.systems
-    ]
-    rank_heads = [
-        "system",
-        *(place.label for place in board.places),
-        *(domain_name(domain) for domain in domains),
-    ]
-    note = "Means are over tasks, each of the same weight; a system without one of them has none."
-    return (
-        _table("F1 (rule for yes and no) by task", heads, rows, note, percent=True),
-        _table(
-            "Ranks",
-            rank_heads,
-            ranks,
-            "1 is best; of sums over the tasks of a level, equal ones share the mean of their ranks.",
-        ),
+            "system",
+            *(task.name for task in board.tasks),
+            *(f"{domain_name(domain)} mean" for domain in board.domains),
+        ],
+        [
+            [
+                system.label,
+                *(board.scores[system][task] for task in board.tasks),
+                *(board.means[system][domain] for domain in board.domains),
+            ]
+            for system in board.systems
+        ],
+        "Means are over tasks, each of the same weight; a system without one of them has none.",
+        percent=True,
     )
+    ranks = _table(
+        "Ranks",
+        ["system", *(group.label for group in board.groups), *map(domain_name, board.domains)],
+        [
+            [system.label, *(_rank(board.ranks[system][name]) for name in board.ranked)]
+            for system in board.systems
+        ],
+        "1 is best; of sums over the tasks of a level, equal ones share the mean of their ranks.",
+    )
+    return scores, ranks
 
 
 def _rank(rank: float | None) -> float | None:
     return rank if rank is None or rank % 1 else int(rank)
 
 
-def tex_of(board: Board) -> str:
-    """A LaTeX table: scores ×100 by task with one decimal, the rank after each level and mean; the best in bold."""
-    columns: list[tuple[str, list[float | None], str]] = []
-    for place in board.places:
+def tex_of(board: Leaderboard) -> str:
+    """A LaTeX table: scores ×100 by task, the best in bold, and the rank after each group and mean."""
+    columns: list[tuple[str, list[str]]] = []
+
+    def add(name: str, values: Sequence[float | None], ranks: Sequence[float | None] = ()) -> None:
+        if values:
+            best = max((value for value in values if value is not None), default=None)
+            columns.append((name, [_tex_score(value, best) for value in values]))
+        if ranks:
+            columns.append(("rank", ["--" if rank is None else f"{rank:g}" for rank in ranks]))
+
+    for group in board.groups:
         for task in board.tasks:
-            if task.place == place:
-                columns.append(
-                    (task.name, [board.scores[system][task] for system in board.systems], "")
-                )
-        columns.append(
-            ("rank", [board.ranks[system][place.label] for system in board.systems], "rank")
-        )
+            if task.group == group:
+                add(task.name, [board.scores[system][task] for system in board.systems])
+        add("", (), [board.ranks[system][group.label] for system in board.systems])
     for domain in board.domains:
-        columns.append(
-            (domain_name(domain), [board.means[system][domain] for system in board.systems], "")
+        add(
+            domain_name(domain),
+            [board.means[system][domain] for system in board.systems],
+            [board.ranks[system][domain] for system in board.systems],
         )
-        columns.append(("rank", [board.ranks[system][domain] for system in board.systems], "rank"))
-    lines = [
-        r"\begin{tabular}{l" + "r" * len(columns) + "}",
-        r"\hline",
-        " & ".join(["System", *(_escaped(name) for name, _, _ in columns)]) + r" \\",
-        r"\hline",
-    ]
+    rows = [["System", *(_escaped(name) for name, _ in columns)]]
     for i, system in enumerate(board.systems):
-        cells = [_cell(values[i], values, kind) for _, values, kind in columns]
-        lines.append(" & ".join([_escaped(system.label), *cells]) + r" \\")
-    return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
+        rows.append([_escaped(system.label), *(texts[i] for _, texts in columns)])
+    header, *body = [" & ".join(row) + r" \\" for row in rows]
+    begin = r"\begin{tabular}{l" + "r" * len(columns) + "}"
+    lines = [begin, r"\hline", header, r"\hline", *body, r"\hline", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
 
 
-def _cell(value: float | None, column: Sequence[float | None], kind: str) -> str:
+def _tex_score(value: float | None, best: float | None) -> str:
     if value is None:
         return "--"
-    if kind == "rank":
-        return f"{value:g}"
-    text = f"{100 * value:.1f}"
-    return rf"\textbf{{{text}}}" if value == max(v for v in column if v is not None) else text
+    return rf"\textbf{{{100 * value:.1f}}}" if value == best else f"{100 * value:.1f}"
 
 
 _TEX = {
@@ -230,7 +227,7 @@ _TEX = {
 
 
 def _escaped(text: str) -> str:
-    """Text as LaTeX prints it.
+    """Text with LaTeX's special characters escaped.
 
     >>> _escaped("low_freq_ent")
     'low\\\\_freq\\\\_ent'
@@ -241,117 +238,113 @@ def _escaped(text: str) -> str:
 # matching
 
 
-def matching(cells: Sequence[Cell], asked: Asked) -> Analysed:
+def matching(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """A radar per workflow."""
-    found = made.matching(cells)
+    workflows = aspects.matching(runs)
     value = {
         "workflows": [
             {
-                "workflow": one.workflow,
-                "axes": [p.label for p in one.places],
-                "models": {llm: list(row) for llm, row in one.values.items()},
+                "workflow": scores.workflow,
+                "axes": [group.label for group in scores.groups],
+                "models": {llm: list(row) for llm, row in scores.values.items()},
             }
-            for one in found
+            for scores in workflows
         ]
     }
     tables = [
         _table(
-            one.workflow,
-            ["model", *(p.label for p in one.places)],
-            [[llm, *row] for llm, row in one.values.items()],
+            scores.workflow,
+            ["model", *(group.label for group in scores.groups)],
+            [[llm, *row] for llm, row in scores.values.items()],
             "Mean F1 over the tasks of each.",
             True,
         )
-        for one in found
+        for scores in workflows
     ]
-    return Analysed(
+    return Analysis(
         "matching",
         value,
         tuple(tables),
-        {one.workflow: drawn.radar(one) for one in found},
-        notes=notes_of(cells, asked.original),
+        {scores.workflow: figures.radar(scores) for scores in workflows},
+        notes=notes_of(runs, options.original),
     )
 
 
 # errors
 
 
-def errors(cells: Sequence[Cell], asked: Asked) -> Analysed:
+def errors(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """Classes of right and wrong answers, with examples."""
-    found = breakdowns(cells, original=asked.original, examples=asked.examples)
-    names = ORIGINAL if asked.original else tuple(CLASSES)
+    systems = breakdowns(runs, original=options.original, examples=options.examples)
+    names = ORIGINAL if options.original else tuple(CLASSES)
     value = {
-        "compat": "original" if asked.original else "corrected",
+        "compat": "original" if options.original else "corrected",
         "classes": {name: CLASSES[name] for name in names},
         "systems": [
             {
-                "system": one.system.label,
-                "n": one.n,
-                "failed": one.failed,
-                "unscored": one.unscored,
-                "verdicts": one.verdicts,
-                "blind": one.blind,
-                "percent": {name: round(one.shares[name], 4) for name in names},
-                "ACC": round(one.sum(RIGHT), 4),
-                "WA": round(one.sum(WRONG), 4),
-                "counts": dict(one.counts),
-                "stop_reasons": {name: dict(row) for name, row in one.stops.items()},
-                "averaged_over": [place.label for place in one.places],
+                "system": breakdown.system.label,
+                "n": breakdown.n,
+                "failed": breakdown.failed,
+                "unscored": breakdown.unscored,
+                "verdicts": breakdown.verdicts,
+                "blind": breakdown.blind,
+                "percent": {name: round(breakdown.shares[name], 4) for name in names},
+                "ACC": round(breakdown.sum(RIGHT), 4),
+                "WA": round(breakdown.sum(WRONG), 4),
+                "counts": dict(breakdown.counts),
+                "stop_reasons": {name: dict(row) for name, row in breakdown.stops.items()},
+                "averaged_over": [group.label for group in breakdown.groups],
                 "examples": {
-                    name: [_example(row) for row in rows] for name, rows in one.examples.items()
+                    name: [_example(row) for row in rows]
+                    for name, rows in breakdown.examples.items()
                 },
             }
-            for one in found
+            for breakdown in systems
         ],
     }
-    heads = ["system", "ACC", "WA", *names, "n"]
-    rows = [
-        [
-            one.system.label,
-            *(
-                x / 100
-                for x in (one.sum(RIGHT), one.sum(WRONG), *(one.shares[name] for name in names))
-            ),
-            one.n,
-        ]
-        for one in found
-    ]
-    border = f"An answer counts as right from F1 {THRESHOLD} on, R-Eval's border; the class EM is not exact match. "
+    rows = []
+    for breakdown in systems:
+        percent = [breakdown.sum(RIGHT), breakdown.sum(WRONG)]
+        percent += [breakdown.shares[name] for name in names]
+        rows.append([breakdown.system.label, *(number / 100 for number in percent), breakdown.n])
     note = (
-        "The mean over environments and levels. "
-        + border
+        f"The mean over environments and levels. An answer is right from F1 {THRESHOLD} on, as in "
+        "R-Eval; the class EM is not exact match. "
         + "; ".join(f"{name}: {CLASSES[name]}" for name in names)
         + "."
     )
-    return Analysed(
+    return Analysis(
         "errors",
         value,
-        (_table("Errors", heads, rows, note, True),),
-        {one.system.label: drawn.rings(one) for one in found},
-        notes=(*notes_of(cells, asked.original), *_error_notes(found, asked.original)),
+        (_table("Errors", ["system", "ACC", "WA", *names, "n"], rows, note, True),),
+        {breakdown.system.label: figures.rings(breakdown) for breakdown in systems},
+        notes=(*notes_of(runs, options.original), *_error_notes(systems, options.original)),
     )
 
 
-def _error_notes(found: Sequence[Any], original: bool) -> list[str]:
+def _error_notes(systems: Sequence[ErrorBreakdown], original: bool) -> list[str]:
     if original:
-        other = [one.system.label for one in found if abs(one.sum(CLASSES) - 100) > 0.05]
+        labels = [row.system.label for row in systems if abs(row.sum(CLASSES) - 100) > 0.05]
         return [
-            f"Counted as R-Eval's code does, out of 100 a task: the shares of {', '.join(other)} are not of its questions."
-        ] * bool(other)
-    verdicts = sum(one.verdicts for one in found)
-    unscored = sum(one.unscored for one in found)
-    said = [
-        f"Of {verdicts} questions (of all systems together) the gold is a bare verdict (yes, no, SUPPORTS …), for which no observation is evidence: right answers count as AM, wrong ones never as GE."
-    ] * bool(verdicts)
-    if blind := sum(one.blind for one in found):
-        said.append(
-            f"In the traces of {blind} questions nothing was observed: the environment was not asked, or a log marks its answers "
-            "otherwise than by 'Observation 1: …'. Right ones count as AM, wrong ones never as GE."
-        )
-    return said + [f"{unscored} questions name no answer and are in no class."] * bool(unscored)
+            "R-Eval's code counts out of 100 a task, so these shares are not shares of the "
+            f"questions: {', '.join(labels)}."
+        ] * bool(labels)
+    verdicts = sum(row.verdicts for row in systems)
+    blind = sum(row.blind for row in systems)
+    unscored = sum(row.unscored for row in systems)
+    notes = {
+        f"The gold of {verdicts} questions (all systems together) is a bare verdict (yes, no, "
+        "SUPPORTS …), for which no observation is evidence: right answers count as AM, wrong ones "
+        "never as GE.": verdicts,
+        f"The traces of {blind} questions have no observation: the environment was not asked, or a log "
+        "does not mark its observations by 'Observation 1: …'. Right answers count as AM, wrong ones "
+        "never as GE.": blind,
+        f"{unscored} questions have no gold answer and are in no class.": unscored,
+    }
+    return [note for note, count in notes.items() if count]
 
 
-def _example(row: Told) -> dict[str, Any]:
+def _example(row: EpisodeSummary) -> dict[str, Any]:
     return {
         "qid": row.qid,
         "question": _short(row.question),
@@ -364,58 +357,54 @@ def _example(row: Told) -> dict[str, Any]:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
 
 
 # deployment
 
 
-def deployment(cells: Sequence[Cell], asked: Asked) -> Analysed:
+def deployment(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """F1 against seconds and tokens, by environment."""
-    unknown = [
-        name for name in asked.sizes if name not in {system.llm for system in systems_of(cells)}
-    ]
-    if unknown:
-        raise UsageError(f"The size of {unknown[0]!r} is given, but no run is of that model.")
-    found = made.deployment(cells, asked.sizes)
-    points = [
+    models = {system.llm for system in systems_of(runs)}
+    if unknown := [name for name in options.sizes if name not in models]:
+        raise UsageError(f"There is a size for {unknown[0]!r}, but no run of that model.")
+    points = aspects.deployment(runs, options.sizes)
+    value = [
         {
-            "system": p.system.label,
-            "environment": p.domain,
-            "reward": p.reward,
-            "seconds": p.seconds,
-            "tokens": p.tokens,
-            "size": p.size,
-            "memory": p.memory,
-            "n_timed": p.n,
+            "system": point.system.label,
+            "environment": point.domain,
+            "reward": point.reward,
+            "seconds": point.seconds,
+            "tokens": point.tokens,
+            "size": point.size,
+            "memory": point.memory,
+            "n_timed": point.n,
         }
-        for p in found
+        for point in points
     ]
     rows = [
         [
-            p.system.label,
-            domain_name(p.domain),
-            None if p.reward is None else 100 * p.reward,
-            p.seconds,
-            p.tokens,
-            p.size,
-            p.memory / 1e6 if p.memory else None,
+            point.system.label,
+            domain_name(point.domain),
+            None if point.reward is None else 100 * point.reward,
+            point.seconds,
+            point.tokens,
+            point.size,
+            point.memory / 1e6 if point.memory else None,
         ]
-        for p in found
+        for point in points
     ]
-    note = f"Seconds that a question's requests took, over at most {made.TIMED} questions drawn at random; size in billions of parameters."
-    if all(p.size is None for p in found):
-        note += " No model's name tells its size, so a bubble's area is the memory; sizes can be given as MODEL=7."
-    domains = dict.fromkeys(p.domain for p in found)
-    known = [
-        across
+    note = (
+        f"Seconds of a question's requests, over a random sample of at most {aspects.TIMED} questions; "
+        "size in billions of parameters."
+    )
+    if all(point.size is None for point in points):
+        note += " No model's name states its size, so a bubble's area is the memory; give sizes as MODEL=7."
+    plots = {
+        f"{domain} {across}": figures.bubbles(points, domain, across)
+        for domain in dict.fromkeys(point.domain for point in points)
         for across in ("seconds", "tokens")
-        if any(getattr(p, across) is not None for p in found)
-    ]
-    figures = {
-        f"{domain} {across}": drawn.bubbles(found, domain, across)
-        for domain in domains
-        for across in known
+        if any(getattr(point, across) is not None for point in points)
     }
     table = _table(
         "Deployment",
@@ -423,94 +412,104 @@ def deployment(cells: Sequence[Cell], asked: Asked) -> Analysed:
         rows,
         note,
     )
-    return Analysed(
-        "deployment", {"points": points}, (table,), figures, notes=notes_of(cells, asked.original)
+    return Analysis(
+        "deployment", {"points": value}, (table,), plots, notes=notes_of(runs, options.original)
     )
 
 
 # normalisation
 
 
-def normalization(cells: Sequence[Cell], asked: Asked) -> Analysed:
-    """Every system by a reference."""
-    found = made.normalised(cells, asked.reference)
-    places = places_of(cells)
-    rows = [
-        [system.label, *(row.get(place) for place in places)]
-        for system, row in found.ratios.items()
-    ]
+def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
+    """Every system divided by a reference."""
+    scores = aspects.normalize(runs, options.reference)
+    reference, groups = scores.reference.label, groups_of(runs)
     value = {
-        "reference": found.reference.label,
+        "reference": reference,
         "ratios": {
-            system.label: {place.label: ratio for place, ratio in row.items()}
-            for system, row in found.ratios.items()
+            system.label: {group.label: ratio for group, ratio in row.items()}
+            for system, row in scores.ratios.items()
         },
-        "without": [place.label for place in found.without],
+        "without": [group.label for group in scores.without],
     }
-    note = f"Mean F1 by that of {found.reference.label}; 1 is the same."
-    where = ", ".join(place.label for place in found.without)
-    said = (
-        (
-            f"{found.reference.label} has no score, or 0, on {where}: nothing can be divided by it there; another reference may have.",
-        )
-        if where
-        else ()
+    rows = [
+        [system.label, *(row.get(group) for group in groups)]
+        for system, row in scores.ratios.items()
+    ]
+    table = _table(
+        "Normalised",
+        ["system", *(group.label for group in groups)],
+        rows,
+        f"Mean F1 divided by that of {reference}; 1 is equal.",
     )
-    figures = {
-        "by workflow": drawn.boxes(found, "workflow"),
-        "by model": drawn.boxes(found, "model"),
-    }
-    table = _table("Normalised", ["system", *(place.label for place in places)], rows, note)
-    return Analysed(
-        "normalization", value, (table,), figures, notes=(*notes_of(cells, asked.original), *said)
+    notes = list(notes_of(runs, options.original))
+    if scores.without:
+        labels = ", ".join(group.label for group in scores.without)
+        notes.append(
+            f"{reference} has no score, or 0, on {labels}, so there is no ratio; choose another reference."
+        )
+    return Analysis(
+        "normalization",
+        value,
+        (table,),
+        {
+            "by workflow": figures.boxes(scores, "workflow"),
+            "by model": figures.boxes(scores, "model"),
+        },
+        notes=tuple(notes),
     )
 
 
 # combination
 
 
-def combination(cells: Sequence[Cell], asked: Asked) -> Analysed:
-    """The best of all systems, question by question."""
-    found = made.combination(cells)
+def combination(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
+    """The best system for each question."""
+    tasks = aspects.combination(runs)
     value = {
         "tasks": [
             {
-                "task": one.task.name,
-                "n": one.n,
-                "systems": one.systems,
-                "oracle": one.mean,
-                "deviation": one.deviation,
-                "best": one.best.label if one.best else None,
-                "tied": one.tied,
-                "best_mean": one.best_mean,
-                "best_deviation": one.best_deviation,
+                "task": oracle.task.name,
+                "n": oracle.n,
+                "systems": oracle.systems,
+                "oracle": oracle.mean,
+                "deviation": oracle.deviation,
+                "best": oracle.best.label if oracle.best else None,
+                "tied": oracle.tied,
+                "best_mean": oracle.best_mean,
+                "best_deviation": oracle.best_deviation,
             }
-            for one in found
+            for oracle in tasks
         ]
     }
     rows = [
         [
-            o.task.name,
-            o.systems,
-            o.n,
-            o.best.label if o.best else f"{o.tied} are equal" if o.tied else None,
-            _plus(o.best_mean, o.best_deviation),
-            _plus(o.mean, o.deviation),
+            oracle.task.name,
+            oracle.systems,
+            oracle.n,
+            oracle.best.label
+            if oracle.best
+            else f"{oracle.tied} are equal"
+            if oracle.tied
+            else None,
+            _plus(oracle.best_mean, oracle.best_deviation),
+            _plus(oracle.mean, oracle.deviation),
         ]
-        for o in found
+        for oracle in tasks
     ]
     table = _table(
         "Combination",
         ["task", "systems", "questions", "best single", "its F1", "best of all"],
         rows,
-        "F1 ± standard deviation of a question; best of all: the highest of all systems, question by question, over those that all answered.",
+        "F1 ± standard deviation per question; best of all: the highest of all systems for each "
+        "question that all answered.",
     )
-    return Analysed(
+    return Analysis(
         "combination",
         value,
         (table,),
-        {"combination": drawn.oracle(found)},
-        notes=notes_of(cells, asked.original),
+        {"combination": figures.oracle(tasks)},
+        notes=notes_of(runs, options.original),
     )
 
 
@@ -520,7 +519,7 @@ def _plus(value: float | None, deviation: float | None) -> str | None:
     )
 
 
-ASPECTS: Mapping[str, Callable[[Sequence[Cell], Asked], Analysed]] = {
+ASPECTS: Mapping[str, Callable[[Sequence[TaskRun], AnalysisOptions], Analysis]] = {
     "performance": performance,
     "matching": matching,
     "errors": errors,
@@ -528,4 +527,4 @@ ASPECTS: Mapping[str, Callable[[Sequence[Cell], Asked], Analysed]] = {
     "normalization": normalization,
     "combination": combination,
 }
-"""R-Eval's word for an analysis → what makes it."""
+"""R-Eval's name of an aspect → its analysis."""

@@ -1,4 +1,4 @@
-"""What an episode's trace says: its scratchpad as R-Eval writes it, and what the environment alone has answered."""
+"""An episode's scratchpad in R-Eval's form, and its observations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from rallebench import sandbox
 from rallebench.core.types import Episode, Generate, Note, Step, UseTool
 
+TOOL = "python"
+"""The tool of programs; its observations are arguments of its calls."""
+
 LINES = frozenset({"react", "zero-shot", "zero-shot-think", "plan-then-act", "planner-react"})
-"""Workflows whose scratchpad is a page of lines; the messages of the others are joined by blanks."""
+"""Workflows with a scratchpad of lines; other workflows join their messages by spaces."""
 
 _LABEL = re.compile(r"(?:^|\n)((?:Thought|Action|Plan) ?\d*:)$")
 _OBSERVATION = re.compile(r"^Observation(?: \d+)?: ?(.*)", re.DOTALL)
@@ -22,33 +24,35 @@ _ECHO = re.compile(
     re.DOTALL,
 )
 _ENDS = frozenset({"Episode finished.", "Answer is CORRECT", "Answer is INCORRECT"})
-"""Observations that come from finishing, not from a search."""
+"""Observations of the final action."""
 
 
 def scratchpad_of(episode: Episode) -> str:
-    """All that the model wrote and was told after the question, as R-Eval's log has it."""
+    """The model's text and the observations after the question, in the form of R-Eval's log."""
     lines = episode.workflow in LINES
     parts = list(_lines(episode.steps) if lines else _messages(episode.steps))
     return ("\n" if lines and parts else "") + ("\n" if lines else " ").join(parts)
 
 
 def observed_by(episode: Episode) -> str:
-    """What the environment answered, one observation a line: nothing that the model wrote itself."""
+    """The environment's observations, one a line, without the model's own text."""
     return "\n".join(map(_without_echo, _observations(episode.steps)))
 
 
 def observed_in(scratchpad: str) -> str:
-    """The observations of a scratchpad that another program logged; '' where it marks none.
+    """The observations of a scratchpad in an imported log, '' if none is marked.
 
     >>> observed_in("\\nThought 1: Hm.\\nAction 1: Search[Ada]\\nObservation 1: A poet.\\nAction 2: Finish[x]\\nObservation 2: Answer is CORRECT")
     'A poet.'
     """
-    found = (text.strip() for text in _LOGGED.findall(scratchpad))
-    return "\n".join(_without_echo(text) for text in found if not text.startswith(tuple(_ENDS)))
+    observations = (text.strip() for text in _LOGGED.findall(scratchpad))
+    return "\n".join(
+        _without_echo(text) for text in observations if not text.startswith(tuple(_ENDS))
+    )
 
 
 def _without_echo(observation: str) -> str:
-    """An observation without the model's own words that it repeats.
+    """An observation without the quoted words of the model.
 
     >>> _without_echo("Could not find [Ada]. Similar: ['Ada Lovelace']"), _without_echo("There is no tool 'Ada'. The tools are Search.")
     ("Similar: ['Ada Lovelace']", 'The tools are Search.')
@@ -57,7 +61,7 @@ def _without_echo(observation: str) -> str:
 
 
 def prompt_of(episode: Episode) -> str:
-    """The first prompt, without the label that it ends with; '' if the model was never asked."""
+    """The first prompt without its final label; '' without a request to a model."""
     first = next(
         (step.request for step in episode.steps if isinstance(step.request, Generate)), None
     )
@@ -75,9 +79,9 @@ def _observations(steps: Sequence[Step]) -> Iterator[str]:
 
 def _observation(step: Step) -> str | None:
     if isinstance(step.request, Note):
-        found = _OBSERVATION.match(step.request.text)
-        return found[1] if found else None
-    if isinstance(step.request, UseTool) and step.request.tool == sandbox.TOOL:
+        match = _OBSERVATION.match(step.request.text)
+        return match[1] if match else None
+    if isinstance(step.request, UseTool) and step.request.tool == TOOL:
         return step.request.arguments.get("observation")
     return None
 
@@ -86,8 +90,8 @@ def _lines(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         if isinstance(step.request, Generate):
             label = _LABEL.search(step.request.messages[-1].content)
-            said = " ".join(step.reply.text.split())
-            yield f"{label[1]} {said}" if label else step.reply.text.strip()
+            words = " ".join(step.reply.text.split())
+            yield f"{label[1]} {words}" if label else step.reply.text.strip()
         elif _observation(step) is not None and isinstance(step.request, Note):
             yield step.request.text
 
@@ -97,15 +101,15 @@ def _messages(steps: Sequence[Step]) -> Iterator[str]:
         if isinstance(step.request, Generate):
             calls = (f"{call.name}({_argument(call.arguments)})" for call in step.reply.tool_calls)
             yield from filter(None, (step.reply.text.strip(), *calls))
-        elif isinstance(step.request, UseTool) and step.request.tool == sandbox.TOOL:
+        elif isinstance(step.request, UseTool) and step.request.tool == TOOL:
             printed = "" if step.reply.tool_calls else step.reply.text.strip()
             yield from filter(None, (step.request.arguments.get("observation", ""), printed))
-        elif (said := _observation(step)) is not None:
-            yield said
+        elif (observation := _observation(step)) is not None:
+            yield observation
 
 
 def _argument(arguments: str) -> str:
-    """A call's JSON without needless escapes; as it is where it is none."""
+    """A call's JSON without needless escapes; other text unchanged."""
     try:
         return json.dumps(json.loads(arguments), ensure_ascii=False)
     except (ValueError, RecursionError):

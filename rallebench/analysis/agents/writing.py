@@ -10,33 +10,34 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.agents.report import Analysed
+from rallebench.analysis.agents.report import Analysis
 from rallebench.core.errors import UsageError
 from rallebench.core.files import disk_error, write_text
 
 STYLE = "body{font:15px system-ui,sans-serif;margin:2em;max-width:1200px;color:#334155}td,th{padding:.2em .7em;text-align:right}td:first-child,th:first-child{text-align:left}"
 
 
-def files_of(found: Analysed) -> dict[str, str]:
-    """Name → text of every file that an analysis is written as."""
-    document = {"aspect": found.aspect, **found.value, "notes": list(found.notes)}
-    files = {f"{found.aspect}.json": json.dumps(document, ensure_ascii=False, indent=2) + "\n"}
-    for number, table in enumerate(found.tables):
-        files[f"{found.aspect}{f'-{number + 1}' if number else ''}.csv"] = as_csv(table)
-    if found.tex:
-        files[f"{found.aspect}.tex"] = found.tex
-    files[f"{found.aspect}.html"] = as_html(found)
+def files_of(analysis: Analysis) -> dict[str, str]:
+    """Name → text of every file of an analysis."""
+    document = {"aspect": analysis.aspect, **analysis.value, "notes": list(analysis.notes)}
+    files = {f"{analysis.aspect}.json": json.dumps(document, ensure_ascii=False, indent=2) + "\n"}
+    for number, table in enumerate(analysis.tables):
+        files[f"{analysis.aspect}{f'-{number + 1}' if number else ''}.csv"] = as_csv(table)
+    if analysis.tex:
+        files[f"{analysis.aspect}.tex"] = analysis.tex
+    files[f"{analysis.aspect}.html"] = as_html(analysis)
     return files
 
 
-def write(found: Analysed, folder: Path) -> tuple[str, ...]:
-    """Write all files into ``folder``, which is made if it is not there; each whole or not at all.
+def write(analysis: Analysis, folder: Path) -> tuple[str, ...]:
+    """Write all files into ``folder``, which is created if needed, and return their paths.
 
-    Raises UsageError if it is a file, BackendError if the disk is full.
+    Each file appears whole or not at all. Raises UsageError if ``folder`` is a file, BackendError if the
+    disk is full.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {folder} is a file; name a folder.")
-    files = files_of(found)
+    files = files_of(analysis)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -47,7 +48,7 @@ def write(found: Analysed, folder: Path) -> tuple[str, ...]:
 
 
 def as_csv(table: Mapping[str, Any]) -> str:
-    """A table as CSV; numbers with all their digits, shares as they are (0..1), what is not known empty."""
+    """A table as CSV: numbers with all digits, shares as 0..1, None empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table["columns"])
@@ -55,34 +56,34 @@ def as_csv(table: Mapping[str, Any]) -> str:
     return text.getvalue()
 
 
-def as_html(found: Analysed) -> str:
-    """One page with the tables and figures; it needs no network."""
-    body = [f"<h1>{escape(found.aspect.capitalize())}</h1>"]
-    body += [_html_table(table) for table in found.tables]
-    body += [f"<p>Note: {escape(note)}</p>" for note in found.notes]
-    for number, figure in enumerate(found.figures.values()):
+def as_html(analysis: Analysis) -> str:
+    """One page with the tables and figures; it opens offline."""
+    body = [f"<h1>{escape(analysis.aspect.capitalize())}</h1>"]
+    body += [_html_table(table) for table in analysis.tables]
+    body += [f"<p>Note: {escape(note)}</p>" for note in analysis.notes]
+    for number, figure in enumerate(analysis.figures.values()):
         body.append(
             figure.to_html(
                 full_html=False, include_plotlyjs=not number, config={"displaylogo": False}
             )
         )
-    return f'<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>{escape(found.aspect)}</title><style>{STYLE}</style></head>\n<body>{"".join(body)}</body></html>\n'
+    return f'<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>{escape(analysis.aspect)}</title><style>{STYLE}</style></head>\n<body>{"".join(body)}</body></html>\n'
 
 
 def _html_table(table: Mapping[str, Any]) -> str:
     percent = table["percent"]
-    heads = "".join(f"<th>{escape(str(head))}</th>" for head in table["columns"])
+    columns = "".join(f"<th>{escape(str(name))}</th>" for name in table["columns"])
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(shown(cell, percent))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{escape(text_of(cell, percent))}</td>" for cell in row) + "</tr>"
         for row in table["rows"]
     )
-    return f"<h2>{escape(table['title'])}</h2><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table><p>{escape(table['note'])}</p>"
+    return f"<h2>{escape(table['title'])}</h2><table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table><p>{escape(table['note'])}</p>"
 
 
-def shown(value: Any, percent: bool = False) -> str:
-    """A cell in words.
+def text_of(value: Any, percent: bool = False) -> str:
+    """A cell as text.
 
-    >>> shown(0.1234, True), shown(0.1234), shown(None), shown(12)
+    >>> text_of(0.1234, True), text_of(0.1234), text_of(None), text_of(12)
     ('12.3', '0.123', '–', '12')
     """
     if value is None:

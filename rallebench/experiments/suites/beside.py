@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.paired import Paired, compare, shared_scores, with_holm
+from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import Table
 from rallebench.engine.clusters import clusters_of
@@ -88,7 +88,7 @@ def differences(
     return asdict(Table(TITLE, columns, tuple(map(tuple, rows)), note=note))
 
 
-def gap_cell(pair: Paired) -> dict[str, Any]:
+def gap_cell(pair: PairedComparison) -> dict[str, Any]:
     """A difference as a table's cell: a mean in JSON."""
     return asdict(Mean(pair.difference, pair.low, pair.high, pair.n))
 

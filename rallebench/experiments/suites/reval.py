@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from rallebench.analysis import agents as acting
-from rallebench.analysis.agents.leaderboard import Board, board
+from rallebench.analysis.agents.leaderboard import Leaderboard, board
 from rallebench.analysis.agents.report import tables_of, tex_of
 from rallebench.analysis.agents.writing import as_csv
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
@@ -176,8 +176,8 @@ def _made(
     scores = {
         (p.system, p.asking.task): done[p.label].mean(REWARD) for p in places if p.label in done
     }
-    cells = [acting.Cell("", system, task, ()) for system, task in scores]
-    found = board(systems, tasks, scores, acting.places_of(cells))
+    cells = [acting.TaskRun("", system, task, ()) for system, task in scores]
+    found = board(systems, tasks, scores, acting.groups_of(cells))
     tables = tables_of(found)
     report = {
         "headline": REWARD,
@@ -287,7 +287,7 @@ def _notes(
     return said
 
 
-def _plot(found: Board) -> Figure:
+def _plot(found: Leaderboard) -> Figure:
     series = {
         system.label: tuple(
             (task.name, found.scores[system][task])

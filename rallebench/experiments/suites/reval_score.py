@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.agents import Told
+from rallebench.analysis.agents import EpisodeSummary
 from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, classify
 from rallebench.analysis.agents.logs import NOT_FOUND, named_by, reason_of, rows_of
 from rallebench.analysis.agents.traces import observed_in
@@ -86,9 +86,9 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 
 def _told(
     row: Mapping[str, Any], answers: tuple[str, ...], found: Mapping[str, float | None]
-) -> Told:
+) -> EpisodeSummary:
     pad = row["scratchpad"]
-    return Told(
+    return EpisodeSummary(
         "",
         row["question"],
         answers,

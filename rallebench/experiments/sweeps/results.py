@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rallebench.analysis.ranking import HEADLINES, Many, compare_many
+from rallebench.analysis.ranking import HEADLINES, MultiRunComparison, compare_many
 from rallebench.core.errors import UsageError
 from rallebench.engine.driver import is_ended
 from rallebench.engine.experiment_store import ExperimentStore
@@ -23,7 +23,7 @@ class SweepReport:
 
     name: str
     runs: Mapping[str, str]
-    compared: Many | None
+    compared: MultiRunComparison | None
     failed: Mapping[str, str]
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -51,7 +51,9 @@ class SweepReport:
         first = found.cells[found.metric][0]
         few = next((one.paired.note for one in found.against if one.corrected is None), "")
         alike = [
-            one.name for one in found.against if one.name not in equal and (not one.paired.shown)
+            one.name
+            for one in found.against
+            if one.name not in equal and (not one.paired.significant)
         ]
         ends = (
             no_interval(n=first.n, clusters=found.clusters.as_json())

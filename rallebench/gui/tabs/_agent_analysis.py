@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from rallebench.analysis.agents.reading import read
-from rallebench.analysis.agents.report import Analysed, Asked, analyse
+from rallebench.analysis.agents.report import Analysis, AnalysisOptions, analyse
 from rallebench.cli.analyse import read_sizes, runs_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.store import RunFolder
@@ -167,7 +167,7 @@ def on_analyse(
 
 def analysed(
     workbench: Workbench, runs: list[str], aspect: str, compat: str, reference: str, sizes: str
-) -> Analysed:
+) -> Analysis:
     """What the section asks for. Raises RalleError."""
     if not runs:
         raise UsageError("No run is chosen; choose runs of agents above.")
@@ -175,7 +175,7 @@ def analysed(
     folders = [workbench.open_run(name) for name in runs_of(workbench, runs)]
     given = read_sizes((sizes or "").split()) if aspect == "deployment" else {}
     told = (reference or "").strip() if aspect == "normalization" else ""
-    return analyse(read(folders, original=original), aspect, Asked(original, told, given))
+    return analyse(read(folders, original=original), aspect, AnalysisOptions(original, told, given))
 
 
 def plots_of(figures: Any) -> list[Any]:

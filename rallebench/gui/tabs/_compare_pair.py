@@ -11,7 +11,7 @@ import gradio as gr
 
 from rallebench.analysis.changes import changes
 from rallebench.analysis.measures import Measure, measure
-from rallebench.analysis.paired import Paired, compare
+from rallebench.analysis.paired import PairedComparison, compare
 from rallebench.analysis.ranking import scores_of
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
@@ -102,7 +102,7 @@ def on_pair(workbench: Workbench, compared: dict[str, Any], other: str | None) -
 @uncollected()
 def flipped_rows(
     first: RunFolder, second: RunFolder, of: Measure
-) -> tuple[list[list[Any]], Paired]:
+) -> tuple[list[list[Any]], PairedComparison]:
     """One row per question whose score differs, gains first, at most FLIPPED_AT_MOST; and the comparison."""
     by_id = shared_records(first, second)
     left, right = (
@@ -110,11 +110,14 @@ def flipped_rows(
         for run in (first, second)
     )
     clusters = clusters_of(examples_of(first)).of
-    pair = compare(of.name, left, right, higher_is_better=of.upward is not False, clusters=clusters)
+    pair = compare(
+        of.name, left, right, higher_is_better=of.higher_is_better is not False, clusters=clusters
+    )
     answers = [heads(run) for run in (first, second)]
     rows: list[list[Any]] = []
     for change, qids in zip(
-        ("higher", "lower") if of.upward is None else ("better", "worse"), (pair.gained, pair.lost)
+        ("higher", "lower") if of.higher_is_better is None else ("better", "worse"),
+        (pair.gained, pair.lost),
     ):
         for qid in qids[: FLIPPED_AT_MOST - len(rows)]:
             gold = read_gold(by_id[qid], first.name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from rallebench.analysis.references import Beside, beside
+from rallebench.analysis.baselines import BaselineComparison, compare_baselines
 from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.store import RunFolder
@@ -306,10 +306,10 @@ def result(workbench: Workbench, name: str, which: str) -> list[Any]:
         return ["", "", [], ""]
 
 
-def beside_lines(workbench: Workbench, folder: RunFolder) -> Beside | None:
-    """The run beside its reference lines; None where it has none yet."""
+def beside_lines(workbench: Workbench, folder: RunFolder) -> BaselineComparison | None:
+    """The run and its baselines; None where it has none yet."""
     lines = baselines.lines_of(workbench.workspace, folder)
-    return beside(folder, lines) if lines else None
+    return compare_baselines(folder, lines) if lines else None
 
 
 def counted(folder: RunFolder, rows: list[Any]) -> str:

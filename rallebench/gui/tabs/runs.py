@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import gradio as gr
 
-from rallebench.analysis.references import beside
+from rallebench.analysis.baselines import compare_baselines
 from rallebench.analysis.runs import waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Action
@@ -23,7 +23,7 @@ from rallebench.gui.tabs import TABS
 from rallebench.services.workbench import Workbench
 from rallebench.tracking import server
 from rallebench.tracking.connection import tracking_uri_of, without_credentials
-from rallebench.tracking.mlflow import remembered
+from rallebench.tracking.runs import read_link
 from rallebench.workspace.coverage import MOST_PASSAGES
 from rallebench.workspace.entries import chain_from_json
 from rallebench.workspace.paths import Workspace
@@ -251,7 +251,7 @@ def facts(run: RunFolder, made: Mapping[str, Any], state: Mapping[str, Any]) -> 
         ("rallebench", made.get("versions", {}).get("rallebench")),
     ]
     badges = "".join(views.badge(f"{name} {value}") for name, value in known if value is not None)
-    tracked = remembered(run.path).get("tracking_uri")
+    tracked = read_link(run.path).get("tracking_uri")
     badges += (
         views.badge(f"in MLflow: {tracked}", "page") if tracked else views.badge("not in MLflow")
     )
@@ -269,11 +269,11 @@ def warnings(state: Mapping[str, Any]) -> str:
 
 
 def report(workspace: Workspace, run: RunFolder) -> str:
-    """All metrics, beside the reference lines that there are, the cost, and the errors of questions that failed."""
+    """All metrics, those of the baselines, the cost, and the errors of questions that failed."""
     lines = lines_of(workspace, run)
     own = (run.report() or {}).get("suite")
     return (views_suites.own_numbers(own) if own else "") + views_runs.whole_report(
-        run, beside(run, lines) if lines else None
+        run, compare_baselines(run, lines) if lines else None
     )
 
 
@@ -369,7 +369,7 @@ def link(workbench: Workbench, url: str) -> str:
 def runs_page(workbench: Workbench, url: str) -> str:
     """Where MLflow's page at ``url`` lists the workspace's runs; ``url`` itself if none is known there."""
     uri = without_credentials(tracking_uri_of(workbench.workspace.path, workbench.tracking_uri))
-    logged = (remembered(run.path) for run in workbench.runs())
+    logged = (read_link(run.path) for run in workbench.runs())
     known = (entry.get("experiment_id") for entry in logged if entry.get("tracking_uri") == uri)
     experiment = next(filter(None, known), "")
     return f"{url}/#/experiments/{experiment}/runs" if experiment else url

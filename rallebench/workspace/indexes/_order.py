@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.corpora.chunking import Chunking
-from rallebench.corpora.reading import Pages
+from rallebench.corpora.reading import PageMap
 from rallebench.workspace.indexes.importing import Foreign
 
 
@@ -21,7 +21,7 @@ class Order:
     kind: str
     form: str
     chunking: Chunking | None
-    pages: Pages | None
+    pages: PageMap | None
     settings: dict[str, Any]
     foreign: Foreign | None
     vectors: Path

@@ -24,7 +24,7 @@ from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
-from rallebench.corpora.chunking import Chunking, cut
+from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.imported import is_imported, read_card
 from rallebench.corpora.reading import form_of
 from rallebench.corpora.store import PassageStore, write_store
@@ -234,7 +234,7 @@ def _sample(
 ) -> Sample:
     """Scale what is told of some documents to ``count`` of them."""
     started = time.perf_counter()
-    pieces = list(cut(documents, chunking))
+    pieces = list(chunk(documents, chunking))
     some = tuple(passage for passage, _ in pieces)
     with tempfile.TemporaryDirectory(prefix="rallebench-estimate-") as folder:
         write_store(Path(folder), some)

@@ -12,7 +12,7 @@ import pytest
 from performing import plan, run_suite
 from small_workspace import CommandLine, copy_workspace, everything, read_lines, write_lines
 
-from rallebench.analysis.paired import Paired
+from rallebench.analysis.paired import PairedComparison
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.corpora.store import PassageStore
 from rallebench.engine.driver import ExperimentResult
@@ -312,8 +312,8 @@ def test_what_is_better_on_every_question_is_recommended_and_nothing_else(
     ]
 
 
-def paired(difference: float, p: float) -> Paired:
-    return Paired(
+def paired(difference: float, p: float) -> PairedComparison:
+    return PairedComparison(
         "rouge-L",
         20,
         0.5,

@@ -490,7 +490,7 @@ def test_a_log_says_itself_how_its_rows_ended(cli: CommandLine) -> None:
         ("{", "line 1"),
         ('{"question": "?"}', "line 1 has no 'answer'"),
         (json.dumps(log_row(reward="high")), "reward is 'high'; it must be a number"),
-        (json.dumps(log_row(prediction=["x"])), "prediction is no text"),
+        (json.dumps(log_row(prediction=["x"])), "prediction must be text"),
         (json.dumps(log_row(halted="yes")), "halted is 'yes'"),
         ("", "holds no row"),
     ],
@@ -559,7 +559,7 @@ def test_analyse_takes_a_whole_suite_run_and_writes_files(cli: CommandLine, tmp_
         (("g", "--aspect", "normalization", "--reference", "x"), "is none of the systems"),
         (
             ("g", "again", "--aspect", "errors"),
-            "are both of react · oracle-7b on hotpotqa; leave one of them out",
+            "are both runs of react · oracle-7b on hotpotqa; leave one of them out",
         ),
     ],
 )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rallebench.analysis.paired import Paired
+from rallebench.analysis.paired import PairedComparison
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import Figure, IndexResult, Table
 from rallebench.engine.statistics import Mean
@@ -147,7 +147,7 @@ def differences(compared_all: Compared) -> Table:
     return Table("Differences to the base, question by question", columns, tuple(rows), note=note)
 
 
-def _gap(paired: Paired, unit: float = 100) -> Mean:
+def _gap(paired: PairedComparison, unit: float = 100) -> Mean:
     """A difference as a mean: it has an interval and a number of questions."""
     value, low, high = (
         None if one is None else unit * one for one in (paired.difference, paired.low, paired.high)

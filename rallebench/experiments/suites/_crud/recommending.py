@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis.paired import Paired, compare, shared_scores, with_holm
+from rallebench.analysis.paired import PairedComparison, compare, shared_scores, with_holm
 from rallebench.core.experiments import Table
 from rallebench.engine.statistics import TOO_FEW
 from rallebench.experiments.published import published_table
@@ -53,7 +53,7 @@ class Versus:
     """A value against the base on the questions that both have scored."""
 
     value: Any
-    paired: Paired
+    paired: PairedComparison
 
     @property
     def p(self) -> float | None:
@@ -63,7 +63,7 @@ class Versus:
     @property
     def shown(self) -> bool:
         """Whether it differs by more than chance."""
-        return self.paired.shown
+        return self.paired.significant
 
 
 def versus(

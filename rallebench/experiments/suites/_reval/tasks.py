@@ -23,7 +23,7 @@ BELOW = ("", "data/KoLA2", "KoLA2")
 class Asking:
     """A task with its questions. ``environments``: those that fit, its own first; () for a set that says none."""
 
-    task: acting.Task
+    task: acting.AgentTask
     dataset: str
     file: Path
     examples: tuple[Example, ...]
@@ -121,7 +121,7 @@ def _asking(name: str, path: Path, limit: int | None, instances: int, first_only
     known = task_of(name)
     if known is not None:
         return Asking(
-            acting.Task(known.name, known.domain, known.level, known.number),
+            acting.AgentTask(known.name, known.domain, known.level, known.number),
             name,
             path,
             examples,
@@ -132,7 +132,7 @@ def _asking(name: str, path: Path, limit: int | None, instances: int, first_only
         env if env in DOMAINS else next((word for word, own in DOMAINS.items() if own == env), "")
     )
     level = _said(examples, "level").upper()
-    task = acting.Task(name, domain or env or "wiki", level if level in LEVELS else "")
+    task = acting.AgentTask(name, domain or env or "wiki", level if level in LEVELS else "")
     return Asking(
         task, name, path, examples, _fitting(domain) if domain else ((env,) if env else ())
     )

@@ -1,4 +1,4 @@
-"""Cuts by counting (blocks), and at the best separator that makes the pieces small enough (recursive)."""
+"""Chunks of equal size (blocks), and chunks that end at the best separator (recursive)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEPARATORS = ("\n\n", "\n", " ")
 
 
 def pieces(text: str, unit: str) -> tuple[array[int], array[int]]:
-    """Starts and ends of the words or tokens of a text: 16 bytes each, for a text may be long."""
+    """Starts and ends of the words or tokens of a text, in 16 bytes each."""
     starts, ends = array("q"), array("q")
     for match in PIECES[unit].finditer(text):
         starts.append(match.start())
@@ -27,7 +27,7 @@ def pieces(text: str, unit: str) -> tuple[array[int], array[int]]:
 
 
 def windows(count: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """(first, beyond the last) of windows of ``size`` over ``count`` things.
+    """(first, last + 1) of windows of ``size`` over ``count`` items.
 
     >>> list(windows(5, 3, 1)), list(windows(3, 3, 1)), list(windows(0, 3, 1))
     ([(0, 3), (2, 5)], [(0, 3)], [])
@@ -47,20 +47,20 @@ def blocks(text: str, size: int, overlap: int, unit: str) -> Spans:
 
 
 def recursive(text: str, size: int, overlap: int) -> Spans:
-    """At most ``size`` characters each: cut at blank lines; a piece that is too long at newlines; then at
-    spaces; then anywhere. Pieces are joined while they fit, the last ones repeated up to ``overlap``
-    characters, and white space at both ends is left out.
+    """Chunks of at most ``size`` characters, split at blank lines; longer pieces at newlines, then at spaces,
+    then anywhere. Pieces are joined up to ``size``; the last ones are repeated up to ``overlap`` characters;
+    white space at both ends is removed.
 
-    Cuts where LangChain's RecursiveCharacterTextSplitter does, whose chunks BARAG indexes (SPEC section 4.2).
+    Equal to LangChain's RecursiveCharacterTextSplitter, whose chunks BARAG indexes.
     """
-    found: Spans = []
+    spans: Spans = []
     for start, end in _recursive(text, 0, len(text), 0, size, overlap):
         chunk = text[start:end]
         start += len(chunk) - len(chunk.lstrip())
         end -= len(chunk) - len(chunk.rstrip())
         if start < end:
-            found.append((start, end))
-    return found
+            spans.append((start, end))
+    return spans
 
 
 def _recursive(
@@ -84,7 +84,7 @@ def _recursive(
 
 
 def _split(text: str, start: int, end: int, separator: str) -> Iterator[tuple[int, int]]:
-    """Pieces that begin with ``separator``, but for the first one."""
+    """Pieces that begin with ``separator``, except the first."""
     at = text.find(separator, start, end)
     while at >= 0:
         if at > start:
@@ -96,16 +96,16 @@ def _split(text: str, start: int, end: int, separator: str) -> Iterator[tuple[in
 
 
 def _joined(small: Spans, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Adjoining pieces, joined while they fit."""
-    held: deque[tuple[int, int]] = deque()
+    """Adjacent pieces, joined up to ``size``."""
+    joined: deque[tuple[int, int]] = deque()
     length = 0
     for start, end in small:
-        if length + end - start > size and held:
-            yield held[0][0], held[-1][1]
+        if length + end - start > size and joined:
+            yield joined[0][0], joined[-1][1]
             while length > overlap or (length + end - start > size and length > 0):
-                first = held.popleft()
+                first = joined.popleft()
                 length -= first[1] - first[0]
-        held.append((start, end))
+        joined.append((start, end))
         length += end - start
-    if held:
-        yield held[0][0], held[-1][1]
+    if joined:
+        yield joined[0][0], joined[-1][1]

@@ -1,8 +1,8 @@
-"""A run beside its reference lines, metric by metric, on the questions that all of them answered.
+"""A run and its baselines, metric by metric, on the questions that all of them answered.
 
-The ceiling is no run: it asks no model. For each question it gives the gold answer that the passages retrieved by
-the run hold (DPR's token match, Karpukhin et al. 2020, arXiv:2004.04906), and nothing where they hold none: what a
-perfect extractor would make of this retrieval.
+The ceiling is no run: it asks no model. Its answer to a question is the gold answer in the passages that
+the run retrieved (DPR's token match, Karpukhin et al. 2020, arXiv:2004.04906), or nothing: the score of a
+perfect extractor with this retrieval.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ LABELS: Mapping[str, str] = {
     "random": "random passage",
     "oracle": "oracle passage",
 }
-"""Baseline → what it is called."""
+"""Baseline → its display name."""
 
 CEILING = "ceiling"
 COLUMNS: Mapping[str, str] = {**LABELS, CEILING: "retrieval ceiling"}
-"""Column → what it is called."""
+"""Column → its display name."""
 
 _OF_THE_PROMPT = "answer_in_"
-"""How metrics begin that need gold answers and judge no answer, only what was retrieved."""
+"""The prefix of metrics that need gold answers but score the retrieval."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """``cells``: metric → column (``run``, the lines that there are, ``ceiling``) → mean over the ``n`` questions that
-    all of these have scored; a column that a metric says nothing of is left out."""
+class BaselineComparison:
+    """``lines``: baseline → its run. ``cells``: metric → column (``run``, the baselines, ``ceiling``) → mean
+    over the ``n`` questions that all of these have scored; without columns that the metric cannot
+    score."""
 
     run: str
     lines: Mapping[str, str]
@@ -46,40 +47,40 @@ class Beside:
 
     @property
     def columns(self) -> list[str]:
-        """The columns beside the run's own, in order."""
+        """The columns after the run's own, in order."""
         return [column for column in COLUMNS if any(column in row for row in self.cells.values())]
 
 
 def ceiling(episode: Episode, gold: Gold) -> Episode:
-    """The episode with the answer of a perfect extractor: the first gold answer that a retrieved passage holds."""
+    """The episode with a perfect extractor's answer: the first gold answer in a retrieved passage."""
     texts = [_tokens(hit.passage.text) for hit in episode.hits]
-    held = (
+    answers = (
         answer
         for answer in gold.answers
         if (tokens := _tokens(answer)).strip() and any(tokens in text for text in texts)
     )
-    return replace(episode, outcome=Outcome(next(held, "")))
+    return replace(episode, outcome=Outcome(next(answers, "")))
 
 
 def _tokens(text: str) -> str:
-    """DPR's tokens, which hold no spaces, each between two: one sequence is in another where its text is."""
+    """DPR's tokens between spaces, so that a token sequence is contained if its text is."""
     return f" {' '.join(dpr_tokens(text))} "
 
 
-def beside(run: RunFolder, lines: Mapping[str, RunFolder]) -> Beside:
-    """The run's means, those of its ``lines`` (name → run) that answered anything, and the ceiling.
+def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> BaselineComparison:
+    """The means of the run, of its ``baselines`` (name → run) with any answer, and of the ceiling.
 
     Raises RalleError for a damaged run.
     """
     examples, episodes = examples_of(run), run.episodes()
     names = tuple(run.spec()["metrics"])
-    lines = {
-        line: folder
-        for line, folder in lines.items()
-        if any(not one.get("error") for one in folder.lines().values())
+    baselines = {
+        baseline: folder
+        for baseline, folder in baselines.items()
+        if any(not line.get("error") for line in folder.lines().values())
     }
     scores = {"run": scores_of(run, names)} | {
-        line: scores_of(folder, names) for line, folder in lines.items()
+        baseline: scores_of(folder, names) for baseline, folder in baselines.items()
     }
     answered = [example for example in examples if example.question.qid in episodes]
     judged = [name for name in names if _judges_answers(name)]
@@ -90,11 +91,13 @@ def beside(run: RunFolder, lines: Mapping[str, RunFolder]) -> Beside:
     qids = [e.question.qid for e in answered if e.gold.answers]
     scores[CEILING] = {name: dict(zip(qids, column.values)) for name, column in best.items()}
     rows = {
-        name: _row({column: found[name] for column, found in scores.items() if name in found})
+        name: _row({column: values[name] for column, values in scores.items() if name in values})
         for name in names
     }
     cells = _means({name: row for name, row in rows.items() if row}, clusters_of(examples))
-    return Beside(run.name, {line: folder.name for line, folder in lines.items()}, cells)
+    return BaselineComparison(
+        run.name, {baseline: folder.name for baseline, folder in baselines.items()}, cells
+    )
 
 
 def _judges_answers(name: str) -> bool:
@@ -106,24 +109,24 @@ def _judges_answers(name: str) -> bool:
     )
 
 
-def _row(found: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str, float | None]]:
+def _row(columns: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str, float | None]]:
     """Column → question → score, for the questions that all columns have scored.
 
-    A line that scored no question is left out, and so is a ceiling that does not score all the questions that the
-    others do: where silence is not scored, it would leave only questions that it answers.
+    A baseline without a score is left out. So is a ceiling that does not score all of these questions:
+    otherwise only questions that it answers would count.
     """
     scored = {
         column: {qid for qid, value in values.items() if value is not None}
-        for column, values in found.items()
+        for column, values in columns.items()
     }
-    there = [column for column in scored if scored[column] and column != CEILING]
-    if "run" not in there:
+    counted = [column for column in scored if scored[column] and column != CEILING]
+    if "run" not in counted:
         return {}
-    common = set.intersection(*(scored[column] for column in there))
+    common = set.intersection(*(scored[column] for column in counted))
     if CEILING in scored and common and common <= scored[CEILING]:
-        there.append(CEILING)
-    qids = [qid for qid in found["run"] if qid in common]
-    return {column: {qid: found[column][qid] for qid in qids} for column in there}
+        counted.append(CEILING)
+    qids = [qid for qid in columns["run"] if qid in common]
+    return {column: {qid: columns[column][qid] for qid in qids} for column in counted}
 
 
 def _means(

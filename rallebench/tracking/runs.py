@@ -1,0 +1,310 @@
+"""A run folder → one MLflow run: params, metrics, its dataset, artifacts and a sample of traces.
+
+``mlflow.json`` in the folder names the MLflow run, so logging again updates it. A benchmark never
+depends on MLflow: each failure here is one sentence, and the folder's results stay unchanged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BackendError, BadFileError, MissingPackageError, RalleError
+from rallebench.core.files import read_json, write_json, write_text
+from rallebench.engine.cost import recorded_prices
+from rallebench.engine.record import episode_from_json
+from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
+from rallebench.tracking import content, prompts, table
+from rallebench.tracking.connection import (
+    connect,
+    experiment_of,
+    mlflow_errors,
+    tracking_uri_of,
+    without_credentials,
+)
+from rallebench.tracking.traces import Trace, write_traces
+
+LINK = "mlflow.json"
+"""The file of a run folder that names its MLflow runs."""
+
+TABLE = "per_question.json"
+COPIED = (REPORT, COSTS, "output.jsonl", "output_reduced.jsonl", "results.json", "prompt.txt")
+"""Files of a run folder that become artifacts unchanged."""
+
+_PARAMS_PER_BATCH, _METRICS_PER_BATCH = 100, 800
+"""MLflow takes 100 params, 100 tags and 1,000 values in all in one batch."""
+
+
+def log_run(
+    run_folder: Path,
+    *,
+    workspace: Path,
+    tracking_uri: str | None = None,
+    experiment: str = "rallebench",
+    waterfall: Mapping[str, float] | None = None,
+) -> str:
+    """Log a run folder and return the MLflow run's id; logging it again updates the same MLflow run.
+
+    ``tracking_uri`` None means ``MLFLOW_TRACKING_URI``, or else ``mlflow.db`` in the workspace.
+    ``waterfall``: stage → questions lost there; each becomes a metric (``waterfall_not_retrieved``).
+    Raises BadFileError for a folder without a run and BackendError if MLflow cannot be reached or
+    written; the folder's results stay unchanged.
+    """
+    folder = RunFolder(run_folder)
+    run = folder.spec()
+    folder.episodes()  # raises BadFileError unless every episode can be read
+    try:
+        uri = tracking_uri_of(workspace, tracking_uri)
+        with _hold_lock(folder):
+            client = connect(uri)
+            experiment_id = experiment_of(client, experiment, workspace, uri)
+            with mlflow_errors(uri):
+                return _RunLogger(folder, run, client, uri, experiment, experiment_id).log(
+                    waterfall or {}
+                )
+    except (BadFileError, MissingPackageError):
+        raise
+    except RalleError as error:
+        raise type(error)(
+            f"{error} The results are safe in {folder.name}; send them with: "
+            f"rallebench track {shlex.quote(folder.name)}"
+        ) from error
+
+
+def read_link(run_folder: Path) -> dict[str, Any]:
+    """The MLflow run that a run folder was last logged to, {} if it was never logged.
+
+    ``tracking_uri`` (no credentials), ``experiment``, ``experiment_id``, ``run_id``, ``traces`` (ids).
+    """
+    try:
+        value = read_json(Path(run_folder) / LINK)
+    except BadFileError:
+        return {}
+    return value if isinstance(value, dict) and isinstance(value.get("run_id"), str) else {}
+
+
+def logged_before(client: Any, link: dict[str, Any], experiment: str) -> dict[str, Any] | None:
+    """The entry of a folder's link whose run is still in the experiment, None if there is none."""
+    entries: list[dict[str, Any]] = [link, *link.get("earlier", ())]
+    for entry in entries:
+        if entry.get("experiment") == experiment and active(client, entry["run_id"]) is not None:
+            return entry
+    return None
+
+
+def active(client: Any, run_id: str) -> Any:
+    """An MLflow run, None if it does not exist or was deleted."""
+    try:
+        run = client.get_run(run_id)
+    except Exception as error:
+        if getattr(error, "error_code", "") == "RESOURCE_DOES_NOT_EXIST":
+            return None
+        raise
+    return run if run.info.lifecycle_stage == "active" else None
+
+
+def log_values(
+    client: Any,
+    run_id: str,
+    metrics: Mapping[str, float],
+    tags: Mapping[str, str],
+    params: Mapping[str, str] | None = None,
+    artifact: str = RUN,
+) -> None:
+    """Log metrics, tags and params in batches; ``artifact`` holds the whole text of a cut tag."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    now = int(time.time() * 1000)
+    new_metrics = [Metric(key, value, now, 0) for key, value in metrics.items()]
+    new_params = [Param(key, value) for key, value in (params or {}).items()]
+    new_tags = [
+        RunTag(key, content.cut(content.clean(value), artifact)) for key, value in tags.items()
+    ]
+    few, many = _PARAMS_PER_BATCH, _METRICS_PER_BATCH
+    while new_metrics or new_params or new_tags:
+        client.log_batch(
+            run_id, metrics=new_metrics[:many], params=new_params[:few], tags=new_tags[:few]
+        )
+        new_metrics, new_params, new_tags = new_metrics[many:], new_params[few:], new_tags[few:]
+
+
+@contextlib.contextmanager
+def _hold_lock(folder: RunFolder) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(str(folder.path / "mlflow.lock"), timeout=60):
+            yield
+    except Timeout:
+        raise BackendError(
+            f"The run {folder.name!r} is being logged by another process; wait for it."
+        ) from None
+
+
+class _RunLogger:
+    """One call of ``log_run``."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        run: Mapping[str, Any],
+        client: Any,
+        uri: str,
+        experiment: str,
+        experiment_id: str,
+    ) -> None:
+        self.folder, self.run, self.client, self.uri = folder, run, client, uri
+        self.experiment, self.experiment_id = experiment, experiment_id
+        self.spec: Mapping[str, Any] = run.get("spec", {})
+        self.chain: Mapping[str, Any] = self.spec.get("settings", {}).get("chain") or {}
+        self.lines = folder.lines()
+        self.records = folder.records()
+        self.report: Mapping[str, Any] = folder.report() or {}
+        times = [span for line in self.lines.values() if (span := _times(line))]
+        now = time.time()
+        self.start = int(min((start for start, _ in times), default=now) * 1000)
+        self.end = int(max((end for _, end in times), default=now) * 1000)
+
+    def log(self, waterfall: Mapping[str, float]) -> str:
+        """Log everything; the MLflow run's id."""
+        link = read_link(self.folder.path)
+        entry = self._entry(link)
+        run_id: str = entry["run_id"]
+        self._store_link(link, entry)
+        self._log_values(run_id, waterfall)
+        self._log_dataset(run_id)
+        self._log_artifacts(run_id)
+        traces = write_traces(self.uri, self.experiment_id, self._traces(run_id), entry["traces"])
+        self._store_link(link, {**entry, "traces": [*entry["traces"], *traces]})
+        self.client.set_terminated(run_id, self._status(), self.end)
+        return run_id
+
+    def _entry(self, link: dict[str, Any]) -> dict[str, Any]:
+        """The entry of the MLflow run that an earlier call made, or of a new one.
+
+        Run ids are unique, so a moved workspace finds its own runs.
+        """
+        entry = logged_before(self.client, link, self.experiment)
+        if entry is None:
+            run = self.client.create_run(
+                self.experiment_id, start_time=self.start, run_name=self.folder.name
+            )
+            entry = {"run_id": run.info.run_id}
+        return {
+            "tracking_uri": without_credentials(self.uri),
+            "experiment": self.experiment,
+            "experiment_id": self.experiment_id,
+            "run_id": entry["run_id"],
+            "traces": list(entry.get("traces", ())),
+        }
+
+    def _store_link(self, link: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+        latest = {key: value for key, value in link.items() if key != "earlier"}
+        entries = [latest, *link.get("earlier", ())]
+        earlier = [other for other in entries if other and other["run_id"] != entry["run_id"]]
+        write_json(self.folder.path / LINK, {**entry, **({"earlier": earlier} if earlier else {})})
+
+    def _status(self) -> str:
+        """MLflow's status: KILLED for a stopped run or one without scores."""
+        if not self.report.get("complete"):
+            return "KILLED"
+        failed = self.report["n"] and self.report["n_errors"] == self.report["n"]
+        return "FAILED" if failed else "FINISHED"
+
+    def _log_values(self, run_id: str, waterfall: Mapping[str, float]) -> None:
+        logged = self.client.get_run(run_id).data.params
+        params = content.params(self.run)
+        # MLflow's params never change; a value that differs from the first logging becomes a tag.
+        changed = {
+            f"changed.{key}": value
+            for key, value in params.items()
+            if logged.get(key, value) != value
+        }
+        log_values(
+            self.client,
+            run_id,
+            content.metrics(self.report)
+            | {f"waterfall_{stage}": count for stage, count in waterfall.items()},
+            self._tags() | changed,
+            {key: value for key, value in params.items() if key not in logged},
+        )
+
+    def _tags(self) -> dict[str, str]:
+        counts = (
+            f"{len(self.lines)} of {len(self.records)} questions of {self.spec.get('dataset')} "
+            f"answered, {self.report.get('n_errors', 0)} failed."
+        )
+        return {
+            "mlflow.source.name": "rallebench",
+            "mlflow.note.content": f"{counts} {table.cut_note(len(self.lines))}".strip(),
+            "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
+            "rallebench.run": self.folder.name,
+            "rallebench.fingerprint": str(self.run.get("fingerprint", "")),
+            "rallebench.complete": str(bool(self.report.get("complete"))).lower(),
+            **content.cost_tags(self.report.get("cost") or {}),
+            **prompts.register(self.client, self.uri, self.experiment_id, self.chain),
+        }
+
+    def _log_dataset(self, run_id: str) -> None:
+        """The dataset as the run's input; MLflow stores equal name and digest once."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        if fields := table.dataset_of(self.run):
+            tags = {"mlflow.data.context": "eval", "rallebench.questions": str(len(self.records))}
+            input_tags = [InputTag(key, value) for key, value in tags.items()]
+            self.client.log_inputs(run_id, [DatasetInput(Dataset(**fields), input_tags)])
+
+    def _log_artifacts(self, run_id: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
+            self._write_artifacts(Path(folder))
+            self.client.log_artifacts(run_id, folder)
+        for name in COPIED:
+            if (self.folder.path / name).exists():
+                self.client.log_artifact(run_id, str(self.folder.path / name))
+
+    def _write_artifacts(self, target: Path) -> None:
+        content.write(target / RUN, content.without_secrets(self.run))
+        config = self.folder.path / "config.json"
+        if config.exists():
+            content.write(target / config.name, content.without_secrets(read_json(config)))
+        if self.chain:
+            content.write(target / "chain.json", content.without_secrets(self.chain))
+            for number, action in enumerate(self.chain.get("actions", ()), 1):
+                write_text(
+                    target / "templates" / f"action-{number}.txt",
+                    content.clean(action.get("template", "")),
+                )
+        rows = table.per_question(self.records, self.lines, self.folder.scores())
+        content.write(target / TABLE, rows, indent=None)
+
+    def _traces(self, run_id: str) -> Iterator[Trace]:
+        questions = {
+            str(record.get("id")).strip(): str(record.get("input", "")) for record in self.records
+        }
+        for qid in content.traced(self.lines, int(self.spec.get("seed") or 0)):
+            line = self.lines[qid]
+            times = _times(line)
+            yield Trace(
+                episode_from_json(line),
+                questions.get(qid, ""),
+                ended=times[1] if times else None,
+                run_id=run_id,
+                name=self.chain.get("name", ""),
+                tags={"rallebench.source": "benchmark", "rallebench.run": self.folder.name},
+                prices=recorded_prices(self.run),
+            )
+
+
+def _times(line: Mapping[str, Any]) -> tuple[float, float] | None:
+    """(start of its session, end of the episode) in seconds since 1970, None if not recorded."""
+    try:
+        start = float(line["session"])
+        return start, start + float(line["elapsed"])
+    except (KeyError, TypeError, ValueError):
+        return None
