@@ -277,11 +277,7 @@ def np_save(path: Path, asked: Any) -> None:
 
 
 def _threads(kind: str) -> dict[str, int]:
-    return (
-        {"threads": _report.THREADS}
-        if "threads" in VECTOR_INDEXES.entry(kind).traits["settings"]
-        else {}
-    )
+    return {"threads": _report.THREADS} if "threads" in VECTOR_INDEXES.entry(kind).form else {}
 
 
 def against_flat(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Measure]:

@@ -2,7 +2,6 @@
 
 A format is a reader ``(source) -> Iterator[Row]``, one file each. It streams, hands every bad row to
 ``source.bad``, and knows nothing of page maps and equal ids, which ``reading`` adds for all of them.
-Trait ``recognises``: whether a path looks like this format, for a corpus whose format nobody names.
 """
 
 from __future__ import annotations
@@ -42,4 +41,8 @@ class Row(NamedTuple):
 
 Reader = Callable[[Source], Iterator[Row]]
 
-CORPORA: Registry[Reader] = Registry("corpus format", "rallebench.corpora")
+CORPORA: Registry[Reader] = Registry(
+    "corpus format",
+    "rallebench.corpora",
+    traits={"recognises": "(path) → whether it looks like this format"},
+)

@@ -295,7 +295,7 @@ def need(**settings: Any) -> Need | None:
 @ENCODERS.register(
     "sentence_transformers",
     needs_model=True,
-    settings=SETTINGS,
+    form=SETTINGS,
     need=need,
 )
 def sentence_transformers(**settings: Any) -> SentenceTransformers:

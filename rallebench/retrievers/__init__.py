@@ -40,13 +40,17 @@ def embedding_tokens(retriever: Any, queries: Sequence[str]) -> Sequence[int | N
 RETRIEVERS: Registry[Callable[..., Any]] = Registry("retriever kind", "rallebench.retrievers")
 
 COMBINATIONS: Registry[Callable[..., Any]] = Registry(
-    "way of combining retrievers", "rallebench.retrievers"
+    "way of combining retrievers",
+    "rallebench.retrievers",
+    name="composites",
+    traits={
+        "parts": "(fewest, most) retrievers that it takes",
+        "check": "(name, number of parts, settings) → None: refuses what no single setting shows, before anything is loaded",
+        "llm": "whether it is called with a language model and a prompt too",
+        "questions": "whether it is called with the examples of the set that its setting questions names",
+    },
 )
 """Retrievers made of others: a factory ``(name, parts, settings) -> Retriever``, one file each.
 
-``settings`` are checked by its trait ``settings`` (name → Setting); the trait ``parts`` is (fewest, most). A
-trait ``check`` takes (name, number of parts, settings) and raises UsageError for what no single setting shows,
-before anything is loaded; a way with the trait ``llm`` is called with a language model and a prompt too, one
-with the trait ``questions`` with the examples of the question set that its setting ``questions`` names. The
-parts belong to whoever loaded them and are not closed with the combination.
+``settings`` are checked by its form. The parts belong to the caller and are not closed with the combination.
 """

@@ -175,7 +175,7 @@ def best_rows(scores: Any, k: int) -> Any:
     return rows[np.argsort(-scores[rows], kind="stable")][:k]
 
 
-@RETRIEVERS.register("bm25", settings=SETTINGS)
+@RETRIEVERS.register("bm25", form=SETTINGS)
 def open_bm25(name: str, folder: Path, manifest: Any, encoder: Any = None) -> BM25:
     """BM25 (Lucene variant, k1 0.9, b 0.4)."""
     return BM25(name, folder, manifest.fingerprint, manifest.parameters)

@@ -177,7 +177,8 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
             f"The retriever {name!r}: "
             + unknown("way of combining retrievers", entry.kind, COMBINATIONS.names())
         )
-    traits = COMBINATIONS.entry(entry.kind).traits
+    combination = COMBINATIONS.entry(entry.kind)
+    traits = combination.traits
     fewest, most = traits["parts"]
     if not fewest <= len(entry.of) <= most:
         range_ = f"{fewest}" if fewest == most else f"{fewest} to {most}"
@@ -192,7 +193,7 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
         settings["weights"] = ",".join(
             map(str, weights if isinstance(weights, list) else [weights])
         )
-    settings = checked(f"retriever {name!r} ({entry.kind})", traits["settings"], settings)
+    settings = checked(f"retriever {name!r} ({entry.kind})", combination.form, settings)
     if "check" in traits:
         traits["check"](name, len(entry.of), settings)
     return settings

@@ -1,8 +1,6 @@
 """Vectors → neighbours. A vector index is a module with ``build`` and ``load``, one file each.
 
-A kind is registered with ``settings`` (what ``build`` takes), ``knobs`` (what ``search`` takes),
-both name → :class:`~rallebench.core.settings.Setting`, and ``packages``, those whose version matters.
-A trait ``check`` takes the settings and raises what the build would raise after hours of encoding.
+A kind is registered with a form (what ``build`` takes), and the traits below.
 """
 
 from __future__ import annotations
@@ -61,7 +59,13 @@ class VectorIndexKind(Protocol):
 
 
 VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
-    "vector index", "rallebench.vector_indexes"
+    "vector index",
+    "rallebench.vector_indexes",
+    traits={
+        "knobs": "the form of what search takes",
+        "packages": "the packages whose version matters",
+        "check": "(settings) → None: raises what the build would raise after hours of encoding",
+    },
 )
 
 

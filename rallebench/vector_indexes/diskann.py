@@ -140,7 +140,7 @@ def load(folder: Path, kind: str) -> Any:
     return Imported(index, DiskRows(imported)) if imported else index
 
 
-@VECTOR_INDEXES.register("diskann", settings=SETTINGS, knobs=KNOBS, packages=("diskannpy", "numpy"))
+@VECTOR_INDEXES.register("diskann", form=SETTINGS, knobs=KNOBS, packages=("diskannpy", "numpy"))
 def diskann() -> DiskAnnKind:
     """DiskANN on disk: a few per cent of flat's memory, slower; Linux on x86-64."""
     return DiskAnnKind()

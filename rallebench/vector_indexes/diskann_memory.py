@@ -55,7 +55,7 @@ class DiskAnnMemoryKind:
 
 
 @VECTOR_INDEXES.register(
-    "diskann-memory", settings=SETTINGS, knobs=KNOBS, packages=("diskannpy", "numpy")
+    "diskann-memory", form=SETTINGS, knobs=KNOBS, packages=("diskannpy", "numpy")
 )
 def diskann_memory() -> DiskAnnMemoryKind:
     """DiskANN's graph in memory; Linux on x86-64."""

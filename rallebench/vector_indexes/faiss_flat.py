@@ -106,7 +106,7 @@ class FaissFlatKind:
         return FaissFlat(read(folder / FILE))
 
 
-@VECTOR_INDEXES.register("flat", settings={}, knobs={}, packages=PACKAGES)
+@VECTOR_INDEXES.register("flat", form={}, knobs={}, packages=PACKAGES)
 def flat() -> FaissFlatKind:
     """Faiss flat: exact inner product; all vectors in memory."""
     return FaissFlatKind()

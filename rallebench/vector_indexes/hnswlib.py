@@ -148,7 +148,7 @@ def _unwritten(path: Path, reason: object) -> BackendError:
     )
 
 
-@VECTOR_INDEXES.register("hnswlib", settings=SETTINGS, knobs=KNOBS, packages=("hnswlib", "numpy"))
+@VECTOR_INDEXES.register("hnswlib", form=SETTINGS, knobs=KNOBS, packages=("hnswlib", "numpy"))
 def hnswlib() -> HnswlibKind:
     """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
     return HnswlibKind()

@@ -205,7 +205,7 @@ def _add(index: Any, piece: Vectors, count: int) -> None:
         index.add(piece)
 
 
-@VECTOR_INDEXES.register("ivf-sq8", settings=SETTINGS, knobs=KNOBS, packages=PACKAGES)
+@VECTOR_INDEXES.register("ivf-sq8", form=SETTINGS, knobs=KNOBS, packages=PACKAGES)
 def ivf_sq8() -> IvfSq8Kind:
     """Faiss IVF with 8-bit codes, re-ranked exactly: a quarter of flat's memory, faster than HNSW."""
     return IvfSq8Kind()

@@ -257,7 +257,7 @@ def _digest(vectors: Any, *settings: Any) -> str:
 
 @VECTOR_INDEXES.register(
     "milvus",
-    settings=SETTINGS,
+    form=SETTINGS,
     knobs=KNOBS,
     packages=("pymilvus", "milvus-lite", "numpy"),
     check=server.check,

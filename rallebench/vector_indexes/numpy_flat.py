@@ -75,7 +75,7 @@ class NumpyFlatKind:
             raise damaged(folder / KEPT, error) from None
 
 
-@VECTOR_INDEXES.register("numpy-flat", settings={}, knobs={}, packages=("numpy",))
+@VECTOR_INDEXES.register("numpy-flat", form={}, knobs={}, packages=("numpy",))
 def numpy_flat() -> NumpyFlatKind:
     """Exact inner product in numpy: the reference."""
     return NumpyFlatKind()

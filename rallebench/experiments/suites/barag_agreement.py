@@ -32,7 +32,7 @@ Pairs = list[tuple[float, "float | None"]]
 @SUITES.register(
     "barag-agreement",
     named_by=("runs", "only"),
-    settings={
+    form={
         "runs": Setting(str, "", about="folder of scored run files (JSON lines), or one of them"),
         "articles": Setting(
             str,

@@ -84,7 +84,7 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-@SUITES.register("crud-grid", settings=SETTINGS, needs_llm=False, named_by=("tasks",))
+@SUITES.register("crud-grid", form=SETTINGS, needs_llm=False, named_by=("tasks",))
 def crud_grid(
     asked: ExperimentRequest,
 ) -> Generator[RunRequest | IndexRequest | Release, Any, Report]:

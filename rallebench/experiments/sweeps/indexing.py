@@ -124,7 +124,7 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
     else:
         chunking = Chunking(**manifest.chunking) if manifest.chunking else None
         registry: Any = RETRIEVERS if manifest.kind == "bm25" else VECTOR_INDEXES
-        known = registry.entry(manifest.kind).traits["settings"]
+        known = registry.entry(manifest.kind).form
         settings = {key: value for key, value in manifest.parameters.items() if key in known}
         check_settings(manifest.kind, dict(settings))
         own = Described(

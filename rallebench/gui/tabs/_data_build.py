@@ -35,7 +35,7 @@ ENCODER_INFO = "a name, or written out: sentence_transformers:/models/mine?query
 def known_settings() -> Known:
     """Kind → what can be set when it is built."""
     registries = {kind: RETRIEVERS if kind == "bm25" else VECTOR_INDEXES for kind in kinds()}
-    return {kind: registry.entry(kind).traits["settings"] for kind, registry in registries.items()}
+    return {kind: registry.entry(kind).form for kind, registry in registries.items()}
 
 
 def about_kind(kind: str) -> str:

@@ -44,9 +44,16 @@ class Case:
 Judge = Callable[..., Flow]
 """``judge(case, *, llm, prompt, **settings)``: asks ``llm`` and ends with ``ended(judgement)`` or ``decided(verdict)``."""
 
-JUDGES: Registry[Judge] = Registry("judge", "rallebench.metrics.judges")
-"""Traits: ``values``, what it gives → (lowest, highest); ``folder``, where below ``prompts/`` its prompts lie;
-``prompts``, file there → what must stand in it in braces; ``paper``."""
+JUDGES: Registry[Judge] = Registry(
+    "judge",
+    "rallebench.metrics.judges",
+    traits={
+        "values": "what it gives → (lowest, highest)",
+        "folder": "the folder of its prompts below prompts/",
+        "prompts": "file there → what must stand in it in braces",
+        "paper": "where it was published",
+    },
+)
 
 
 def mean_of(each: Sequence[Judgement]) -> Judgement:

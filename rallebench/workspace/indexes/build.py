@@ -223,8 +223,8 @@ def _told(
 def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """All settings of an index kind. Raises UsageError for one it does not have or cannot take."""
     registry: Any = RETRIEVERS if kind == "bm25" else VECTOR_INDEXES
-    traits = registry.entry(kind).traits
-    settings = checked(f"index kind {kind!r}", traits["settings"], parameters, flag="--set ")
-    if "check" in traits:
-        traits["check"](settings)
+    entry = registry.entry(kind)
+    settings = checked(f"index kind {kind!r}", entry.form, parameters, flag="--set ")
+    if "check" in entry.traits:
+        entry.traits["check"](settings)
     return settings
