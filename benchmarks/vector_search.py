@@ -96,7 +96,8 @@ def bare(kind: str, index: Any, known: Any) -> Callable[[Any], Any]:
     import numpy as np
 
     knobs = {
-        name: knob.default for name, knob in VECTOR_INDEXES.entry(kind).traits["knobs"].items()
+        name: knob.default
+        for name, knob in VECTOR_INDEXES.entry(kind).traits["search_form"].items()
     }
     if kind == "hnswlib":
         index._index.set_ef(knobs["ef_search"])

@@ -1,6 +1,7 @@
 """Vectors → neighbours. A vector index is a module with ``build`` and ``load``, one file each.
 
-A kind is registered with a form (what ``build`` takes), and the traits below.
+It is registered with a form (what ``build`` takes) and the traits below, and is an index kind
+(``retrievers.INDEX_KINDS``) that needs an encoder.
 """
 
 from __future__ import annotations
@@ -58,14 +59,21 @@ class VectorIndexKind(Protocol):
         ...
 
 
+INDEX_TRAITS = {
+    "search_form": "the form of what a search takes, beside the query and k",
+    "packages": "the packages whose version matters",
+    "check": "(settings) → None: raises what the build would raise after hours of encoding",
+    "memory_factors": "memory (while building, while searching) as multiples of the index's own files",
+    "memory_file": "the one file that is in memory while searching, where the others stay on disk",
+    "fixed_files": "files whose size does not depend on the number of passages",
+    "vector_bytes": "bytes that the index writes for each dimension of a vector; default 4",
+    "remote": "(settings) → whether a server holds the index, so that nothing is measured here",
+}
+
 VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
     "vector index",
     "rallebench.vector_indexes",
-    traits={
-        "knobs": "the form of what search takes",
-        "packages": "the packages whose version matters",
-        "check": "(settings) → None: raises what the build would raise after hours of encoding",
-    },
+    traits=INDEX_TRAITS,
 )
 
 

@@ -258,7 +258,9 @@ def _digest(vectors: Any, *settings: Any) -> str:
 @VECTOR_INDEXES.register(
     "milvus",
     form=SETTINGS,
-    knobs=KNOBS,
+    search_form=KNOBS,
+    memory_factors=(1.0, 1.0),
+    remote=lambda settings: bool(settings["uri"]),
     packages=("pymilvus", "milvus-lite", "numpy"),
     check=server.check,
 )
