@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from distributions import Install, installing  # noqa: F401 - a fixture
 
 from rallebench.core import registry
 from rallebench.core.errors import BadFileError
@@ -34,27 +33,6 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
     """Registries over this folder's package, which are gone after the test."""
     monkeypatch.setattr(registry, "_ALL", dict(registry._ALL))
     return lambda **more: Registry("colour", "rallebench.core", name="colours", **more)
-
-
-@pytest.fixture
-def installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Registry[Any], str, str], None]:
-    """``installed(registry, module, text)``: a distribution with that module, which the registry reads on first use."""
-
-    def install(of: Registry[Any], module: str, text: str) -> None:
-        (tmp_path / f"{module}.py").write_text(text)
-        folder = tmp_path / f"{module}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-        (folder / "entry_points.txt").write_text(f"[rallebench.{of.name}]\nit = {module}\n")
-        of.names()  # what the package itself holds is imported once for all tests
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(of, "_entries", dict(of._entries))
-        monkeypatch.setattr(of, "_loaded", False)
-        monkeypatch.delitem(sys.modules, module, raising=False)
-
-    return install
 
 
 def test_a_second_owner_of_a_name_is_refused_and_the_first_stays(make: Make) -> None:
@@ -105,15 +83,15 @@ def test_all_names_every_registry_by_its_own_name() -> None:
     assert registry.all()["metrics"] is METRICS
 
 
-def test_a_distribution_adds_a_metric_by_an_entry_point(installed: Any) -> None:
-    installed(METRICS, "one_metric", METRIC)
+def test_a_distribution_adds_a_metric_by_an_entry_point(install: Install) -> None:
+    install(METRICS, "one_metric", METRIC)
     assert "always_one" in METRICS and "em" in METRICS
     entry = METRICS.entry("always_one")
     assert (entry.about, entry.value(None, None)) == ("One for every answer.", 1.0)
 
 
-def test_a_distribution_that_cannot_be_imported_is_named_with_the_mend(installed: Any) -> None:
-    installed(METRICS, "broken_metric", "import nothing_of_this_name")
+def test_a_distribution_that_cannot_be_imported_is_named_with_the_mend(install: Install) -> None:
+    install(METRICS, "broken_metric", "import nothing_of_this_name")
     with pytest.raises(BadFileError) as raised:
         METRICS.names()
     assert "'broken_metric' adds a metric" in str(raised.value)

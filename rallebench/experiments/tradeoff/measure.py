@@ -162,7 +162,7 @@ def _points(
         encoded.of(manifest.encoder_name)
         yield f"{name}: exact neighbours"
         nearest = exact.of(manifest)
-    settings = settings_of(kind, swept) if dense else [{}]
+    settings = settings_of(kind, swept) if manifest else [{}]
     job = {
         "workspace": str(workspace.path),
         "index": name,
