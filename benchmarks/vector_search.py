@@ -96,7 +96,8 @@ def bare(kind: str, index: Any, known: Any) -> Callable[[Any], Any]:
     import numpy as np
 
     knobs = {
-        name: knob.default for name, knob in VECTOR_INDEXES.entry(kind).traits["knobs"].items()
+        name: knob.default
+        for name, knob in VECTOR_INDEXES.entry(kind).traits["search_form"].items()
     }
     if kind == "hnswlib":
         index._index.set_ef(knobs["ef_search"])
@@ -277,11 +278,7 @@ def np_save(path: Path, asked: Any) -> None:
 
 
 def _threads(kind: str) -> dict[str, int]:
-    return (
-        {"threads": _report.THREADS}
-        if "threads" in VECTOR_INDEXES.entry(kind).traits["settings"]
-        else {}
-    )
+    return {"threads": _report.THREADS} if "threads" in VECTOR_INDEXES.entry(kind).form else {}
 
 
 def against_flat(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Measure]:

@@ -25,7 +25,7 @@ TEXTS = {
 
 EXTENSIONS = (
     "CORPORA",
-    "RETRIEVERS",
+    "INDEX_KINDS",
     "VECTOR_INDEXES",
     "ENCODERS",
     "LLMS",

@@ -194,9 +194,8 @@ def _forms(entries: Iterable[Any]) -> list[tuple[list[str], Mapping[str, Any]]]:
     """Names that take the same settings, with these settings; what takes none is left out."""
     forms: list[tuple[list[str], Mapping[str, Any]]] = []
     for entry in entries:
-        form = getattr(entry, "form", None) or entry.traits.get("form")
-        form = form or entry.traits.get("settings") or {}
-        if not isinstance(form, Mapping) or not form:
+        form = entry.form
+        if not form:
             continue
         same = next((names for names, other in forms if other == form), None)
         if same is None:

@@ -48,7 +48,7 @@ def agent_of(workbench: Workbench, args: argparse.Namespace) -> Agent | None:
         raise UsageError(f"The workflow {args.workflow!r} acts in no environment; leave --env out.")
     settings = written(args.set)
     if args.retriever:
-        known = ENVIRONMENTS.entry(args.env).traits.get("settings", {}) if args.env else {}
+        known = ENVIRONMENTS.entry(args.env).form if args.env else {}
         if "retriever" not in known:
             raise UsageError(
                 f"--retriever: the workflow {args.workflow!r} on {args.env or 'nothing'!r} asks no retriever."

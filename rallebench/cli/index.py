@@ -16,7 +16,7 @@ from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS, choose
 from rallebench.engine.record import hit_to_json
 from rallebench.workspace.entries import Manifest
-from rallebench.workspace.indexes.build import kinds
+from rallebench.workspace.indexes.build import kinds, needs_encoder
 from rallebench.workspace.paths import parse_settings
 
 ENCODER = "minilm"
@@ -70,9 +70,9 @@ def _index_flags(parser: argparse.ArgumentParser) -> None:
 )
 def index(args: argparse.Namespace) -> dict[str, Any]:
     """Build an index."""
-    if args.encoder is not None and args.kind == "bm25":
+    if args.encoder is not None and args.kind in kinds() and not needs_encoder(args.kind):
         raise UsageError(
-            "An index of the kind 'bm25' has no encoder; leave --encoder out, or choose another --kind."
+            f"An index of the kind {args.kind!r} has no encoder; leave --encoder out, or choose another --kind."
         )
     chunking = choose(
         preset=args.chunk_preset,

@@ -128,7 +128,7 @@ def models_of(
         raise UsageError(f"The suite {suite!r} asks no language model; leave --llm out.")
     if len(llms) < 2:
         return "".join(llms), given
-    if suite in SUITES and "models" not in SUITES.entry(suite).traits["settings"]:
+    if suite in SUITES and "models" not in SUITES.entry(suite).form:
         raise UsageError(
             f"The suite {suite!r} takes one model, but --llm is given {len(llms)} times; run it once for each."
         )

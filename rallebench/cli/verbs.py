@@ -21,7 +21,17 @@ from rallebench.core.registry import Registry
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import Workspace
 
-VERBS: Registry[Callable[[argparse.Namespace], Any]] = Registry("verb", "rallebench.cli")
+VERBS: Registry[Callable[[argparse.Namespace], Any]] = Registry(
+    "verb",
+    "rallebench.cli",
+    name="verbs",
+    traits={
+        "example": "a call, for the help",
+        "order": "the place in the help",
+        "flags": "(parser) → None: adds the verb's own flags",
+        "plain": "(value) → text for people; JSON where it is absent",
+    },
+)
 PACE = 2.0
 """Seconds between two lines of progress."""
 
@@ -141,7 +151,7 @@ def described(registry: Registry[Any], name: str) -> dict[str, Any]:
     entry = registry.entry(name)
     settings = [
         {"name": key, "default": one.default, "about": one.about, "must_be": one.must_be}
-        for key, one in entry.traits["settings"].items()
+        for key, one in entry.form.items()
     ]
     return {"name": name, "about": entry.about, "settings": settings}
 

@@ -1,52 +1,92 @@
-"""Registries of named things: one file per thing in its package's folder.
+"""Registries of named things: one file per thing in its package's folder, or in another distribution.
 
-A registry imports the modules of its package on first use, so a new file needs no list to edit. A module that fails to
-import says so with its file name; two files with one name are refused.
+A registry imports the modules of its package on first use, so a new file needs no list to edit; then the modules that
+installed distributions name in the entry-point group ``rallebench.<registry>``, so that such a file may come from
+anywhere. A module that fails to import says so with its file name; two files with one name are refused.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.metadata
 import pkgutil
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from rallebench.core.errors import NotFoundError
+from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.settings import Setting, check_form
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """A registered thing: its name, the thing, a line about it, and its traits for the callers."""
+    """A registered thing: its name, the thing, a line about it, its traits for the callers, and its settings."""
 
     name: str
     value: T
     about: str = ""
     traits: Mapping[str, Any] = field(default_factory=dict)
+    form: Mapping[str, Setting] = field(default_factory=dict)
 
 
 class Registry(Generic[T]):
-    """``kind`` is the singular noun for messages; ``package`` the folder to import."""
+    """``kind`` is the singular noun for messages; ``package`` the folder to import.
 
-    def __init__(self, kind: str, package: str) -> None:
+    ``traits``: name → what it says, for all traits that an entry may have. ``name``: the registry's own, by default the
+    last part of ``package``; the entry-point group of other distributions is ``rallebench.<name>``.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        package: str,
+        *,
+        traits: Mapping[str, str] | None = None,
+        name: str = "",
+    ) -> None:
         self.kind = kind
         self.package = package
+        self.name = name or package.rpartition(".")[2]
+        self.traits = dict(traits or {})
         self._entries: dict[str, Entry[T]] = {}
         self._loaded = False
         self._lock = threading.RLock()
+        namesake = _ALL.setdefault(self.name, self)
+        if (namesake.kind, namesake.package) != (kind, package):
+            raise ValueError(
+                f"two registries claim the name {self.name!r}; give one of them another"
+            )
 
-    def register(self, name: str, *, about: str = "", **traits: Any) -> Callable[[T], T]:
-        """Decorator: file a thing under ``name``. ``about`` defaults to its docstring's first line."""
+    def register(
+        self,
+        name: str,
+        *,
+        about: str = "",
+        form: Mapping[str, Setting] | None = None,
+        **traits: Any,
+    ) -> Callable[[T], T]:
+        """Decorator: file a thing under ``name``, with the ``form`` of its settings.
+
+        ``about`` defaults to its docstring's first line. Raises ValueError for a name that another thing has, a trait that
+        the registry does not declare, and a form that refuses its own defaults.
+        """
+        owner = f"{self.kind} {name!r}"
+        for trait in traits:
+            if trait not in self.traits:
+                raise ValueError(f"the {owner}: {unknown('trait', trait, list(self.traits))}")
+        check_form(owner, form or {})
 
         def file(value: T) -> T:
             if name in self._entries and self._entries[name].value is not value:
                 raise ValueError(f"two {self.kind}s claim the name {name!r}")
             doc = about or (value.__doc__ or "").strip().split("\n")[0]
-            self._entries[name] = Entry(name, value, doc, traits)
+            self._entries[name] = Entry(name, value, doc, traits, dict(form or {}))
             return value
 
         return file
@@ -59,7 +99,20 @@ class Registry(Generic[T]):
             for module in pkgutil.iter_modules(folder.__path__):
                 if not module.name.startswith("_"):
                     importlib.import_module(f"{self.package}.{module.name}")
+            for point in _entry_points(tuple(sys.path)).select(group=f"rallebench.{self.name}"):
+                self._import(point)
             self._loaded = True
+
+    def _import(self, point: importlib.metadata.EntryPoint) -> None:
+        """Import the module of another distribution. Raises BadFileError, naming the distribution."""
+        try:
+            point.load()
+        except Exception as error:
+            owner = point.dist.name if point.dist else point.value
+            raise BadFileError(
+                f"The distribution {owner!r} adds a {self.kind} in {point.module}, which cannot be imported "
+                f"({error}); update or uninstall {owner}."
+            ) from error
 
     def names(self) -> tuple[str, ...]:
         """All names, sorted."""
@@ -79,6 +132,20 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         self._load()
         return name in self._entries
+
+
+_ALL: dict[str, Registry[Any]] = {}
+
+
+def all() -> dict[str, Registry[Any]]:
+    """Name → registry, for every registry whose package is imported."""
+    return dict(_ALL)
+
+
+@lru_cache(maxsize=1)
+def _entry_points(path: tuple[str, ...]) -> importlib.metadata.EntryPoints:
+    """The entry points of all distributions on ``path``, which is ``sys.path``."""
+    return importlib.metadata.entry_points()
 
 
 def unknown(kind: str, name: str, known: tuple[str, ...] | list[str]) -> str:

@@ -14,6 +14,7 @@ from rallebench.core.errors import UsageError
 class Setting:
     """One setting: ``kind`` is int, float, str or bool; ``low`` and ``high`` are inclusive.
 
+    ``default``: None means unset, and only then is None a value too. ``required``: a value must be given.
     ``sweep``: the values worth comparing, for a setting that trades quality against time.
     """
 
@@ -24,9 +25,12 @@ class Setting:
     choices: tuple[str, ...] = ()
     about: str = ""
     sweep: tuple[Any, ...] = ()
+    required: bool = False
 
     def reads(self, value: Any) -> Any:
         """``value`` in this setting's kind. Raises ValueError with ``must_be``."""
+        if value is None and self.default is None:
+            return None
         if self.kind is bool:
             if isinstance(value, str) and value.strip().lower() in ("true", "false"):
                 return value.strip().lower() == "true"
@@ -74,6 +78,23 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def check_form(owner: str, form: Mapping[str, Setting]) -> None:
+    """Raise ValueError unless every default, and every value worth comparing, is a value of its setting.
+
+    >>> check_form("metric 'x'", {"k": Setting(int, 0, 1, 9)})
+    Traceback (most recent call last):
+    ValueError: the metric 'x': the default of 'k' is 0; it must be a whole number from 1 to 9
+    """
+    for name, setting in form.items():
+        for value in (setting.default, *setting.sweep):
+            try:
+                setting.reads(value)
+            except ValueError as must_be:
+                raise ValueError(
+                    f"the {owner}: the default of {name!r} is {value!r}; it must be {must_be}"
+                ) from None
+
+
 def checked(
     what: str,
     known: Mapping[str, Setting],
@@ -98,6 +119,9 @@ def checked(
             values[name] = known[name].reads(value)
         except ValueError as must_be:
             raise UsageError(f"{flag}{name}={value}: {name} must be {must_be}.") from None
+    for name, setting in known.items():
+        if setting.required and values[name] in (None, ""):
+            raise UsageError(f"The {what} needs the {noun} {name!r}.")
     return values
 
 

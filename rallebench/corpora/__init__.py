@@ -1,8 +1,7 @@
 """Corpus formats, chunking, and the store of passages.
 
 A format is a reader ``(source) -> Iterator[CorpusRow]``, one file each. It streams and reports every bad
-row to ``source.bad``; ``reading`` adds page maps and the check of ids for all formats. Trait
-``recognises``: whether a path looks like this format, for a corpus without a named format.
+row to ``source.bad``; ``reading`` adds page maps and the check of ids for all formats.
 """
 
 from __future__ import annotations
@@ -42,4 +41,8 @@ class CorpusRow(NamedTuple):
 
 Reader = Callable[[Source], Iterator[CorpusRow]]
 
-CORPORA: Registry[Reader] = Registry("corpus format", "rallebench.corpora")
+CORPORA: Registry[Reader] = Registry(
+    "corpus format",
+    "rallebench.corpora",
+    traits={"recognises": "(path) → whether it looks like this format"},
+)

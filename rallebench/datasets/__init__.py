@@ -12,7 +12,13 @@ from rallebench.core.registry import Registry
 from rallebench.core.types import Example
 
 DATASETS: Registry[Callable[..., Iterator[Example]]] = Registry(
-    "dataset format", "rallebench.datasets"
+    "dataset format",
+    "rallebench.datasets",
+    traits={
+        "records": "(source) → (line, record in KILT's form)",
+        "recognises": "(path) → whether it looks like this format",
+        "suffixes": "how its files' names end",
+    },
 )
 
 Record = dict[str, Any]

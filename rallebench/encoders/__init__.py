@@ -63,5 +63,12 @@ class BulkEncoder(Protocol):
         ...
 
 
-ENCODERS: Registry[Callable[..., Any]] = Registry("encoder", "rallebench.encoders")
-"""Traits: ``settings``, name → Setting, of the factory; ``needs_model``: the setting ``model`` is required."""
+ENCODERS: Registry[Callable[..., Any]] = Registry(
+    "encoder",
+    "rallebench.encoders",
+    traits={
+        "dim": "the dimensions of its vectors, where they are always the same",
+        "needs_model": "whether the setting model is required",
+        "need": "(**settings) → the memory that it will take, without loading it",
+    },
+)

@@ -109,7 +109,7 @@ def need(dtype: str = "auto") -> Any:
     return need_of_folder(model=str(installed_folder()), device="cpu")
 
 
-@ENCODERS.register("minilm", dim=384, settings=SETTINGS, need=need)
+@ENCODERS.register("minilm", dim=384, form=SETTINGS, need=need)
 def minilm(dtype: str = "auto") -> MiniLM:
     """all-MiniLM-L6-v2 (English, 384 dimensions), carried by a pip package, works offline."""
     return MiniLM(dtype)

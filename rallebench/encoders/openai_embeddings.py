@@ -292,7 +292,7 @@ def _fingerprint(settings: EmbeddingSettings) -> str:
     return f"openai_embeddings/{settings.model}@{where}/{digest(what)[:12]}"
 
 
-@ENCODERS.register("openai_embeddings", needs_model=True, settings=SETTINGS)
+@ENCODERS.register("openai_embeddings", needs_model=True, form=SETTINGS)
 def openai_embeddings(**settings: Any) -> OpenAIEmbeddings:
     """An OpenAI-compatible embeddings endpoint: openai_embeddings:MODEL?base_url=…; key from the environment."""
     values = EmbeddingSettings(**checked("encoder 'openai_embeddings'", SETTINGS, settings))

@@ -62,7 +62,7 @@ def open_encoder(reference: str) -> Encoder:
 def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
     """(the quantisation that ``reference`` chooses, all that it can have, the largest first)."""
     entry, settings = _resolved(reference)
-    setting = entry.traits.get("settings", {}).get("quantization")
+    setting = entry.form.get("quantization")
     if setting is None:
         return "none", ("none",)
     return str(settings.get("quantization", setting.default)), tuple(setting.choices)
@@ -71,7 +71,7 @@ def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
 def encoder_need(reference: str, quantization: str = "none") -> Any:
     """The memory that the encoder will take (``llms._memory.need.MemoryNeed``), without loading it; None if nothing says so."""
     entry, settings = _resolved(reference)
-    if "quantization" in entry.traits.get("settings", {}):
+    if "quantization" in entry.form:
         settings = {**settings, "quantization": quantization}
     need = entry.traits.get("need")
     return need(**settings) if need else None
@@ -96,7 +96,7 @@ def _written(value: Any) -> str:
 
 def _resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
     entry, settings = _entry_and_settings(reference)
-    checked(f"encoder {entry.name!r}", entry.traits.get("settings", {}), settings)
+    checked(f"encoder {entry.name!r}", entry.form, settings)
     return entry, settings
 
 

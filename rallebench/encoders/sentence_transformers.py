@@ -297,7 +297,7 @@ def need(**settings: Any) -> MemoryNeed | None:
 @ENCODERS.register(
     "sentence_transformers",
     needs_model=True,
-    settings=SETTINGS,
+    form=SETTINGS,
     need=need,
 )
 def sentence_transformers(**settings: Any) -> SentenceTransformers:

@@ -39,7 +39,12 @@ MakeEnvironment = Callable[[], Environment]
 """A new environment, for one episode."""
 
 ENVIRONMENTS: Registry[Callable[..., MakeEnvironment]] = Registry(
-    "environment", "rallebench.environments"
+    "environment",
+    "rallebench.environments",
+    traits={
+        "retriever": "whether its setting retriever names an index to search",
+        "pages": "whether it is given the page stores of its retriever",
+        "table": "whether its setting table names a scholar table",
+    },
 )
-"""Factories: ``factory(**settings) → MakeEnvironment``. Traits: ``settings``, name → Setting; ``retriever``: there is
-a setting ``retriever``; ``table``: there is a setting ``table``, which names a scholar table."""
+"""Factories: ``factory(**settings) → MakeEnvironment``."""

@@ -138,7 +138,7 @@ def _parts(text: str, most: int) -> list[str]:
     return [*parts, text] if text else parts
 
 
-@ENVIRONMENTS.register("corpus-tools", settings=SETTINGS, retriever=True, pages=True)
+@ENVIRONMENTS.register("corpus-tools", form=SETTINGS, retriever=True, pages=True)
 def corpus_tools(*, retriever: str, pages: PageStore, **settings: Any) -> MakeEnvironment:
     """Search, read and finish over one's own corpus."""
     k, characters, part_size = (settings[name] for name in ("k", "shown", "part"))

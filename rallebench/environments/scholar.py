@@ -86,7 +86,7 @@ def invalid(tools: tuple[ToolSpec, ...]) -> str:
     return f"Invalid Action. Valid Actions are {' '.join(actions)} and Finish(<answer>)."
 
 
-@ENVIRONMENTS.register("scholar", settings=SETTINGS, table=True)
+@ENVIRONMENTS.register("scholar", form=SETTINGS, table=True)
 def scholar(*, table: str, apis: str, tool: str, **_: Any) -> MakeEnvironment:
     """Search scholars and publications and look them up by id, over a local table."""
     tools = TOOLS if apis == "all" else TOOLS[:4]

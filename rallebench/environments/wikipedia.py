@@ -158,7 +158,7 @@ def _lists_others(page: Page) -> bool:
     )
 
 
-@ENVIRONMENTS.register("wikipedia", settings=SETTINGS, retriever=True, pages=True)
+@ENVIRONMENTS.register("wikipedia", form=SETTINGS, retriever=True, pages=True)
 def wikipedia(
     *, retriever: str, pages: PageStore, similar: int, otherwise: str, compat: str, **_: Any
 ) -> MakeEnvironment:

@@ -66,7 +66,15 @@ class StreamingLLM(Protocol):
         ...
 
 
-LLMS: Registry[Callable[..., LLM]] = Registry("language model backend", "rallebench.llms")
+LLMS: Registry[Callable[..., LLM]] = Registry(
+    "language model backend",
+    "rallebench.llms",
+    traits={
+        "loading": "(name, **settings) → sentences, the model last, for one that takes long to load",
+        "need": "(name, context, batch, **settings) → the memory that it will take, without loading it",
+        "quantizations": "the quantisations that it has, the largest first",
+    },
+)
 
 
 def settings_from(shape: type[S], name: str, values: Mapping[str, Any]) -> S:

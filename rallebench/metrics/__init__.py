@@ -2,24 +2,7 @@
 
 A plain metric is a function ``(episode, gold) -> float | None``: None means *not scored* (it is left out
 of the mean and counted), never 0. Its docstring has the form that ``_card.py`` describes; what code decides
-on are the traits given to ``METRICS.register``:
-
-``needs``             what the gold must hold: ``"answers"``, ``"provenance"``, joined with ``+``, or ``""``
-``higher_is_better``  bool; None where neither direction is good
-``label``             the name as papers print it
-``unit``              ``"fraction"``, ``"seconds"``, ``"tokens"`` …
-``range``             (lowest, highest); None where there is no bound
-
-and, where a metric has more than that:
-
-``check``             ``(option) -> None``: the name may go on with ``:option``, which the function then
-                      takes as ``option=``; raises UsageError for one that it cannot take
-``over_all``          ``(pairs, option) -> float | None``: the figure over all answers at once
-``batch``             see ``register_batch``
-``tool``              ``"encoder"`` or ``"model"``: what has to be loaded
-``wants``             for people, where ``needs`` says too little: ``"gold passages"``
-
-``metrics/columns.py`` computes any of them over a whole run.
+on are the traits given to ``METRICS.register``; the first five are needed by every metric. ``metrics/columns.py`` computes any of them over a whole run.
 """
 
 from __future__ import annotations
@@ -63,7 +46,24 @@ class Batch(Protocol):
         ...
 
 
-METRICS: Registry[Callable[..., Any]] = Registry("metric", "rallebench.metrics")
+METRICS: Registry[Callable[..., Any]] = Registry(
+    "metric",
+    "rallebench.metrics",
+    traits={
+        "needs": 'what the gold must hold: "answers", "provenance", joined with "+", or ""',
+        "higher_is_better": "bool; None where neither direction is good",
+        "label": "the name as papers print it",
+        "unit": '"fraction", "seconds", "tokens" …',
+        "range": "(lowest, highest); None where there is no bound",
+        "check": "(option) → None: the name may go on with :option",
+        "over_all": "(pairs, option) → float or None: the figure over all answers at once",
+        "over_all_counts": "(pairs, option) → the counts that over_all is made of",
+        "batch": "all answers at once, see register_batch",
+        "tool": '"encoder" or "model": what has to be loaded',
+        "wants": 'for people, where needs says too little: "gold passages"',
+        "k": "the cut-off of a member of a family",
+    },
+)
 
 STANDARD_KS = (1, 5, 10, 20)
 """The cut-offs that are listed; any other from 1 to MAX_K may be asked for by name."""

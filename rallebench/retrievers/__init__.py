@@ -1,12 +1,15 @@
-"""Query → passages. A retriever kind is an opener ``(folder, manifest, encoder) -> Retriever``."""
+"""Query → passages: retrievers over an index of some kind, and retrievers made of others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from rallebench.core.registry import Registry
-from rallebench.core.types import Hit
+from rallebench.core.settings import Setting
+from rallebench.core.types import Hit, Passage
+from rallebench.vector_indexes import INDEX_TRAITS, Progress
 
 
 class Retriever(Protocol):
@@ -37,16 +40,63 @@ def embedding_tokens(retriever: Any, queries: Sequence[str]) -> Sequence[int | N
     return found
 
 
-RETRIEVERS: Registry[Callable[..., Any]] = Registry("retriever kind", "rallebench.retrievers")
+class IndexKind(Protocol):
+    """A way to index passages: one file each."""
+
+    def build(
+        self, folder: Path, passages: Sequence[Passage], vectors: Any, settings: Mapping[str, Any]
+    ) -> Generator[Progress, None, dict[str, Any]]:
+        """Write the index into ``folder``; return the parameters for its manifest, all ``settings`` among them.
+
+        ``vectors``: float32 (n, dim) of the passages, which may be memory-mapped; None for a kind that needs no encoder.
+        ``settings``: all of the form, checked. Closing the generator stops the build. Raises BackendError.
+        """
+        ...
+
+    def open(self, name: str, folder: Path, manifest: Any, encoder: Any = None) -> Retriever:
+        """The index ``name`` in ``folder``, which holds the passages too (``corpora.store.PassageStore``).
+
+        ``manifest``: a ``workspace.entries.Manifest``. Raises MismatchError for another encoder than the index was built
+        with, BadFileError for damaged files. A kind with a ``search_form`` opens retrievers with a method
+        ``with_knobs(name, settings)``: the same open index, searched with other settings.
+        """
+        ...
+
+
+INDEX_KINDS: Registry[IndexKind] = Registry(
+    "index kind",
+    "rallebench.retrievers",
+    name="index_kinds",
+    traits={
+        "needs_encoder": "whether build and open are given vectors and an encoder",
+        **INDEX_TRAITS,
+    },
+)
+"""Every vector index is one of them (``dense.py``)."""
+
+
+def needs_encoder(kind: str) -> bool:
+    """Whether an index of that kind is built of vectors. Raises NotFoundError for an unknown kind."""
+    return bool(INDEX_KINDS.entry(kind).traits.get("needs_encoder"))
+
+
+def search_form(kind: str) -> Mapping[str, Setting]:
+    """What a search in an index of that kind takes; nothing for a kind that is unknown."""
+    return INDEX_KINDS.entry(kind).traits.get("search_form", {}) if kind in INDEX_KINDS else {}
+
 
 COMBINATIONS: Registry[Callable[..., Any]] = Registry(
-    "way of combining retrievers", "rallebench.retrievers"
+    "way of combining retrievers",
+    "rallebench.retrievers",
+    name="composites",
+    traits={
+        "parts": "(fewest, most) retrievers that it takes",
+        "check": "(name, number of parts, settings) → None: refuses what no single setting shows, before anything is loaded",
+        "llm": "whether it is called with a language model and a prompt too",
+        "questions": "whether it is called with the examples of the set that its setting questions names",
+    },
 )
 """Retrievers made of others: a factory ``(name, parts, settings) -> Retriever``, one file each.
 
-``settings`` are checked by its trait ``settings`` (name → Setting); the trait ``parts`` is (fewest, most). A
-trait ``check`` takes (name, number of parts, settings) and raises UsageError for what no single setting shows,
-before anything is loaded; a way with the trait ``llm`` is called with a language model and a prompt too, one
-with the trait ``questions`` with the examples of the question set that its setting ``questions`` names. The
-parts belong to whoever loaded them and are not closed with the combination.
+``settings`` are checked by its form. The parts belong to the caller and are not closed with the combination.
 """

@@ -10,9 +10,9 @@ from typing import Any
 from rallebench.core.errors import BadFileError, MismatchError, MissingPackageError
 from rallebench.core.settings import Setting
 from rallebench.core.text import FINGERPRINT, tokenize
-from rallebench.core.types import Hit
+from rallebench.core.types import Hit, Passage
 from rallebench.corpora.store import PassageStore
-from rallebench.retrievers import RETRIEVERS
+from rallebench.retrievers import INDEX_KINDS
 
 K1, B = 0.9, 0.4
 FOLDER = "bm25"
@@ -34,7 +34,7 @@ def _bm25s() -> Any:
 
 
 def build(
-    folder: Path, passages: PassageStore, *, k1: float = K1, b: float = B
+    folder: Path, passages: Sequence[Passage], *, k1: float = K1, b: float = B
 ) -> Generator[tuple[int, int], None, dict[str, Any]]:
     """Index ``"{title}, {text}"`` of the passages into ``folder``; return the parameters."""
     bm25s = _bm25s()
@@ -175,7 +175,25 @@ def best_rows(scores: Any, k: int) -> Any:
     return rows[np.argsort(-scores[rows], kind="stable")][:k]
 
 
-@RETRIEVERS.register("bm25", settings=SETTINGS)
-def open_bm25(name: str, folder: Path, manifest: Any, encoder: Any = None) -> BM25:
-    """BM25 (Lucene variant, k1 0.9, b 0.4)."""
-    return BM25(name, folder, manifest.fingerprint, manifest.parameters)
+class BM25Kind:
+    """Words, indexed with bm25s."""
+
+    def build(
+        self, folder: Path, passages: Sequence[Passage], vectors: Any, settings: Mapping[str, Any]
+    ) -> Generator[tuple[int, int], None, dict[str, Any]]:
+        """Index the words of the passages."""
+        return build(folder, passages, **settings)
+
+    def open(self, name: str, folder: Path, manifest: Any, encoder: Any = None) -> BM25:
+        """Open the index memory-mapped."""
+        return BM25(name, folder, manifest.fingerprint, manifest.parameters)
+
+
+INDEX_KINDS.register(
+    "bm25",
+    about="BM25 (Lucene variant, k1 0.9, b 0.4)",
+    form=SETTINGS,
+    needs_encoder=False,
+    packages=("bm25s", "numpy"),
+    memory_factors=(6.0, 1.0),
+)(BM25Kind())

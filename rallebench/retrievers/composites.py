@@ -19,7 +19,7 @@ from typing import Any
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, checked
-from rallebench.retrievers import COMBINATIONS
+from rallebench.retrievers import COMBINATIONS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import Combination, Manifest
 
@@ -177,7 +177,8 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
             f"The retriever {name!r}: "
             + unknown("way of combining retrievers", entry.kind, COMBINATIONS.names())
         )
-    traits = COMBINATIONS.entry(entry.kind).traits
+    combination = COMBINATIONS.entry(entry.kind)
+    traits = combination.traits
     fewest, most = traits["parts"]
     if not fewest <= len(entry.of) <= most:
         range_ = f"{fewest}" if fewest == most else f"{fewest} to {most}"
@@ -192,7 +193,7 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
         settings["weights"] = ",".join(
             map(str, weights if isinstance(weights, list) else [weights])
         )
-    settings = checked(f"retriever {name!r} ({entry.kind})", traits["settings"], settings)
+    settings = checked(f"retriever {name!r} ({entry.kind})", combination.form, settings)
     if "check" in traits:
         traits["check"](name, len(entry.of), settings)
     return settings
@@ -203,12 +204,9 @@ def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
     name, kind = entry.of[0], names.indexes[entry.of[0]]
     if len(entry.of) > 1 or not kind:
         raise UsageError(f"The retriever {reference!r} must name one index that is built.")
-    known: Mapping[str, Setting] = {}
+    known = dict(search_form(kind))
     if kind in VECTOR_INDEXES:
-        known = {
-            **VECTOR_INDEXES.entry(kind).traits.get("knobs", {}),
-            QUERY_QUANTIZATION: _QUANTIZED,
-        }
+        known[QUERY_QUANTIZATION] = _QUANTIZED
     values = checked(
         f"index {name!r} ({kind})", known, entry.settings, noun="setting of its search"
     )

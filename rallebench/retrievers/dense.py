@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import MismatchError
-from rallebench.core.types import Hit, digest
+from rallebench.core.types import Hit, Passage, digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
-from rallebench.retrievers import RETRIEVERS
-from rallebench.vector_indexes import VECTOR_INDEXES, VectorIndex
+from rallebench.retrievers import INDEX_KINDS
+from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, VectorIndexKind
 
 
 class Dense:
@@ -100,13 +100,35 @@ class Dense:
         self._store.close()
 
 
-@RETRIEVERS.register("dense")
-def open_dense(name: str, folder: Path, manifest: Any, encoder: Encoder) -> Dense:
-    """Dense retrieval over a vector index, with the encoder it was built with."""
-    if encoder.fingerprint != manifest.encoder:
-        raise MismatchError(
-            f"The index {name!r} was built with the encoder {manifest.encoder!r} ({manifest.dim} dimensions), you chose "
-            f"{encoder.fingerprint!r} ({encoder.dim}); choose that encoder or build the index again."
-        )
-    kind = VECTOR_INDEXES[manifest.kind]()
-    return Dense(name, PassageStore(folder), kind.load(folder), encoder, manifest.fingerprint)
+class DenseKind:
+    """A vector index as an index kind: it is built of the passages' vectors, and searched with the query's."""
+
+    def __init__(self, make: Callable[[], VectorIndexKind]) -> None:
+        self._make = make
+
+    def build(
+        self, folder: Path, passages: Sequence[Passage], vectors: Any, settings: Mapping[str, Any]
+    ) -> Generator[Progress, None, dict[str, Any]]:
+        """Index the vectors."""
+        return self._make().build(folder, vectors, **settings)
+
+    def open(self, name: str, folder: Path, manifest: Any, encoder: Encoder) -> Dense:
+        """The index with the encoder that it was built with. Raises MismatchError for another encoder."""
+        if encoder.fingerprint != manifest.encoder:
+            raise MismatchError(
+                f"The index {name!r} was built with the encoder {manifest.encoder!r} ({manifest.dim} dimensions), you chose "
+                f"{encoder.fingerprint!r} ({encoder.dim}); choose that encoder or build the index again."
+            )
+        index = self._make().load(folder)
+        return Dense(name, PassageStore(folder), index, encoder, manifest.fingerprint)
+
+
+def _register_all() -> None:
+    for name in VECTOR_INDEXES.names():
+        index = VECTOR_INDEXES.entry(name)
+        INDEX_KINDS.register(
+            name, about=index.about, form=index.form, needs_encoder=True, **index.traits
+        )(DenseKind(index.value))
+
+
+_register_all()

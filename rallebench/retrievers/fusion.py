@@ -242,7 +242,7 @@ _CONSTANT = Setting(
 @COMBINATIONS.register(
     "rrf",
     parts=(2, MAX_PARTS),
-    settings={"weights": _WEIGHTS, "constant": _CONSTANT, "depth": _DEPTH, "equal": _EQUAL},
+    form={"weights": _WEIGHTS, "constant": _CONSTANT, "depth": _DEPTH, "equal": _EQUAL},
     check=check_weights,
 )
 def reciprocal_rank_fusion(
@@ -264,7 +264,7 @@ def reciprocal_rank_fusion(
 @COMBINATIONS.register(
     "scores",
     parts=(2, MAX_PARTS),
-    settings={
+    form={
         "weights": _WEIGHTS,
         "normalise": Setting(
             kind=str,
@@ -294,7 +294,7 @@ def score_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, A
 @COMBINATIONS.register(
     "union",
     parts=(2, MAX_PARTS),
-    settings={
+    form={
         "seed": Setting(
             kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws another sample"
         ),

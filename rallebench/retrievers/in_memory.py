@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from rallebench.core.text import tokenize
 from rallebench.core.types import Hit, Passage, digest
-from rallebench.retrievers import RETRIEVERS
 
 
 class InMemory:
@@ -41,9 +40,3 @@ class InMemory:
     def page_ids(self) -> frozenset[str]:
         """Every page id of the passages."""
         return frozenset(passage.page_id for passage in self.passages)
-
-
-@RETRIEVERS.register("in-memory")
-def open_in_memory(name: str, passages: Iterable[Passage]) -> InMemory:
-    """Word overlap over passages held in memory: for tests."""
-    return InMemory(passages, name)

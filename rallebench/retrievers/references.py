@@ -194,7 +194,7 @@ def check_questions(name: str, parts: int, settings: Mapping[str, Any]) -> None:
         )
 
 
-@COMBINATIONS.register("nothing", parts=(1, MAX_PARTS), settings={})
+@COMBINATIONS.register("nothing", parts=(1, MAX_PARTS), form={})
 def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
     """No passages at all: the reference line 'closed book'."""
     return Reference(name, "nothing", parts, {}, lambda query: ())
@@ -203,7 +203,7 @@ def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
 @COMBINATIONS.register(
     "random",
     parts=(1, MAX_PARTS),
-    settings={
+    form={
         "seed": Setting(
             kind=int, default=0, low=0, high=2**31 - 1, about="another seed draws other passages"
         )
@@ -219,7 +219,7 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
 @COMBINATIONS.register(
     "gold",
     parts=(1, MAX_PARTS),
-    settings={
+    form={
         "questions": Setting(
             kind=str,
             default="",

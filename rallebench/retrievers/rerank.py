@@ -75,7 +75,7 @@ def check_model(name: str, parts: int, settings: Mapping[str, Any]) -> None:
 @COMBINATIONS.register(
     "rerank",
     parts=(1, 1),
-    settings={
+    form={
         "model": Setting(
             kind=str, default="", about="folder or hub id of a cross-encoder with one label"
         ),

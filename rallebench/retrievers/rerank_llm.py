@@ -181,7 +181,7 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
 @COMBINATIONS.register(
     "llm-rerank",
     parts=(1, 1),
-    settings={
+    form={
         "llm": Setting(kind=str, default="", about="a language model of the workspace"),
         "way": Setting(
             kind=str,

@@ -59,7 +59,7 @@ class Several(Combined):
 @COMBINATIONS.register(
     "several",
     parts=(1, MAX_PARTS),
-    settings={
+    form={
         "merge": Setting(
             kind=str,
             default="auto",

@@ -25,9 +25,9 @@ from rallebench.datasets import DATASETS
 from rallebench.datasets._examples import examples
 from rallebench.datasets.importing import form_of as form_of_questions
 from rallebench.engine.store import QUESTIONS, list_runs
+from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.background import Works
 from rallebench.services.models import Loads
-from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
@@ -189,7 +189,7 @@ class Data:
         yield from verify_index(folder, manifest)
         yield Building("searching for known passages", 0, 0, time.perf_counter() - started)
         encoder = (
-            self._loads.encoders(manifest.encoder_name) if manifest.retriever == "dense" else None
+            self._loads.encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
         )
         search_known(folder, manifest, encoder)
         yield Verified(name, len(manifest.files), manifest.bytes, time.perf_counter() - started)
@@ -312,10 +312,7 @@ class Data:
         """The search-time settings of an index; none for anything else."""
         manifest = self._workspace.manifests().get(name)
         kind = manifest.kind if manifest else STARTER_INDEXES.get(name, "")
-        known: Mapping[str, Setting] = {}
-        if kind in VECTOR_INDEXES:
-            known = VECTOR_INDEXES.entry(kind).traits.get("knobs", {})
-        return known
+        return search_form(kind)
 
     def search(
         self,

@@ -222,7 +222,7 @@ def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | No
 
 def changed_settings(stored: StoredExperiment) -> dict[str, Any]:
     """The settings that a stored suite was asked for and that are not its defaults, as far as the suite is known here."""
-    known = SUITES.entry(stored.kind).traits["settings"] if stored.kind in SUITES else {}
+    known = SUITES.entry(stored.kind).form if stored.kind in SUITES else {}
     settings = stored.request.get("settings") or {}
     return {
         name: value

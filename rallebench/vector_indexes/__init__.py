@@ -1,8 +1,7 @@
 """Vectors → neighbours. A vector index is a module with ``build`` and ``load``, one file each.
 
-A kind is registered with ``settings`` (what ``build`` takes), ``knobs`` (what ``search`` takes),
-both name → :class:`~rallebench.core.settings.Setting`, and ``packages``, those whose version matters.
-A trait ``check`` takes the settings and raises what the build would raise after hours of encoding.
+It is registered with a form (what ``build`` takes) and the traits below, and is an index kind
+(``retrievers.INDEX_KINDS``) that needs an encoder.
 """
 
 from __future__ import annotations
@@ -60,8 +59,21 @@ class VectorIndexKind(Protocol):
         ...
 
 
+INDEX_TRAITS = {
+    "search_form": "the form of what a search takes, beside the query and k",
+    "packages": "the packages whose version matters",
+    "check": "(settings) → None: raises what the build would raise after hours of encoding",
+    "memory_factors": "memory (while building, while searching) as multiples of the index's own files",
+    "memory_file": "the one file that is in memory while searching, where the others stay on disk",
+    "fixed_files": "files whose size does not depend on the number of passages",
+    "vector_bytes": "bytes that the index writes for each dimension of a vector; default 4",
+    "remote": "(settings) → whether a server holds the index, so that nothing is measured here",
+}
+
 VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
-    "vector index", "rallebench.vector_indexes"
+    "vector index",
+    "rallebench.vector_indexes",
+    traits=INDEX_TRAITS,
 )
 
 

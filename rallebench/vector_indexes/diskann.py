@@ -140,7 +140,15 @@ def load(folder: Path, kind: str) -> Any:
     return Imported(index, DiskRows(imported)) if imported else index
 
 
-@VECTOR_INDEXES.register("diskann", settings=SETTINGS, knobs=KNOBS, packages=("diskannpy", "numpy"))
+@VECTOR_INDEXES.register(
+    "diskann",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.2, 1.2),
+    memory_file="ann_pq_compressed.bin",
+    fixed_files=("ann_pq_pivots.bin",),
+    packages=("diskannpy", "numpy"),
+)
 def diskann() -> DiskAnnKind:
     """DiskANN on disk: a few per cent of flat's memory, slower; Linux on x86-64."""
     return DiskAnnKind()

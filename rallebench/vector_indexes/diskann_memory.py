@@ -55,7 +55,11 @@ class DiskAnnMemoryKind:
 
 
 @VECTOR_INDEXES.register(
-    "diskann-memory", settings=SETTINGS, knobs=KNOBS, packages=("diskannpy", "numpy")
+    "diskann-memory",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.5, 1.0),
+    packages=("diskannpy", "numpy"),
 )
 def diskann_memory() -> DiskAnnMemoryKind:
     """DiskANN's graph in memory; Linux on x86-64."""

@@ -106,7 +106,9 @@ class FaissFlatKind:
         return FaissFlat(read(folder / FILE))
 
 
-@VECTOR_INDEXES.register("flat", settings={}, knobs={}, packages=PACKAGES)
+@VECTOR_INDEXES.register(
+    "flat", form={}, search_form={}, memory_factors=(2.0, 1.0), packages=PACKAGES
+)
 def flat() -> FaissFlatKind:
     """Faiss flat: exact inner product; all vectors in memory."""
     return FaissFlatKind()

@@ -87,7 +87,9 @@ def _add(index: Any, piece: Vectors, count: int) -> None:
         index.add(piece)
 
 
-@VECTOR_INDEXES.register("hnsw", settings=SETTINGS, knobs=KNOBS, packages=PACKAGES)
+@VECTOR_INDEXES.register(
+    "hnsw", form=SETTINGS, search_form=KNOBS, memory_factors=(1.5, 1.0), packages=PACKAGES
+)
 def hnsw() -> FaissHNSWKind:
     """Faiss HNSW graph: fast, a little short of exact; vectors and graph in memory."""
     return FaissHNSWKind()

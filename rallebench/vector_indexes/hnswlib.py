@@ -148,7 +148,13 @@ def _unwritten(path: Path, reason: object) -> BackendError:
     )
 
 
-@VECTOR_INDEXES.register("hnswlib", settings=SETTINGS, knobs=KNOBS, packages=("hnswlib", "numpy"))
+@VECTOR_INDEXES.register(
+    "hnswlib",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.2, 1.0),
+    packages=("hnswlib", "numpy"),
+)
 def hnswlib() -> HnswlibKind:
     """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
     return HnswlibKind()

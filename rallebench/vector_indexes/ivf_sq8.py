@@ -205,7 +205,14 @@ def _add(index: Any, piece: Vectors, count: int) -> None:
         index.add(piece)
 
 
-@VECTOR_INDEXES.register("ivf-sq8", settings=SETTINGS, knobs=KNOBS, packages=PACKAGES)
+@VECTOR_INDEXES.register(
+    "ivf-sq8",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(2.5, 1.0),
+    vector_bytes=1,
+    packages=PACKAGES,
+)
 def ivf_sq8() -> IvfSq8Kind:
     """Faiss IVF with 8-bit codes, re-ranked exactly: a quarter of flat's memory, faster than HNSW."""
     return IvfSq8Kind()

@@ -257,8 +257,10 @@ def _digest(vectors: Any, *settings: Any) -> str:
 
 @VECTOR_INDEXES.register(
     "milvus",
-    settings=SETTINGS,
-    knobs=KNOBS,
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.0, 1.0),
+    remote=lambda settings: bool(settings["uri"]),
     packages=("pymilvus", "milvus-lite", "numpy"),
     check=server.check,
 )

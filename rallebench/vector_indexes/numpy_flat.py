@@ -75,7 +75,14 @@ class NumpyFlatKind:
             raise damaged(folder / KEPT, error) from None
 
 
-@VECTOR_INDEXES.register("numpy-flat", settings={}, knobs={}, packages=("numpy",))
+@VECTOR_INDEXES.register(
+    "numpy-flat",
+    form={},
+    search_form={},
+    memory_factors=(0.0, 3.0),
+    vector_bytes=0,
+    packages=("numpy",),
+)
 def numpy_flat() -> NumpyFlatKind:
     """Exact inner product in numpy: the reference."""
     return NumpyFlatKind()

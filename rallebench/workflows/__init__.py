@@ -14,11 +14,19 @@ from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow
 
-WORKFLOWS: Registry[Callable[..., Flow]] = Registry("workflow", "rallebench.workflows")
-"""Flows: ``workflow(question, *, llm, env, shots, limits, **settings)``. Traits: ``settings``, name → Setting; ``needs_env``;
-``needs_python``: whether it runs programs; ``paper``; ``prompts``: files of ``prompts/workflows``, whose texts are its
-argument ``prompts`` (name → text); ``calls``: whether it takes ``native``, which says that the model can call tools.
-The settings of ``common`` become ``shots`` and ``limits``, all others keep their names.
+WORKFLOWS: Registry[Callable[..., Flow]] = Registry(
+    "workflow",
+    "rallebench.workflows",
+    traits={
+        "needs_env": "whether it acts in an environment",
+        "needs_python": "whether it runs programs that a model wrote",
+        "needs_retriever": "whether it searches an index itself",
+        "prompts": "files of prompts/workflows, whose texts are its argument prompts (name → text)",
+        "calls": "whether it takes native, which says that the model can call tools",
+        "paper": "where it was published",
+    },
+)
+"""Flows: ``workflow(question, *, llm, env, shots, limits, **settings)``. The settings of ``common`` become ``shots`` and ``limits``, all others keep their names.
 BARAG's, with ``needs_retriever``, take ``agent`` (``barag.BaragAgent``) instead; the suites ``barag-…`` run them."""
 
 REASONS: Mapping[str, str] = {

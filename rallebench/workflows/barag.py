@@ -113,7 +113,7 @@ SETTINGS = {
 
 @WORKFLOWS.register(
     "barag-baseline",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=False,
     needs_python=False,
     needs_retriever=False,
@@ -129,7 +129,7 @@ def baseline(question: Question, *, agent: BaragAgent) -> Flow:
 
 @WORKFLOWS.register(
     "barag-naive",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=False,
     needs_python=False,
     needs_retriever=True,
@@ -146,7 +146,7 @@ def naive(question: Question, *, agent: BaragAgent) -> Flow:
 
 @WORKFLOWS.register(
     "barag-gt",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=False,
     needs_python=False,
     needs_retriever=False,
@@ -167,7 +167,7 @@ def ground_truth(question: Question, *, agent: BaragAgent) -> Flow:
 
 @WORKFLOWS.register(
     "barag-basic",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=False,
     needs_python=False,
     needs_retriever=True,
@@ -194,7 +194,7 @@ def basic(question: Question, *, agent: BaragAgent) -> Flow:
 
 @WORKFLOWS.register(
     "barag-advanced",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=False,
     needs_python=False,
     needs_retriever=True,

@@ -118,7 +118,7 @@ def reads(signal: str, value: float | None, threshold: float) -> bool:
 
 @WORKFLOWS.register(
     "barag-uncertain",
-    settings={**SETTINGS, **RULE_SETTINGS},
+    form={**SETTINGS, **RULE_SETTINGS},
     needs_env=False,
     needs_python=False,
     needs_retriever=True,

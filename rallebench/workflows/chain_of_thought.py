@@ -18,7 +18,7 @@ _ANSWER = re.compile(
 
 @WORKFLOWS.register(
     "chain-of-thought",
-    settings=common(steps=1, max_tokens=512),
+    form=common(steps=1, max_tokens=512),
     needs_env=False,
     needs_python=False,
     prompts=("chain_of_thought.txt",),

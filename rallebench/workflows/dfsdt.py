@@ -99,7 +99,7 @@ class _Search:
 
 @WORKFLOWS.register(
     "dfsdt",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=True,
     needs_python=False,
     calls=True,

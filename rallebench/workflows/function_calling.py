@@ -26,7 +26,7 @@ SETTINGS = {**common(shots=0, max_tokens=512), "protocol": PROTOCOL, "compat": C
 
 @WORKFLOWS.register(
     "function-calling",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=True,
     needs_python=False,
     calls=True,

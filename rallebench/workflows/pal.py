@@ -25,7 +25,7 @@ _REASONS = {"stop": "answered", "call_limit": "step_limit", "not_python": "model
 
 @WORKFLOWS.register(
     "pal",
-    settings=common(steps=100, max_tokens=512),
+    form=common(steps=100, max_tokens=512),
     needs_env=True,
     needs_python=True,
     prompts=("pal.txt",),

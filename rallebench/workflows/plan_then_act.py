@@ -19,7 +19,7 @@ PAPER = "R-Eval, arXiv:2406.11681"
 
 @WORKFLOWS.register(
     "plan-then-act",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=True,
     needs_python=False,
     prompts=("plan.txt", "plan_then_act.txt"),
@@ -49,7 +49,7 @@ def plan_then_act(
 
 @WORKFLOWS.register(
     "planner-react",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=True,
     needs_python=False,
     prompts=("plan.txt", "planner_react.txt"),

@@ -28,7 +28,7 @@ SETTINGS = {
 
 @WORKFLOWS.register(
     "react",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=True,
     needs_python=False,
     prompts=("react.txt",),

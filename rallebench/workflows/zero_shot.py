@@ -16,7 +16,7 @@ PAPER = "R-Eval, arXiv:2406.11681"
 
 @WORKFLOWS.register(
     "zero-shot",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=True,
     needs_python=False,
     prompts=("zero_shot.txt",),
@@ -37,7 +37,7 @@ def zero_shot(
 
 @WORKFLOWS.register(
     "zero-shot-think",
-    settings=SETTINGS,
+    form=SETTINGS,
     needs_env=True,
     needs_python=False,
     prompts=("react.txt",),

@@ -16,8 +16,7 @@ from rallebench.llms import LLMS
 from rallebench.llms.presets import presets
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import JUDGES
-from rallebench.retrievers import COMBINATIONS
-from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.retrievers import COMBINATIONS, INDEX_KINDS
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.indexes.build import kinds
@@ -35,11 +34,7 @@ def _registry(registry: Registry[Any]) -> Rows:
 
 
 def _kinds(workspace: Workspace) -> Rows:
-    about = {"bm25": "BM25 (Lucene variant, k1 0.9, b 0.4)"}
-    return [
-        {"name": kind, "about": about.get(kind) or VECTOR_INDEXES.entry(kind).about}
-        for kind in kinds()
-    ]
+    return _rows({kind: INDEX_KINDS.entry(kind).about for kind in kinds()})
 
 
 def _datasets(workspace: Workspace) -> Rows:

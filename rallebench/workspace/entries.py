@@ -63,13 +63,13 @@ class Combination(_Strict):
 class Manifest(_Strict):
     """What an index folder says of itself. ``fingerprint`` changes whenever a search result may.
 
-    ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
+    ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
     ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.
     """
 
     format: Literal["rallebench-index/1"] = "rallebench-index/1"
     name: str
-    retriever: Literal["bm25", "dense"]
+    retriever: str
     kind: str
     corpus: str = ""
     corpus_sha256: str

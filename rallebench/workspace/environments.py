@@ -46,7 +46,7 @@ class Acting:
 
 def settings_of(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of an environment, those given checked. Raises UsageError."""
-    known: Mapping[str, Setting] = ENVIRONMENTS.entry(name).traits.get("settings", {})
+    known: Mapping[str, Setting] = ENVIRONMENTS.entry(name).form
     return checked(f"environment {name!r}", known, given)
 
 

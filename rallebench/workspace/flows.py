@@ -175,8 +175,8 @@ def prepare_agent(
             f"The workflow {workflow!r} runs programs that the model writes; allow it with --allow-python. "
             + " ".join(sandbox.protection().sentences())
         )
-    mine, theirs = _parted(workflow, traits["settings"], env if traits["needs_env"] else "", given)
-    settings = checked(f"workflow {workflow!r}", traits["settings"], mine, flag="--set ")
+    mine, theirs = _parted(workflow, entry.form, env if traits["needs_env"] else "", given)
+    settings = checked(f"workflow {workflow!r}", entry.form, mine, flag="--set ")
     acting = make_environment(workspace, env, theirs) if traits["needs_env"] else None
     prompts = {name: _text(name) for name in traits["prompts"]}
     shots = _shots(settings, env if acting else "wikipedia", acting, at_most="shots" not in mine)
@@ -190,9 +190,7 @@ def _parted(
     workflow: str, known: Mapping[str, Setting], env: str, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the workflow's settings, the environment's) of those given."""
-    theirs_known: Mapping[str, Setting] = (
-        ENVIRONMENTS.entry(env).traits.get("settings", {}) if env else {}
-    )
+    theirs_known: Mapping[str, Setting] = ENVIRONMENTS.entry(env).form if env else {}
     mine: dict[str, Any] = {}
     theirs: dict[str, Any] = {}
     for name, value in given.items():

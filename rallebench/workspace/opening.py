@@ -15,7 +15,7 @@ from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.encoders.references import open_encoder, with_settings
 from rallebench.llms import LLMS
-from rallebench.retrievers import COMBINATIONS, RETRIEVERS
+from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder
 from rallebench.retrievers.composites import INDEX, QUERY_QUANTIZATION
 from rallebench.workspace.entries import Combination, LLMEntry, Manifest, read_manifest
 from rallebench.workspace.indexes.build import build_index
@@ -72,11 +72,11 @@ def open_retriever(
         wrong = wrong if told else f"{error} Remove"  # how to mend it is said once
         raise type(error)(f"{wrong} the folder {folder}; {again}.") from None
     encoder = None
-    if manifest.retriever == "dense":
+    if needs_encoder(manifest.kind):
         yield f"loading the encoder {manifest.encoder_name}"
         encoder = encoders(manifest.encoder_name)
     yield f"opening {name}"
-    yield RETRIEVERS[manifest.retriever](name, folder, manifest, encoder)
+    yield INDEX_KINDS[manifest.kind].open(name, folder, manifest, encoder)
 
 
 def open_combination(
@@ -122,7 +122,7 @@ def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> I
     """Build one of the starter's indexes, yielding progress sentences."""
     kind = STARTER_INDEXES[name]
     encoder = None
-    if kind != "bm25":
+    if needs_encoder(kind):
         yield "loading the encoder minilm"
         encoder = encoders("minilm")
     for progress in build_index(

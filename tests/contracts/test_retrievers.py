@@ -13,7 +13,7 @@ from rallebench.core.types import Passage
 from rallebench.corpora.imported import import_corpus
 from rallebench.encoders import ENCODERS
 from rallebench.encoders.hashing import Hashing
-from rallebench.retrievers import RETRIEVERS
+from rallebench.retrievers import INDEX_KINDS
 from rallebench.retrievers.in_memory import InMemory
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index, kinds
@@ -42,7 +42,7 @@ def build(
         folder / "indexes", name, corpus, kind, encoder=Hashing(), page_map=pages, **options
     )
     assert isinstance(manifest, Manifest)
-    return RETRIEVERS[manifest.retriever](name, folder / "indexes" / name, manifest, Hashing())
+    return INDEX_KINDS[kind].open(name, folder / "indexes" / name, manifest, Hashing())
 
 
 def marked(kinds: list[str]) -> list[Any]:
@@ -204,7 +204,7 @@ def test_another_encoder_than_the_indexs_own_is_refused_naming_both(tmp_path: Pa
     with pytest.raises(
         MismatchError, match=r"'hashing/256/1' \(256 dimensions\), you chose 'other/512' \(512\)"
     ):
-        RETRIEVERS["dense"]("x", tmp_path / "indexes" / "x", manifest, Other())
+        INDEX_KINDS["flat"].open("x", tmp_path / "indexes" / "x", manifest, Other())
 
 
 def test_other_tokens_than_the_indexs_own_are_refused_naming_both(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_other_tokens_than_the_indexs_own_are_refused_naming_both(tmp_path: Path
     )
     old = manifest.model_copy(update={"parameters": {**manifest.parameters, "tokens": "stemmed/0"}})
     with pytest.raises(MismatchError, match="'stemmed/0', this version uses 'words-lower"):
-        RETRIEVERS["bm25"]("x", tmp_path / "indexes" / "x", old)
+        INDEX_KINDS["bm25"].open("x", tmp_path / "indexes" / "x", old)
 
 
 def test_a_file_that_was_changed_after_the_build_is_noticed(tmp_path: Path) -> None:

@@ -125,9 +125,7 @@ def test_settings_are_changed_and_written_so_that_they_are_read_again(
         given.update(asked)
         return Hashing()
 
-    monkeypatch.setitem(
-        ENCODERS._entries, "hashing", Entry("hashing", keep, traits={"settings": settings})
-    )
+    monkeypatch.setitem(ENCODERS._entries, "hashing", Entry("hashing", keep, form=settings))
     reference = with_settings("hashing?prompt=x", prompt="a & b = 50% : ", batch=7, flag=True)
     open_encoder(reference)
     assert given == {"prompt": "a & b = 50% : ", "batch": 7, "flag": True}

@@ -70,4 +70,4 @@ def test_what_is_not_there_is_one_sentence_and_writes_nothing(
 def test_every_environment_has_defaults_for_all_its_settings() -> None:
     for name in ENVIRONMENTS.names():
         settings = settings_of(name, {})
-        assert settings and set(settings) == set(ENVIRONMENTS.entry(name).traits["settings"])
+        assert settings and set(settings) == set(ENVIRONMENTS.entry(name).form)

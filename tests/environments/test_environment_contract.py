@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from acted import observed, pages
 
-from rallebench.core.settings import Setting
 from rallebench.core.types import Reply
 from rallebench.environments import ENVIRONMENTS, Environment, MakeEnvironment
 from rallebench.environments._scholar.table import ScholarTable
@@ -41,9 +40,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTable:
 
 @pytest.fixture(params=ENVIRONMENTS.names())
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> MakeEnvironment:
-    traits = ENVIRONMENTS.entry(request.param).traits
-    settings: dict[str, Setting] = traits.get("settings", {})
-    values: dict[str, Any] = {name: setting.default for name, setting in settings.items()}
+    entry = ENVIRONMENTS.entry(request.param)
+    traits = entry.traits
+    values: dict[str, Any] = {name: setting.default for name, setting in entry.form.items()}
     if traits.get("retriever"):
         values["retriever"] = "words"
     if traits.get("pages"):

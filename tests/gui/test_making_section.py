@@ -59,8 +59,8 @@ def begin(
     articles: str = "",
     limit: str = "",
 ) -> list[str]:
-    names = [("barag", key) for key in MAKERS.entry("barag").traits["settings"]]
-    fields = [setting.default for setting in MAKERS.entry("barag").traits["settings"].values()]
+    names = [("barag", key) for key in MAKERS.entry("barag").form]
+    fields = [setting.default for setting in MAKERS.entry("barag").form.values()]
     place = articles or str(bench.workspace.path.parent / "articles.jsonl")
     return tab.on_make(bench, works, names, "barag", name, f'"{place}"', llm, limit, *fields)
 
@@ -185,11 +185,9 @@ def test_a_failure_is_told_with_its_name() -> None:
 
 
 def test_many_settings_stand_in_rows_and_those_to_tick_in_rows_of_their_own() -> None:
-    rows = rows_of(MAKERS.entry("barag").traits["settings"])
+    rows = rows_of(MAKERS.entry("barag").form)
     assert max(map(len, rows)) <= 6 and "recency" in rows[-1] and "after" in rows[0]
-    assert sorted(name for row in rows for name in row) == sorted(
-        MAKERS.entry("barag").traits["settings"]
-    )
+    assert sorted(name for row in rows for name in row) == sorted(MAKERS.entry("barag").form)
 
 
 def test_what_was_wrong_with_one_maker_does_not_stay_when_another_is_chosen(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rallebench.core.text import tokenize
-from rallebench.retrievers.bm25 import K1, B, open_bm25
+from rallebench.retrievers.bm25 import K1, B, BM25Kind
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 
@@ -56,7 +56,7 @@ def test_scores_and_order_are_lucenes(
     )
     *_, manifest = build_index(folder / "indexes", "x", folder / "c.tsv", "bm25")
     assert isinstance(manifest, Manifest)
-    found = open_bm25("x", folder / "indexes" / "x", manifest).search([query], len(texts))[0]
+    found = BM25Kind().open("x", folder / "indexes" / "x", manifest).search([query], len(texts))[0]
     expected = lucene_scores([f"title{i}, {text}" for i, text in enumerate(texts)], query)
     known = any(score > 0 for score in expected)
     assert {int(h.passage.doc_id) for h in found} == (set(range(len(texts))) if known else set())
@@ -94,7 +94,9 @@ def test_page_hits_on_real_questions_are_the_published_ones(
         for line in (data / f"{name}_kilt.jsonl").read_text("utf-8").split("\n")
         if line
     ]
-    found = open_bm25(name, tmp_path / name, manifest).search([row["input"] for row in rows], 5)
+    found = (
+        BM25Kind().open(name, tmp_path / name, manifest).search([row["input"] for row in rows], 5)
+    )
     gold = [
         {p["wikipedia_id"] for o in row["output"] for p in o.get("provenance", [])} for row in rows
     ]

@@ -26,10 +26,7 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("pymilvus", reason="pymilvus is not installed")
 pytest.importorskip("milvus_lite", reason="the embedded engine of Milvus is not installed")
 
-DEFAULTS = {
-    name: setting.default
-    for name, setting in VECTOR_INDEXES.entry("milvus").traits["settings"].items()
-}
+DEFAULTS = {name: setting.default for name, setting in VECTOR_INDEXES.entry("milvus").form.items()}
 
 
 @pytest.fixture(scope="module")

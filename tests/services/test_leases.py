@@ -94,9 +94,7 @@ def bench(
 ) -> Iterator[Workbench]:
     assert "gated" not in LLMS and "small" not in MAKERS, "asking loads the registries"
     monkeypatch.setitem(LLMS._entries, "gated", Entry("gated", gated))
-    monkeypatch.setitem(
-        MAKERS._entries, "small", Entry("small", small_maker, traits={"settings": {}})
-    )
+    monkeypatch.setitem(MAKERS._entries, "small", Entry("small", small_maker))
     Gated.begun, Gated.gate, Gated.late = threading.Event(), threading.Event(), 0
     bench = Workbench(make_workspace(tmp_path / "workspace"))
     bench.workspace.save_llm("gated", LLMEntry(backend="gated"))

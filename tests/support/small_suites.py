@@ -151,5 +151,5 @@ def small_suites(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, suite in made.items():
         monkeypatch.setitem(
-            SUITES._entries, name, Entry(name, suite, str(suite.__doc__), {"settings": SETTINGS})
+            SUITES._entries, name, Entry(name, suite, str(suite.__doc__), form=SETTINGS)
         )

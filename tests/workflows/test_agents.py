@@ -106,7 +106,7 @@ def test_a_workflow_sends_the_golden_prompt_byte_for_byte(
 ) -> None:
     acts = (
         WORKFLOWS.entry(workflow).traits["needs_env"]
-        and "retriever" in ENVIRONMENTS.entry(env).traits["settings"]
+        and "retriever" in ENVIRONMENTS.entry(env).form
     )
     file = GOLDEN / (
         "_".join([workflow, env, *(f"{key}-{value}" for key, value in given.items())]) + ".txt"

@@ -252,10 +252,10 @@ def test_demonstrations_stand_before_the_question_as_many_as_asked_for(workflow:
     "workflow", [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
 )
 def test_every_workflow_says_what_it_needs_and_takes_the_common_settings(workflow: str) -> None:
-    traits = WORKFLOWS.entry(workflow).traits
-    assert {"needs_env", "needs_python", "paper", "settings"} <= traits.keys()
-    assert {"shots", "pool", *EpisodeLimits.__dataclass_fields__} <= traits["settings"].keys()
-    assert WORKFLOWS.entry(workflow).about.endswith(".")
+    entry = WORKFLOWS.entry(workflow)
+    assert {"needs_env", "needs_python", "paper"} <= entry.traits.keys()
+    assert {"shots", "pool", *EpisodeLimits.__dataclass_fields__} <= entry.form.keys()
+    assert entry.about.endswith(".")
 
 
 def test_an_episode_goes_on_from_an_edited_action_without_asking_again_what_was_answered() -> None:

@@ -3,7 +3,7 @@
 A maker is a generator, as a suite is: it yields a ``Stage``, is sent the stage's rows (``rows.Rows``), and returns what it
 ``Made``. It writes no file and asks no model; ``running`` performs its stages, below ``<workspace>/making/<name>/``::
 
-    @MAKERS.register("titles", settings={"k": Setting(int, 1)})
+    @MAKERS.register("titles", form={"k": Setting(int, 1)})
     def titles(order):
         rows = yield Stage("1-articles", "articles", lambda: read(order), make=lambda article: [article])
         return Made(tuple(question_of(row) for row in rows if row["keep"]))
@@ -92,11 +92,15 @@ class Made:
 Steps = Generator[Union[Stage, Suite], Any, Made]
 Maker = Callable[[Order], Steps]
 
-MAKERS: Registry[Maker] = Registry("maker of question sets", "rallebench.experiments.builders")
-"""Traits: ``settings``, name → Setting. What can be wrong must be found before the first stage is yielded."""
+MAKERS: Registry[Maker] = Registry(
+    "maker of question sets",
+    "rallebench.experiments.builders",
+    traits={"articles": "whether it reads articles; default true"},
+)
+"""What can be wrong must be found before the first stage is yielded."""
 
 
 def settings_of(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a maker, those given as they were written. Raises UsageError."""
-    known: Mapping[str, Setting] = MAKERS.entry(name).traits["settings"]
+    known: Mapping[str, Setting] = MAKERS.entry(name).form
     return checked(f"maker {name!r}", known, given, flag="--set ")

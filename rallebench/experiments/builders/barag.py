@@ -34,7 +34,7 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
 """File below ``prompts/making/barag`` → what must stand in it in braces."""
 
 
-@MAKERS.register("barag", settings=SETTINGS, articles=True)
+@MAKERS.register("barag", form=SETTINGS, articles=True)
 def barag(order: Order) -> Steps:
     """Questions on recent articles that a model cannot answer without them."""
     plan = planned(order)

@@ -47,7 +47,7 @@ Reading = Callable[[Row, Found], "Row | str"]
 
 @MAKERS.register(
     "crud",
-    settings={
+    form={
         "tasks": Setting(str, "all", about="as in summary,qa1, or quest_answer, or all"),
         "source": Setting(
             str,

@@ -10,7 +10,7 @@ from rallebench.experiments.suites import SUITES
 SUITE = "rgb-testbed"
 
 
-@MAKERS.register("rgb", settings=SUITES.entry(SUITE).traits["settings"], articles=False)
+@MAKERS.register("rgb", form=SUITES.entry(SUITE).form, articles=False)
 def rgb(order: Order) -> Steps:
     """RGB's records: positive, negative and false documents from an index, for the questions of a set or of articles."""
     given = {"articles": order.articles} if order.articles else {}

@@ -108,7 +108,7 @@ class Plan:
         )
 
 
-@MAKERS.register("templates", settings=SETTINGS, articles=False)
+@MAKERS.register("templates", form=SETTINGS, articles=False)
 def templates(order: Order) -> Steps:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
     plan = planned(order)

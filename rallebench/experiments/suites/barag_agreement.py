@@ -33,7 +33,7 @@ Pairs = list[tuple[float, "float | None", str]]
 @SUITES.register(
     "barag-agreement",
     named_by=("runs", "only"),
-    settings={
+    form={
         "runs": Setting(str, "", about="folder of scored run files (JSON lines), or one of them"),
         "articles": Setting(
             str,

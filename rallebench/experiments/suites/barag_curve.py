@@ -56,7 +56,7 @@ WHAT = {
 
 @SUITES.register(
     "barag-curve",
-    settings={
+    form={
         **DATA,
         **ASKING,
         "draft_passages": RULE_SETTINGS["draft_passages"],

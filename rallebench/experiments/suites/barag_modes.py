@@ -47,7 +47,7 @@ ALONE = frozenset(("baseline", "gt"))
 @SUITES.register(
     "barag-modes",
     named_by=("modes",),
-    settings={
+    form={
         **DATA,
         "modes": Setting(str, "baseline,naive,basic,advanced", about=f"of {', '.join(ALL)}"),
         **ASKING,

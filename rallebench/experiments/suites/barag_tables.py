@@ -37,7 +37,7 @@ COSTS = (("n_in", "input"), ("n_out", "output"))
     needs_llm=False,
     asks=False,
     named_by=("runs",),
-    settings={
+    form={
         "runs": Setting(
             str,
             "",

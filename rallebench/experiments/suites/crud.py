@@ -98,7 +98,7 @@ def made_of(cells: list[Cell]) -> Report:
 
 @SUITES.register(
     "crud",
-    settings={
+    form={
         **SETTINGS,
         "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
     },
@@ -114,7 +114,7 @@ def _register(task: Task) -> None:
 
     one.__name__ = one.__qualname__ = f"crud_{task.name}"
     SUITES.register(
-        f"crud-{task.name}", about=f"CRUD-RAG, {task.key}: {task.about}.", settings=SETTINGS
+        f"crud-{task.name}", about=f"CRUD-RAG, {task.key}: {task.about}.", form=SETTINGS
     )(one)
 
 

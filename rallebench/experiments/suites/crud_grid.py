@@ -21,6 +21,7 @@ from rallebench.experiments.suites._crud.grid_cells import RETRIEVAL, perform_gr
 from rallebench.experiments.suites._crud.records import DATA_IS, RecordSet, read_tasks
 from rallebench.experiments.suites._crud.tasks import tasks_of
 from rallebench.experiments.suites.crud import SETTINGS as CRUD
+from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.build import kinds
 
 METRICS = (
@@ -84,15 +85,16 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-@SUITES.register("crud-grid", settings=SETTINGS, needs_llm=False, named_by=("tasks",))
+@SUITES.register("crud-grid", form=SETTINGS, needs_llm=False, named_by=("tasks",))
 def crud_grid(
     asked: ExperimentRequest,
 ) -> Generator[RunRequest | IndexRequest | Release, Any, Report]:
     """CRUD-RAG's one-factor grid with its recommendations; without a model it compares retrievers alone."""
     s = asked.settings
-    if s["kind"] not in kinds() or s["kind"] == "bm25":
+    dense = list(filter(needs_encoder, kinds()))
+    if s["kind"] not in dense:
         raise UsageError(
-            f"--set kind={s['kind']}: choose a kind of vector index: {', '.join(one for one in kinds() if one != 'bm25')}."
+            f"--set kind={s['kind']}: choose a kind of vector index: {', '.join(dense)}."
         )
     grid = grid_of(asked)
     metric = _deciding(asked)

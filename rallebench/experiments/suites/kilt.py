@@ -59,7 +59,7 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""
 
 
-@SUITES.register("kilt", needs_llm=False, settings=SEVERAL, named_by=NAMED_BY)
+@SUITES.register("kilt", needs_llm=False, form=SEVERAL, named_by=NAMED_BY)
 def kilt(asked: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
     return (yield from _answered(asked, sets_of(asked.settings["datasets"])))
@@ -77,7 +77,7 @@ for _set in SETS.values():
         f"kilt-{_set.name}",
         about=f"KILT, {_set.label}: {TASKS[_set.task]}, by {_set.headline} and {_set.variant}.",
         needs_llm=False,
-        settings=OWN,
+        form=OWN,
         named_by=NAMED_BY,
     )(_one(_set))
 

@@ -70,7 +70,7 @@ SETTINGS = {
 }
 
 
-@SUITES.register("reval", needs_llm=False, settings=SETTINGS, named_by=NAMED_BY)
+@SUITES.register("reval", needs_llm=False, form=SETTINGS, named_by=NAMED_BY)
 def reval(asked: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answered(asked, ""))
@@ -88,7 +88,7 @@ for _word, _environment in DOMAINS.items():
         f"reval-{_environment}",
         about=f"R-Eval's systems on the tasks of its environment {_word} alone.",
         needs_llm=False,
-        settings=SETTINGS,
+        form=SETTINGS,
         named_by=NAMED_BY,
     )(_domain(_word))
 

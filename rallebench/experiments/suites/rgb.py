@@ -85,7 +85,7 @@ FACT = ("{language}_fact",)
 
 @SUITES.register(
     "rgb-noise",
-    settings={
+    form={
         **SETTINGS,
         **LABELS,
         "noise": Setting(str, "0,0.2,0.4,0.6,0.8", about="shares of noise"),
@@ -100,7 +100,7 @@ def noise(asked: ExperimentRequest) -> Experiment:
 
 @SUITES.register(
     "rgb-integration",
-    settings={**SETTINGS, **LABELS, "noise": Setting(str, "0,0.2,0.4", about="shares of noise")},
+    form={**SETTINGS, **LABELS, "noise": Setting(str, "0,0.2,0.4", about="shares of noise")},
 )
 def integration(asked: ExperimentRequest) -> Experiment:
     """RGB, information integration: answers whose parts stand in different documents."""
@@ -112,7 +112,7 @@ def integration(asked: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(request, "integration"))
 
 
-@SUITES.register("rgb-rejection", settings={**SETTINGS, **JUDGE})
+@SUITES.register("rgb-rejection", form={**SETTINGS, **JUDGE})
 def rejection(asked: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     metrics = named("rejection_rate", "lucky_rate", "all_rate")
@@ -134,7 +134,7 @@ def rejection(asked: ExperimentRequest) -> Experiment:
 
 @SUITES.register(
     "rgb-counterfactual",
-    settings={
+    form={
         **SETTINGS,
         **JUDGE,
         "noise": Setting(float, 0.0, 0, 1, about="share of noise beside the false documents"),

@@ -36,7 +36,7 @@ METRICS = {
     "rgb-testbed",
     needs_llm=False,
     named_by=("articles",),
-    settings={
+    form={
         "data": Setting(str, "", about="question set: a name, a file in KILT's form, or in RGB's"),
         "articles": Setting(
             str, "", about="instead: a corpus, of whose articles --llm writes a question each"

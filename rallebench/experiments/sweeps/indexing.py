@@ -18,8 +18,7 @@ from rallebench.core.types import Chain
 from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import is_imported
 from rallebench.experiments.sweeps import Variant
-from rallebench.retrievers import RETRIEVERS
-from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.workspace.indexes.build import check_settings, kinds
 from rallebench.workspace.indexes.ensure import Costs, Described, described, planned
 from rallebench.workspace.indexes.vectors import Building
@@ -61,9 +60,9 @@ def _index(workspace: Workspace, cell: Variant) -> Described:
     kind = str(varied.pop("kind", base.kind))
     if kind not in kinds():
         raise UsageError("index.kind: " + unknown("index kind", kind, list(kinds())))
-    if kind == "bm25" and "encoder" in varied:
+    if not needs_encoder(kind) and "encoder" in varied:
         raise UsageError(
-            "index.encoder: an index of the kind 'bm25' has no encoder; vary index.kind, too."
+            f"index.encoder: an index of the kind {kind!r} has no encoder; vary index.kind, too."
         )
     encoder = str(varied.pop("encoder", base.encoder or "minilm"))
     chunking = _chunking(
@@ -113,7 +112,7 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
         own = Described(
             STARTER / "corpus.tsv",
             kind,
-            "" if kind == "bm25" else "minilm",
+            "minilm" if needs_encoder(kind) else "",
             page_map=STARTER / "page_map.json",
         )
     elif manifest is None:
@@ -123,8 +122,7 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
         )
     else:
         chunking = Chunking(**manifest.chunking) if manifest.chunking else None
-        registry: Any = RETRIEVERS if manifest.kind == "bm25" else VECTOR_INDEXES
-        known = registry.entry(manifest.kind).traits["settings"]
+        known = INDEX_KINDS.entry(manifest.kind).form
         settings = {key: value for key, value in manifest.parameters.items() if key in known}
         check_settings(manifest.kind, dict(settings))
         own = Described(

@@ -21,6 +21,7 @@ from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply
 from rallebench.corpora.store import PassageStore
 from rallebench.experiments.tradeoff import Point
 from rallebench.metrics import METRICS
+from rallebench.retrievers import INDEX_KINDS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.checks import check_index
@@ -53,7 +54,7 @@ def settings_of(
 
     ``swept``: knob → values in place of the kind's own; knobs that the kind lacks are left out.
     """
-    known = VECTOR_INDEXES.entry(kind).traits.get("knobs", {}) if kind in VECTOR_INDEXES else {}
+    known = search_form(kind)
     if swept:
         tried = [
             {name: known[name].reads(v)}
@@ -90,11 +91,7 @@ def read_swept(texts: Sequence[str], flag: str = "") -> dict[str, list[str]]:
 
 def _check_swept(kinds: Iterable[str], swept: Mapping[str, Sequence[Any]]) -> None:
     """Raise UsageError for a knob that no index has, and for a value that one with it cannot take."""
-    known = {
-        kind: VECTOR_INDEXES.entry(kind).traits.get("knobs", {})
-        for kind in kinds
-        if kind in VECTOR_INDEXES
-    }
+    known = {kind: search_form(kind) for kind in kinds if kind in INDEX_KINDS}
     every = sorted({name for knobs in known.values() for name in knobs})
     for name, values in swept.items():
         if name not in every:
@@ -157,7 +154,7 @@ def _points(
     k: int,
     swept: Mapping[str, Sequence[Any]] | None,
 ) -> Generator[str | Point, None, None]:
-    dense = manifest is not None and manifest.retriever == "dense"
+    dense = manifest is not None and manifest.kind in VECTOR_INDEXES
     kind = manifest.kind if manifest else "combined"
     nearest: list[set[str]] | None = None
     if dense and manifest is not None:
@@ -165,7 +162,7 @@ def _points(
         encoded.of(manifest.encoder_name)
         yield f"{name}: exact neighbours"
         nearest = exact.of(manifest)
-    settings = settings_of(kind, swept) if dense else [{}]
+    settings = settings_of(kind, swept) if manifest else [{}]
     job = {
         "workspace": str(workspace.path),
         "index": name,
@@ -285,7 +282,7 @@ class _Exact:
 
     def _find(self, key: tuple[str, str]) -> list[set[str]] | None:
         for name, manifest in self._manifests.items():
-            exact = manifest.retriever == "dense" and manifest.kind in EXACT_KINDS
+            exact = manifest.kind in EXACT_KINDS
             if exact and (manifest.corpus_sha256, manifest.encoder) == key:
                 with suppress(RalleError):  # a damaged one: it says so itself, and another may do
                     return self._nearest(self._workspace.indexes / name, manifest)

@@ -110,11 +110,16 @@ def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
         pass
     retriever, texts = loads.backends.retrievers[job["index"]], job["texts"]
 
-    def search(positions: Sequence[int]) -> list[list[Passage]]:
-        found = retriever.search([texts[i] for i in positions], job["k"])
-        return [[hit.passage for hit in hits] for hits in found]
+    def with_knobs(knobs: Mapping[str, Any]) -> Search:
+        other = retriever.with_knobs(job["index"], knobs) if knobs else retriever
 
-    return lambda knobs: search
+        def search(positions: Sequence[int]) -> list[list[Passage]]:
+            rows = other.search([texts[i] for i in positions], job["k"])
+            return [[hit.passage for hit in hits] for hits in rows]
+
+        return search
+
+    return with_knobs
 
 
 def _single_ms(search: Search, count: int) -> float:

@@ -7,4 +7,6 @@ from typing import Any
 
 from rallebench.core.registry import Registry
 
-TABS: Registry[Callable[..., Any]] = Registry("tab", "rallebench.gui.tabs")
+TABS: Registry[Callable[..., Any]] = Registry(
+    "tab", "rallebench.gui.tabs", traits={"label": "its title", "order": "its place"}
+)

@@ -62,7 +62,7 @@ def known_of(owner: str, name: str | None) -> list[Known]:
     registry: Any = WORKFLOWS if owner == "workflow" else ENVIRONMENTS
     if not name or name not in registry:
         return []
-    settings: Mapping[str, Setting] = registry.entry(name).traits.get("settings", {})
+    settings: Mapping[str, Setting] = registry.entry(name).form
     return [(owner, key, setting) for key, setting in settings.items()]
 
 

@@ -22,9 +22,8 @@ from rallebench.gui.tabs._data_paths import (
     whole_path,
 )
 from rallebench.gui.tabs._data_settings import Known, draw_settings, given, show_group
-from rallebench.retrievers import RETRIEVERS
+from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.services.workbench import Workbench
-from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.indexes.build import kinds
 from rallebench.workspace.paths import STARTER
 
@@ -34,13 +33,12 @@ ENCODER_INFO = "a name, or written out: sentence_transformers:/models/mine?query
 
 def known_settings() -> Known:
     """Kind → what can be set when it is built."""
-    registries = {kind: RETRIEVERS if kind == "bm25" else VECTOR_INDEXES for kind in kinds()}
-    return {kind: registry.entry(kind).traits["settings"] for kind, registry in registries.items()}
+    return {kind: INDEX_KINDS.entry(kind).form for kind in kinds()}
 
 
 def about_kind(kind: str) -> str:
     """One line about a kind."""
-    return str((RETRIEVERS if kind == "bm25" else VECTOR_INDEXES).entry(kind).about)
+    return INDEX_KINDS.entry(kind).about
 
 
 def draw_build(workbench: Workbench) -> dict[str, Any]:
@@ -57,12 +55,12 @@ def draw_build(workbench: Workbench) -> dict[str, Any]:
         )
     kind = gr.Radio(
         list(kinds()),
-        value="bm25",
+        value=kinds()[0],
         label="Kind",
-        info=about_kind("bm25"),
+        info=about_kind(kinds()[0]),
         elem_id="data-build-kind",
     )
-    form = draw_settings(known_settings(), "data-build", "bm25")
+    form = draw_settings(known_settings(), "data-build", kinds()[0])
     encoder = gr.Dropdown(
         [(f"{name}: {about}", name) for name, about in encoders().items()],
         value="minilm",
@@ -107,10 +105,10 @@ def draw_build(workbench: Workbench) -> dict[str, Any]:
 
 
 def on_kind(kind: str) -> list[Any]:
-    """Say what a kind is, show its settings; BM25 needs no encoder."""
+    """Say what a kind is, show its settings, and the encoder where it needs one."""
     return [
         gr.update(info=about_kind(kind)),
-        gr.update(visible=kind != "bm25"),
+        gr.update(visible=needs_encoder(kind)),
         *show_group(kinds(), kind),
     ]
 

@@ -19,7 +19,7 @@ FIRST = "rrf"
 
 def ways() -> Known:
     """Way → its settings."""
-    return {name: COMBINATIONS.entry(name).traits["settings"] for name in COMBINATIONS.names()}
+    return {name: COMBINATIONS.entry(name).form for name in COMBINATIONS.names()}
 
 
 def draw_combine(workbench: Workbench) -> gr.Dropdown:

@@ -14,9 +14,9 @@ from rallebench.gui import views, views_data
 from rallebench.gui.session import guard, guard_stream
 from rallebench.gui.tabs._data_settings import Known, draw_settings, given, show_group
 from rallebench.gui.tabs.develop import choices
-from rallebench.services.data import Search
+from rallebench.services.data import Search, search_form
 from rallebench.services.workbench import Workbench
-from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.workspace.indexes.build import kinds
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 NOTHING = "Choose a retriever, type a query or take a question of a set, and press Search. It is loaded if it is not yet."
@@ -24,10 +24,7 @@ NOTHING = "Choose a retriever, type a query or take a question of a set, and pre
 
 def knobs() -> Known:
     """Kind → what can be set when it is searched, of the kinds that have such settings."""
-    entries = {
-        kind: VECTOR_INDEXES.entry(kind).traits.get("knobs", {}) for kind in VECTOR_INDEXES.names()
-    }
-    return {kind: settings for kind, settings in entries.items() if settings}
+    return {kind: form for kind in kinds() if (form := search_form(kind))}
 
 
 def draw_search(workbench: Workbench) -> dict[str, Any]:

@@ -28,7 +28,7 @@ SHOWN = ("all", "kept", "left out", "unknown")
 
 def known_settings() -> Known:
     """Maker → its settings."""
-    return {name: MAKERS.entry(name).traits["settings"] for name in MAKERS.names()}
+    return {name: MAKERS.entry(name).form for name in MAKERS.names()}
 
 
 def has_articles(maker: str) -> bool:

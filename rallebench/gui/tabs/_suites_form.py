@@ -50,9 +50,7 @@ class Request:
 
 def known_of(suite: str | None) -> Mapping[str, Setting]:
     """The settings of a suite, {} for none."""
-    known: Mapping[str, Setting] = (
-        SUITES.entry(suite).traits["settings"] if suite and suite in SUITES else {}
-    )
+    known: Mapping[str, Setting] = SUITES.entry(suite).form if suite and suite in SUITES else {}
     return known
 
 
@@ -151,7 +149,7 @@ def request_of(
     values: Sequence[Any],
 ) -> Request:
     """What stands in the form. Raises UsageError, NotFoundError."""
-    known = SUITES.entry((suite or "").strip()).traits["settings"]
+    known = SUITES.entry((suite or "").strip()).form
     given = {form.settings[i][0]: values[i] for i in form.of(suite) if values[i] not in ("", None)}
     settings = checked(f"suite {suite!r}", known, given)
     assert suite is not None

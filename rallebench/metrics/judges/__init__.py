@@ -44,11 +44,20 @@ class Case:
 Judge = Callable[..., Flow]
 """``judge(case, *, llm, prompt, **settings)``: asks ``llm`` and ends with ``ended(judgement)`` or ``decided(verdict)``."""
 
-JUDGES: Registry[Judge] = Registry("judge", "rallebench.metrics.judges")
-"""Traits: ``values``, what it gives → (lowest, highest); ``folder``, where below ``prompts/`` its prompts lie;
-``prompts``, file there → the fields that it must hold in braces; ``prompt``, what makes the judge's prompt of these texts;
-``columns``, metric → definition, and ``scores``, their values of one episode; ``article``, whether it judges by an article;
-``paper``."""
+JUDGES: Registry[Judge] = Registry(
+    "judge",
+    "rallebench.metrics.judges",
+    traits={
+        "values": "what it gives → (lowest, highest)",
+        "folder": "the folder of its prompts below prompts/",
+        "prompts": "file there → the fields that it must hold in braces",
+        "prompt": "what makes the judge's prompt of these texts",
+        "columns": "metric → definition",
+        "scores": "the values of the columns, of one episode",
+        "article": "whether it judges by an article",
+        "paper": "where it was published",
+    },
+)
 
 
 def verdict_of(name: str) -> Callable[[Episode], dict[str, float]]:

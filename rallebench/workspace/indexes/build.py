@@ -21,7 +21,7 @@ from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
-from rallebench.retrievers import RETRIEVERS, bm25
+from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import Manifest, read_manifest, sealed
 from rallebench.workspace.indexes._order import Order
@@ -33,7 +33,9 @@ from rallebench.workspace.indexes.vectors import Building, encode_passages
 
 def kinds() -> tuple[str, ...]:
     """The index kinds that can be built; those that need no thought come first."""
-    return ("bm25", *sorted(VECTOR_INDEXES.names(), key=lambda name: (name != "flat", name)))
+    return tuple(
+        sorted(INDEX_KINDS.names(), key=lambda name: (needs_encoder(name), name != "flat", name))
+    )
 
 
 def build_index(
@@ -67,11 +69,11 @@ def build_index(
     """
     settings = _checked_request(name, kind, form, dict(parameters or {}))
     foreign = look(source) if source else None
-    if foreign and kind == "bm25":
+    if foreign and not needs_encoder(kind):
         raise UsageError(
-            "An index of the kind 'bm25' is built from the corpus alone; --from is for vectors."
+            f"An index of the kind {kind!r} is built from the corpus alone; --from is for vectors."
         )
-    if kind != "bm25" and encoder is None:
+    if needs_encoder(kind) and encoder is None:
         check_encoder(encoder_name)
     target = Path(indexes) / name
     if target.exists() and not (target / "manifest.json").exists():
@@ -104,7 +106,7 @@ def _made(
     yield Building("reading the corpus", 0, 0, 0.0)
     count, corpus_sha = yield from _stored(half, order)
     yield Building("reading the corpus", count, count, order.seconds)
-    encoder = None if order.kind == "bm25" else encoder or open_encoder(encoder_name)
+    encoder = (encoder or open_encoder(encoder_name)) if needs_encoder(order.kind) else None
     if order.foreign is None and is_there(
         order.target, order.kind, corpus_sha, encoder, order.settings
     ):
@@ -127,14 +129,12 @@ def _made(
     move_in(half, order.target, manifest)
 
 
-VECTOR_BYTES: Mapping[str, int] = {"numpy-flat": 0, "ivf-sq8": 1}
-"""Bytes that a kind writes for each dimension of a vector; others write it as it is, in 4."""
-
-
 def _least_bytes(order: Order, count: int, dim: int) -> int:
     """What the kind's own files take at least; 0 where that is another's disk, or only counting tells it."""
-    elsewhere = order.settings.get("uri") or (order.foreign and order.foreign.kind)
-    return 0 if elsewhere or order.kind == "bm25" else VECTOR_BYTES.get(order.kind, 4) * dim * count
+    traits = INDEX_KINDS.entry(order.kind).traits
+    remote = traits.get("remote", lambda settings: False)(order.settings)
+    linked = order.foreign is not None and bool(order.foreign.kind)
+    return 0 if remote or linked else int(traits.get("vector_bytes", 4) * dim * count)
 
 
 def _own_bytes(folder: Path) -> int:
@@ -181,24 +181,24 @@ def _build_kind(
     half: Path, store: PassageStore, order: Order, encoder: Encoder | None, corpus_sha: str
 ) -> Generator[Building, None, dict[str, Any]]:
     kind, foreign, started = order.kind, order.foreign, order.started
-    if kind == "bm25":
-        words = yield from _told(
-            "indexing words", bm25.build(half, store, **order.settings), started
-        )
-        return {"retriever": "bm25", "parameters": words}
-    assert encoder is not None
+    index = INDEX_KINDS[kind]
+    retriever = "dense" if kind in VECTOR_INDEXES else kind
+    if encoder is None:
+        steps = index.build(half, store, None, order.settings)
+        parameters = yield from _told("indexing passages", steps, started)
+        return {"retriever": retriever, "parameters": parameters}
     made_by = {"encoder": encoder.fingerprint, "encoder_name": encoder.name, "dim": encoder.dim}
     if foreign:
         check_fits(foreign, kind, len(store), encoder.dim, encoder.name)
         settings = yield from _told(
-            "taking over vectors", taken(foreign, kind, half, order.settings), started
+            "taking over vectors", taken(foreign, index, half, store, order.settings), started
         )
-        return {"retriever": "dense", "parameters": settings, **made_by}
+        return {"retriever": retriever, "parameters": settings, **made_by}
     stored = yield from encode_passages(order.vectors, store, corpus_sha, encoder)
-    steps = VECTOR_INDEXES[kind]().build(half, stored.vectors, **order.settings)
+    steps = index.build(half, store, stored.vectors, order.settings)
     settings = yield from _told("indexing vectors", steps, started)
     return {
-        "retriever": "dense",
+        "retriever": retriever,
         "parameters": settings,
         "passage_dtype": stored.dtype,
         "encoding": dict(stored.encoding),
@@ -222,9 +222,8 @@ def _told(
 
 def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """All settings of an index kind. Raises UsageError for one it does not have or cannot take."""
-    registry: Any = RETRIEVERS if kind == "bm25" else VECTOR_INDEXES
-    traits = registry.entry(kind).traits
-    settings = checked(f"index kind {kind!r}", traits["settings"], parameters, flag="--set ")
-    if "check" in traits:
-        traits["check"](settings)
+    entry = INDEX_KINDS.entry(kind)
+    settings = checked(f"index kind {kind!r}", entry.form, parameters, flag="--set ")
+    if "check" in entry.traits:
+        entry.traits["check"](settings)
     return settings

@@ -10,7 +10,7 @@ from rallebench.core.errors import BackendError, MismatchError
 from rallebench.core.files import sha256_file
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
-from rallebench.retrievers import RETRIEVERS
+from rallebench.retrievers import INDEX_KINDS
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.vectors import Building
 
@@ -19,7 +19,7 @@ KNOWN_ITEMS, KNOWN_DEPTH = 20, 10
 
 def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> None:
     """BackendError unless passages of the corpus are found by their own text: a broken index never appears."""
-    retriever = RETRIEVERS[manifest.retriever](manifest.name, half, manifest, encoder)
+    retriever = INDEX_KINDS[manifest.kind].open(manifest.name, half, manifest, encoder)
     store = PassageStore(half)
     try:
         rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))

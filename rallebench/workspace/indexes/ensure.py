@@ -24,6 +24,7 @@ from rallebench.corpora.reading import IMPORTED
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder
+from rallebench.retrievers import needs_encoder
 from rallebench.workspace.entries import Manifest, read_manifest
 from rallebench.workspace.indexes._chunking import Cut, cut, is_index, kept
 from rallebench.workspace.indexes._in_use import using
@@ -114,11 +115,12 @@ def described(
     path = workspace.corpus(str(corpus))
     if not path.exists():
         raise NotFoundError(f"{path} does not exist.")
-    if kind != "bm25":
+    if needs_encoder(kind):
         check_encoder(encoder)
     full = check_settings(kind, dict(settings or {}))
     form = form or (IMPORTED if is_index(path) else "")
-    return Described(path, kind, "" if kind == "bm25" else encoder, chunking, form, page_map, full)
+    encoder = encoder if needs_encoder(kind) else ""
+    return Described(path, kind, encoder, chunking, form, page_map, full)
 
 
 def prepare(
@@ -252,7 +254,8 @@ def name_of(wanted: Described, passages: Cut) -> str:
     """The name that an index gets if none is there: corpus, chunking, kind, and 8 digits over all that it is."""
     if wanted.corpus == STARTER / "corpus.tsv" and wanted.chunking is None:
         for name, kind in STARTER_INDEXES.items():
-            if (kind, "" if kind == "bm25" else "minilm") == (wanted.kind, wanted.encoder):
+            encoder = "minilm" if needs_encoder(kind) else ""
+            if (kind, encoder) == (wanted.kind, wanted.encoder):
                 return name  # what is built when it is first asked for
     stem = re.sub(r"[^\w\-]+", "-", wanted.corpus.name.split(".")[0]).strip("-")[:40] or "corpus"
     size = f"-{wanted.chunking.size}{wanted.chunking.unit[0]}" if wanted.chunking else ""

@@ -29,8 +29,8 @@ from rallebench.corpora.imported import is_imported, read_card
 from rallebench.corpora.reading import form_of
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
-from rallebench.retrievers import bm25
-from rallebench.vector_indexes import VECTOR_INDEXES, built
+from rallebench.retrievers import INDEX_KINDS, needs_encoder
+from rallebench.vector_indexes import built
 from rallebench.workspace.indexes._shards import passage_text
 from rallebench.workspace.indexes.build import check_settings, kinds
 from rallebench.workspace.indexes.vectors import kept_vectors
@@ -43,24 +43,9 @@ ENCODE_BATCH, ENCODE_SECONDS = 16, 3.0
 BESIDE = "vectors.npy"
 """A file that index and cache share by a hard link: it is counted once, as cached vectors."""
 
-_IN_MEMORY: Mapping[str, tuple[float, float]] = {
-    "bm25": (6.0, 1.0),
-    "flat": (2.0, 1.0),
-    "numpy-flat": (0.0, 3.0),
-    "hnsw": (1.5, 1.0),
-    "hnswlib": (1.2, 1.0),
-    "ivf-sq8": (2.5, 1.0),
-    "diskann": (1.2, 1.2),
-    "diskann-memory": (1.5, 1.0),
-    "milvus": (1.0, 1.0),
-}
-"""Memory while building and while searching, as multiples of the index's own files (of ``vectors.npy`` for
-numpy-flat, which searches in double precision); peaks measured at 60,000 × 384 and 100,000 passages."""
-_UNKNOWN = (1.5, 1.0)
-_HELD: Mapping[str, str] = {"diskann": "ann_pq_compressed.bin"}
-"""The one file that is in memory while searching, of a kind that leaves the others on disk."""
-_FIXED = frozenset({"ann_pq_pivots.bin"})
-"""Files whose size does not depend on the number of vectors."""
+MEMORY_FACTORS = (1.5, 1.0)
+"""``memory_factors`` of a kind that does not say. Those of the package's kinds are peaks measured at 60,000 × 384 and
+100,000 passages; numpy-flat's are multiples of ``vectors.npy``, and it searches in double precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +131,11 @@ def estimate_build(
     sample = sample_corpus(Path(corpus), form=form, chunking=chunking)
     basis = [_told_of(sample)]
     with tempfile.TemporaryDirectory(prefix="rallebench-estimate-") as folder:
-        if kind == "bm25":
-            yield f"indexing the words of {len(sample.some)} passages"
-            files, seconds = _words(Path(folder), sample, settings)
+        if not needs_encoder(kind):
+            yield f"indexing {len(sample.some)} passages"
+            files, seconds = _small_index(
+                Path(folder), kind, sample.some, None, settings, sample.passages
+            )
             dim = cached = held = 0
             basis.append(f"Building: an index over {len(sample.some):,} of its passages.")
         else:
@@ -159,15 +146,16 @@ def estimate_build(
             rate = _rate(model, sample.some)
             done = _done(workspace, sample.sha256, model)
             yield f"building a small {kind} index"
-            files, building = _vectors(Path(folder), kind, dim, sample.passages, settings)
+            files, building = _vectors(Path(folder), kind, dim, sample, settings)
             encoding = (sample.passages - done) / rate
             seconds = encoding + (building or 0.0)
             basis += _encoding_told(encoder, rate, done, sample.passages)
             basis.append(_building_told(kind, dim, building, min(VECTORS, sample.passages)))
             cached = 0 if done == sample.passages else 4 * dim * sample.passages
     own = sum(count for name, count in files.items() if name != BESIDE) or files.get(BESIDE, 0)
-    held_files = files.get(_HELD.get(kind, ""), own)
-    building_share, searching_share = _IN_MEMORY.get(kind, _UNKNOWN)
+    traits = INDEX_KINDS.entry(kind).traits
+    held_files = files.get(traits.get("memory_file", ""), own)
+    building_share, searching_share = traits.get("memory_factors", MEMORY_FACTORS)
     on_disk = sum(count for name, count in files.items() if name != BESIDE)
     free = shutil.disk_usage(
         next(p for p in (workspace, *Path(workspace).absolute().parents) if p.exists())
@@ -246,18 +234,23 @@ def _sample(
     )
 
 
-def _words(
-    folder: Path, sample: Sample, settings: Mapping[str, Any]
+def _small_index(
+    folder: Path,
+    kind: str,
+    passages: Sequence[Passage],
+    vectors: Any,
+    settings: Mapping[str, Any],
+    total: int,
 ) -> tuple[dict[str, int], float]:
-    """(files of the whole index, seconds) from an index over the sample."""
-    write_store(folder, sample.some)
-    with closing(PassageStore(folder)) as store:
-        started = time.perf_counter()
-        built(bm25.build(folder, store, **settings))
-        seconds = time.perf_counter() - started
-    factor = sample.passages / len(sample.some)
-    found = {p.name: int(p.stat().st_size * factor) for p in (folder / bm25.FOLDER).iterdir()}
-    return found, seconds * factor
+    """(files of an index over ``total`` passages, seconds), from an index over these."""
+    entry = INDEX_KINDS.entry(kind)
+    started = time.perf_counter()
+    built(entry.value.build(folder, passages, vectors, settings))
+    seconds = time.perf_counter() - started
+    factor, fixed = total / len(passages), entry.traits.get("fixed_files", ())
+    sizes = {p.name: p.stat().st_size for p in folder.rglob("*") if p.is_file()}
+    files = {name: count if name in fixed else int(count * factor) for name, count in sizes.items()}
+    return files, seconds * factor
 
 
 def _rate(encoder: Encoder, passages: Sequence[Passage]) -> float:
@@ -288,28 +281,21 @@ def _done(workspace: Path, corpus_sha256: str, encoder: Encoder) -> int:
 
 
 def _vectors(
-    folder: Path, kind: str, dim: int, passages: int, settings: Mapping[str, Any]
+    folder: Path, kind: str, dim: int, sample: Sample, settings: Mapping[str, Any]
 ) -> tuple[dict[str, int], float | None]:
     """(files of the whole index, seconds) from an index over random vectors; None seconds for a kind on a server."""
     import numpy as np
 
-    if (
-        "uri" in settings
-    ):  # a server's own disk and time; the embedded file holds the vectors once more
-        return {} if settings["uri"] else {"milvus.db": 4 * dim * passages}, None
-    count = min(VECTORS, passages)
+    remote = INDEX_KINDS.entry(kind).traits.get("remote")
+    if remote is not None:  # a server's own disk and time; run here, it holds the vectors once more
+        return {} if remote(settings) else {"index": 4 * dim * sample.passages}, None
+    count = min(VECTORS, sample.passages)
+    passages = tuple(itertools.islice(itertools.cycle(sample.some), count))
     vectors = np.random.default_rng(0).normal(size=(count, dim)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    started = time.perf_counter()
-    built(VECTOR_INDEXES[kind]().build(folder, vectors, **settings))
-    seconds = time.perf_counter() - started
-    factor = passages / count
-    sizes = {p.name: p.stat().st_size for p in folder.rglob("*") if p.is_file()}
-    files = {
-        name: count if name in _FIXED else int(count * factor) for name, count in sizes.items()
-    }
+    files, seconds = _small_index(folder, kind, passages, vectors, settings, sample.passages)
     # A graph looks at about log n neighbours for each new vector; the flat kinds take less than this.
-    return files, seconds * factor * math.log2(passages + 1) / math.log2(count + 1)
+    return files, seconds * math.log2(sample.passages + 1) / math.log2(count + 1)
 
 
 def _told_of(sample: Sample) -> str:

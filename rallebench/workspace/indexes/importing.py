@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
-from rallebench.vector_indexes import VECTOR_INDEXES, Progress, faiss_flat, hnsw
+from rallebench.core.types import Passage
+from rallebench.retrievers import IndexKind
+from rallebench.vector_indexes import Progress, faiss_flat, hnsw
 from rallebench.vector_indexes._diskann import about
 from rallebench.vector_indexes._diskann_files import GRAPH, check_same_length, read_disk_files
 from rallebench.vector_indexes._faiss import faiss, read
@@ -171,12 +173,16 @@ def check_fits(foreign: Foreign, kind: str, passages: int, dim: int, encoder: st
 
 
 def taken(
-    foreign: Foreign, kind: str, folder: Path, settings: Mapping[str, Any]
+    foreign: Foreign,
+    kind: IndexKind,
+    folder: Path,
+    passages: Sequence[Passage],
+    settings: Mapping[str, Any],
 ) -> Generator[Progress, None, dict[str, Any]]:
     """Make it the index in ``folder``; returns the settings. Vectors are built into ``kind`` with ``settings``."""
     if not foreign.kind:
         yield from _all_numbers(foreign.path, vectors_of(foreign))
-        used = yield from VECTOR_INDEXES[kind]().build(folder, vectors_of(foreign), **settings)
+        used = yield from kind.build(folder, passages, vectors_of(foreign), settings)
         return {**used, "imported": foreign.path.name}
     yield 0, foreign.count
     if foreign.kind == "diskann":

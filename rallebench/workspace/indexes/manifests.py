@@ -12,7 +12,7 @@ from rallebench.core.files import sha256_file
 from rallebench.core.types import digest
 from rallebench.core.versions import versions
 from rallebench.encoders import Encoder
-from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.retrievers import INDEX_KINDS
 from rallebench.workspace.entries import Manifest, read_manifest
 from rallebench.workspace.indexes._order import Order
 from rallebench.workspace.indexes.checks import check_index
@@ -49,14 +49,9 @@ def manifest_of(
         files=sizes,
         bytes=sum(sizes.values()),
         sha256=hashes,
-        versions=versions(*_packages(order.kind)),
+        versions=versions(*INDEX_KINDS.entry(order.kind).traits.get("packages", ())),
         **settings,
     )
-
-
-def _packages(kind: str) -> tuple[str, ...]:
-    """The packages that write and read an index of this kind."""
-    return ("bm25s", "numpy") if kind == "bm25" else VECTOR_INDEXES.entry(kind).traits["packages"]
 
 
 def is_there(

@@ -102,14 +102,14 @@ def test_articles_of_a_judge_are_taken_by_name(rallebench: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in SUITES.names() if "data" in SUITES.entry(name).traits["settings"]]
+    "name", [name for name in SUITES.names() if "data" in SUITES.entry(name).form]
 )
 def test_a_name_that_nothing_has_is_one_sentence_that_names_the_known_sets(
     rallebench: CommandLine, name: str
 ) -> None:
     needs_llm = SUITES.entry(name).traits.get("needs_llm", True)
     known = {"index": "tiny"} if name == "crud-grid" else {"index": "tiny", "retriever": "tiny"}
-    where = known.items() & {(key, "tiny") for key in SUITES.entry(name).traits["settings"]}
+    where = known.items() & {(key, "tiny") for key in SUITES.entry(name).form}
     more = [flag for key, value in sorted(where) for flag in ("--set", f"{key}={value}")]
     corpus = ["--set", "corpus=tiny"] if name == "crud-grid" else []
     ran = rallebench(

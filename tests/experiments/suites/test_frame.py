@@ -13,7 +13,7 @@ from rallebench.services.experiments import suite_name
 @pytest.mark.parametrize("name", SUITES.names())
 def test_every_suite_says_what_it_is_and_takes_its_own_defaults(name: str) -> None:
     entry = SUITES.entry(name)
-    known = entry.traits["settings"]
+    known = entry.form
     assert entry.about.endswith((".", "?")) and all(
         isinstance(one, Setting) for one in known.values()
     )

@@ -218,7 +218,7 @@ def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_t
     monkeypatch.setitem(
         SUITES._entries,
         "small-forgiving",
-        Entry("small-forgiving", forgiving, "Forgives.", {"settings": SETTINGS}),
+        Entry("small-forgiving", forgiving, "Forgives.", form=SETTINGS),
     )
     ran = CommandLine(capfd, bench.workspace.path)(
         "suite", "small-forgiving", "--plan", "--llm", "dead", "--probe", "1"

@@ -13,7 +13,7 @@ import pytest
 from rallebench.core.errors import BadFileError, MismatchError, RalleError, UsageError
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders.hashing import Hashing
-from rallebench.retrievers import RETRIEVERS
+from rallebench.retrievers import INDEX_KINDS
 from rallebench.workspace.entries import Manifest
 from rallebench.workspace.indexes.build import build_index
 
@@ -49,7 +49,7 @@ def take(folder: Path, corpus: Path, kind: str, source: Path, encoder: Any = Non
 
 
 def first(folder: Path, manifest: Manifest, query: str) -> str:
-    retriever = RETRIEVERS["dense"]("taken", folder / "taken", manifest, Hashing())
+    retriever = INDEX_KINDS[manifest.kind].open("taken", folder / "taken", manifest, Hashing())
     hits = retriever.search([query], 3)[0]
     retriever.close()
     assert hits[0].score == pytest.approx(1.0, abs=1e-4)

@@ -101,12 +101,8 @@ def _given(settings: Mapping[str, Any], workflows: Sequence[str]) -> dict[str, s
         given["shots"] = str(settings["shots"])
     if settings["protocol"] != "auto":
         given["protocol"] = settings["protocol"]
-    known = {
-        name for workflow in workflows for name in WORKFLOWS.entry(workflow).traits["settings"]
-    }
-    known |= {
-        name for env in ENVIRONMENTS.names() for name in ENVIRONMENTS.entry(env).traits["settings"]
-    }
+    known = {name for workflow in workflows for name in WORKFLOWS.entry(workflow).form}
+    known |= {name for env in ENVIRONMENTS.names() for name in ENVIRONMENTS.entry(env).form}
     for name in given:
         if name.removeprefix("env.") not in known:
             raise UsageError(
@@ -122,22 +118,22 @@ def _place(
     environments: Sequence[str],
     given: Mapping[str, str],
 ) -> Place:
-    traits = WORKFLOWS.entry(system.workflow).traits
+    workflow = WORKFLOWS.entry(system.workflow)
+    traits = workflow.traits
     env = _env(asking, environments) if traits["needs_env"] else ""
     why = _why_not(asked, system, traits, asking, env, environments)
     if why:
         return Place(system, asking, env, None, why)
     original = asked.settings[COMPAT] == "original"
-    own = {name: value for name, value in given.items() if name in traits["settings"]}
-    if original and COMPAT in traits["settings"]:
+    own = {name: value for name, value in given.items() if name in workflow.form}
+    if original and COMPAT in workflow.form:
         own[COMPAT] = "original"
     if env:
-        theirs: Mapping[str, Any] = ENVIRONMENTS.entry(env).traits["settings"]
+        theirs: Mapping[str, Any] = ENVIRONMENTS.entry(env).form
         own |= {
             f"env.{n}": v
             for name, v in given.items()
-            if (n := name.removeprefix("env.")) in theirs
-            and (n != name or n not in traits["settings"])
+            if (n := name.removeprefix("env.")) in theirs and (n != name or n not in workflow.form)
         }
         if original and COMPAT in theirs:
             own[f"env.{COMPAT}"] = "original"

@@ -1,0 +1,197 @@
+"""One file adds one thing, with no other edit: each is brought by another distribution and used from end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributions import Install, installing, write_distribution  # noqa: F401 - a fixture
+from small_workspace import CommandLine, command, environment, make_workspace
+
+from rallebench.retrievers import INDEX_KINDS
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes.estimate import Estimate
+
+TITLES = '''
+"""Passages by the words of their titles: a first-stage retriever that needs no encoder."""
+
+import json
+
+from rallebench.core.errors import UsageError
+from rallebench.core.settings import Setting
+from rallebench.core.text import tokenize
+from rallebench.core.types import Hit
+from rallebench.corpora.store import PassageStore
+from rallebench.retrievers import INDEX_KINDS
+
+
+class Titles:
+    titled, prefix_stable = True, True
+
+    def __init__(self, name, folder, manifest, weight):
+        self.name, self.fingerprint, self.weight = name, f"{manifest.fingerprint}/{weight}", weight
+        self.passages = PassageStore(folder)
+        self.folder, self.manifest = folder, manifest
+        self.words = json.loads((folder / "titles.json").read_text())
+
+    def search(self, queries, k):
+        return [self._search(set(tokenize(query)), k) for query in queries]
+
+    def _search(self, query, k):
+        scores = {row: self.weight * len(query & set(words)) for row, words in enumerate(self.words)}
+        best = sorted((row for row in scores if scores[row]), key=lambda row: -scores[row])[:k]
+        return tuple(Hit(self.passages[row], float(scores[row])) for row in best)
+
+    def with_knobs(self, name, settings):
+        return Titles(name, self.folder, self.manifest, settings["weight"])
+
+    def page_ids(self):
+        return self.passages.page_ids()
+
+    def close(self):
+        self.passages.close()
+
+
+class TitlesKind:
+    """Words of titles."""
+
+    def build(self, folder, passages, vectors, settings):
+        assert vectors is None
+        words = []
+        for passage in passages:
+            words.append(tokenize(passage.title)[: settings["longest"]])
+            yield len(words), len(passages)
+        (folder / "titles.json").write_text(json.dumps(words))
+        return settings
+
+    def open(self, name, folder, manifest, encoder=None):
+        return Titles(name, folder, manifest, 1)
+
+
+def check(settings):
+    if settings["longest"] == 13:
+        raise UsageError("Thirteen words are unlucky; set another number.")
+
+
+INDEX_KINDS.register(
+    "titles",
+    about="Words of titles",
+    form={"longest": Setting(int, 50, 1, 99, about="words of a title")},
+    needs_encoder=False,
+    packages=("numpy",),
+    search_form={"weight": Setting(int, 1, 1, 9, about="what a word counts", sweep=(1, 4))},
+    memory_factors=(3.0, 2.0),
+    check=check,
+)(TitlesKind())
+'''
+
+VECTORS = '''
+"""A vector index that remembers numpy's."""
+
+from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.vector_indexes.numpy_flat import NumpyFlatKind
+
+
+@VECTOR_INDEXES.register("plain", search_form={}, packages=("numpy",))
+def plain():
+    """All vectors, compared one by one."""
+    return NumpyFlatKind()
+'''
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return make_workspace(tmp_path / "workspace")
+
+
+@pytest.fixture
+def cli(workspace: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capfd, workspace)
+
+
+def last(steps: Any) -> Any:
+    *_, end = steps
+    return end
+
+
+def test_an_index_kind_is_listed_built_searched_swept_estimated_verified_and_deleted(
+    install: Install, cli: CommandLine, workspace: Path
+) -> None:
+    install(INDEX_KINDS, "titles_kind", TITLES)
+    corpus = str(workspace / "corpus.tsv")
+    kinds = {row["name"]: row["about"] for row in cli.json("list", "indexes")["indexes"]}
+    assert kinds["titles"] == "Words of titles"
+
+    build = ("index", "--corpus", corpus, "--kind", "titles", "--name")
+    manifest = cli.json(*build, "by-title", "--set", "longest=7")
+    assert (manifest["retriever"], manifest["kind"], manifest["encoder"]) == (
+        "titles",
+        "titles",
+        "",
+    )
+    assert manifest["parameters"] == {"longest": 7} and "numpy" in manifest["versions"]
+    assert cli(*build, "again", "--set", "longest=0").last.endswith("from 1 to 99.")
+    assert "unlucky" in cli(*build, "again", "--set", "longest=13").last
+    assert "has no encoder" in cli(*build, "again", "--encoder", "hashing").last
+
+    (found,) = cli.json("search", "--index", "by-title", "-k", 1, "Who was Christiaan Huygens?")
+    assert [(hit["doc_id"], hit["score"]) for hit in found["hits"]] == [("5", 2.0)]
+    (found,) = cli.json("search", "--index", "by-title?weight=3", "-k", 1, "Christiaan Huygens")
+    assert [hit["score"] for hit in found["hits"]] == [6.0]
+
+    vary = ("--factor", "index.kind=bm25,titles", "--metrics", "Rprec", "--no-mlflow")
+    swept = cli.json("sweep", "--chain", "title", "--dataset", "tiny-qa", "--name", "s", *vary)
+    assert len(swept["variants"]) == 2 and not swept["failed"]
+
+    measured = cli.json("tradeoff", "--index", "tiny,by-title", "--dataset", "tiny-qa")
+    points = [(point["index"], point["knobs"]) for point in measured["points"]]
+    assert points == [("tiny", {}), ("by-title", {"weight": 1}), ("by-title", {"weight": 4})]
+
+    bench = Workbench(workspace)
+    estimate = last(bench.data.estimate_build(corpus, "titles", parameters={"longest": 5}))
+    assert isinstance(estimate, Estimate) and 0 < estimate.ram_search < estimate.ram_build
+    assert last(bench.data.verify_index("by-title")).files == len(manifest["files"])
+    assert "weight" in bench.data.knobs_of("by-title")
+    bench.data.delete_index("by-title")
+    assert not (workspace / "indexes" / "by-title").exists()
+    bench.close()
+
+
+@pytest.mark.slow
+def test_a_vector_index_becomes_an_index_kind_with_an_encoder(
+    workspace: Path, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    write_distribution(site, "vector_indexes", "plain_vectors", VECTORS)
+    paths = os.pathsep.join([environment()["PYTHONPATH"], str(site)])
+
+    def run(*words: str) -> Any:
+        ran = subprocess.run(
+            command(words[0], "--workspace", workspace, "--json", *words[1:]),
+            env={**environment(), "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    corpus = str(workspace / "corpus.tsv")
+    build = (
+        "index",
+        "--corpus",
+        corpus,
+        "--kind",
+        "plain",
+        "--name",
+        "dense",
+        "--encoder",
+        "hashing",
+    )
+    manifest = run(*build)
+    assert (manifest["retriever"], manifest["encoder_name"]) == ("dense", "hashing")
+    (found,) = run("search", "--index", "dense", "-k", "1", "Charon is the largest moon of Pluto.")
+    assert found["hits"][0]["doc_id"] == "6"

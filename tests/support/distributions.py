@@ -1,0 +1,43 @@
+"""A distribution that adds one file to a registry, as if somebody had installed it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project import PROJECT
+
+from rallebench.core.registry import Registry
+
+Install = Callable[[Registry[Any], str, str], None]
+
+
+@pytest.fixture(name="install")
+def installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """``install(registry, module, text)``: from now on, for this test, the registry finds that module by its entry point."""
+    site = tmp_path / "site-packages"
+    children = filter(None, [str(PROJECT), str(site), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(children))
+
+    def add(registry: Registry[Any], module: str, text: str) -> None:
+        registry.names()  # what the package itself holds is imported once for all tests
+        write_distribution(site, registry.name, module, text)
+        monkeypatch.syspath_prepend(site)
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+        monkeypatch.setattr(registry, "_loaded", False)
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    return add
+
+
+def write_distribution(site: Path, registry: str, module: str, text: str) -> None:
+    """One module and what tells Python that it is installed."""
+    folder = site / f"{module}-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (site / f"{module}.py").write_text(text, encoding="utf-8")
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[rallebench.{registry}]\nit = {module}\n")
