@@ -421,7 +421,7 @@ class Typed(Hashing):
         return batches
 
 
-FASTER, SLOWER = {"float32": 4e-4, "bfloat16": 1e-4}, {"float32": 1e-4, "bfloat16": 4e-4}
+FASTER, SLOWER = {"float32": 2e-3, "bfloat16": 2e-4}, {"float32": 2e-4, "bfloat16": 2e-3}
 TEXTS = [f"{row} moon {row % 7} planet {row % 11} river {row * row % 13}" for row in range(64)]
 
 
