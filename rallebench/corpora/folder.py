@@ -34,7 +34,13 @@ def _recognises(path: Path) -> bool:
     return any(file.suffix.lower() in READERS for file in files_in(path))
 
 
-@CORPORA.register("folder", recognises=_recognises)
+SAMPLE = {
+    "documents/titan.md": "# Titan\n\nTitan is a moon of Saturn.\n",
+    "documents/danube.txt": "The Danube flows into the Black Sea.\n",
+}
+
+
+@CORPORA.register("folder", recognises=_recognises, sample=SAMPLE)
 def read_folder(source: Source) -> Iterator[Row]:
     """A folder of .txt, .md, .html and .pdf files; each file is a document."""
     files = [file for file in files_in(source.path) if file.suffix.lower() in READERS]

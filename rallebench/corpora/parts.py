@@ -15,7 +15,9 @@ from rallebench.corpora._documents import read_plain
 from rallebench.corpora.folder import documents
 
 
-@CORPORA.register("parts")
+@CORPORA.register(
+    "parts", sample={"news/part-1": "Titan is a moon.\n", "news/part-2": "The Danube flows.\n"}
+)
 def read_parts(source: Source) -> Iterator[Row]:
     """A folder of text files, each of them one document (CRUD-RAG as it was run)."""
     files = files_in(source.path)
