@@ -14,7 +14,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import sha256_file
-from rallebench.core.runs import DatasetRef, RunRequest, imported_flow
+from rallebench.core.runs import RunRequest, imported_flow
 from rallebench.core.sources import Source
 from rallebench.core.types import (
     Episode,
@@ -27,7 +27,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.run_file import write_run
 from rallebench.engine.score import choose_metrics
@@ -87,7 +87,7 @@ def import_run(
     settings = {"file": file.name, "sha256": sha256_file(file)}
     request = RunRequest(
         imported_flow(WORKFLOW, settings),
-        DatasetRef(dataset_name, str(path) if dataset_name != dataset else "", sha256_file(path)),
+        workspace.dataset_ref(dataset),
         examples,
         metrics,
         name=name,

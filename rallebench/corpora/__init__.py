@@ -44,5 +44,8 @@ Reader = Callable[[Source], Iterator[CorpusRow]]
 CORPORA: Registry[Reader] = Registry(
     "corpus format",
     "rallebench.corpora",
-    traits={"recognises": "(path) → whether it looks like this format"},
+    traits={
+        "recognises": "(path) → whether it looks like this format; without it, the format must be named",
+        "sample": "a small valid file, name → text; names with a common folder make a folder",
+    },
 )

@@ -33,7 +33,12 @@ def _recognises(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in NAMES)
 
 
-@CORPORA.register("beir", recognises=_recognises)
+SAMPLE = """{"_id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}
+{"_id": "d2", "title": "", "text": "The Danube flows into the Black Sea."}
+"""
+
+
+@CORPORA.register("beir", recognises=_recognises, sample={"scifact/corpus.jsonl": SAMPLE})
 def read_beir(source: Source) -> Iterator[CorpusRow]:
     """BEIR's corpus.jsonl or the folder that holds it: _id, title, text."""
     inner = replace(source, path=corpus_file(source.path), total=0)

@@ -18,7 +18,12 @@ def _recognises(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith(".csv")
 
 
-@CORPORA.register("csv", recognises=_recognises)
+SAMPLE = (
+    "id,text,title\nd1,Titan is a moon of Saturn.,Titan\nd2,The Danube flows into the Black Sea.,\n"
+)
+
+
+@CORPORA.register("csv", recognises=_recognises, sample={"corpus.csv": SAMPLE})
 def read_csv(source: Source) -> Iterator[CorpusRow]:
     """CSV with a header row that names text, and optionally id, title and page_id."""
     rows = source.table()

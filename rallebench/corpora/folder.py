@@ -36,7 +36,13 @@ def _recognises(path: Path) -> bool:
     return any(file.suffix.lower() in READERS for file in files_in(path))
 
 
-@CORPORA.register("folder", recognises=_recognises)
+SAMPLE = {
+    "documents/titan.md": "# Titan\n\nTitan is a moon of Saturn.\n",
+    "documents/danube.txt": "The Danube flows into the Black Sea.\n",
+}
+
+
+@CORPORA.register("folder", recognises=_recognises, sample=SAMPLE)
 def read_folder(source: Source) -> Iterator[CorpusRow]:
     """A folder of .txt, .md, .html and .pdf files; each file is a document."""
     files = [file for file in files_in(source.path) if file.suffix.lower() in READERS]
@@ -48,7 +54,9 @@ def read_folder(source: Source) -> Iterator[CorpusRow]:
         yield from _documents(source, files, lambda file: READERS[file.suffix.lower()](file, pdfs))
 
 
-@CORPORA.register("parts")
+@CORPORA.register(
+    "parts", sample={"news/part-1": "Titan is a moon.\n", "news/part-2": "The Danube flows.\n"}
+)
 def read_parts(source: Source) -> Iterator[CorpusRow]:
     """A folder of text files, each of them one document (CRUD-RAG as it was run)."""
     files = files_in(source.path)

@@ -16,7 +16,12 @@ def _recognises(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
 
 
-@CORPORA.register("jsonl", recognises=_recognises)
+SAMPLE = """{"id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}
+{"id": "d2", "contents": "The Danube flows into the Black Sea.", "page_id": "p2"}
+"""
+
+
+@CORPORA.register("jsonl", recognises=_recognises, sample={"corpus.jsonl": SAMPLE})
 def read_jsonl(source: Source) -> Iterator[CorpusRow]:
     """JSON lines with id, text, and optionally title and page_id (or wikipedia_id)."""
     for number, row in source.objects():

@@ -14,7 +14,10 @@ from rallebench.core.sources import Source, files_in
 from rallebench.corpora import CORPORA, CorpusRow
 
 
-@CORPORA.register("lines")
+@CORPORA.register(
+    "lines",
+    sample={"news.txt": "Titan is a moon of Saturn.\nThe Danube flows into the Black Sea.\n"},
+)
 def read_lines(source: Source) -> Iterator[CorpusRow]:
     """A text file, or a folder of them, with one article per line (CRUD-RAG)."""
     files = files_in(source.path)

@@ -18,7 +18,10 @@ def _recognises(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
 
 
-@CORPORA.register("tsv", recognises=_recognises)
+SAMPLE = "id\ttext\ttitle\nd1\tTitan is a moon of Saturn.\tTitan\nd2\tThe Danube flows into the Black Sea.\tDanube\n"
+
+
+@CORPORA.register("tsv", recognises=_recognises, sample={"corpus.tsv": SAMPLE})
 def read_tsv(source: Source) -> Iterator[CorpusRow]:
     """A table with tabs: id, text, title (KILT, RaLLe); a header row is recognised."""
     columns: tuple[int, int, int | None] = (0, 1, 2)

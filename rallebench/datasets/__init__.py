@@ -1,6 +1,8 @@
-"""Questions with gold. A dataset format is a reader ``(path) -> Iterator[Example]``, one file each.
+"""Questions with gold. A dataset format is a reader ``(source) -> Iterator[Example]``, one file each.
 
-A reader streams, checks every row, and raises BadFileError with the file and the line number.
+A reader streams and hands every row that it cannot use to ``source.bad`` or ``source.problems``. The ``record`` of its
+examples is in KILT's form; ``kilt.examples`` makes checked examples of such records. A file of any format can be run
+and imported.
 """
 
 from __future__ import annotations
@@ -9,15 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rallebench.core.registry import Registry
+from rallebench.core.sources import Source
 from rallebench.core.types import Example
 
-DATASETS: Registry[Callable[..., Iterator[Example]]] = Registry(
+Read = Callable[[Source], Iterator[Example]]
+
+DATASETS: Registry[Read] = Registry(
     "dataset format",
     "rallebench.datasets",
     traits={
-        "records": "(source) → (line, record in KILT's form)",
-        "recognises": "(path) → whether it looks like this format",
-        "suffixes": "how its files' names end",
+        "recognises": "(path) → whether it looks like this format; without it, the format must be named",
+        "sample": "a small valid file, name → text; names with a common folder make a folder",
     },
 )
 

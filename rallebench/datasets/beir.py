@@ -16,7 +16,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example
 from rallebench.datasets import DATASETS
-from rallebench.datasets._examples import examples
+from rallebench.datasets.kilt import examples
 
 SPLITS = ("test", "dev", "train")
 
@@ -68,8 +68,13 @@ def _relevant(source: Source) -> dict[str, list[str]]:
     return found
 
 
-@DATASETS.register("beir", records=records, recognises=recognises)
-def read_beir(path: Path) -> Iterator[Example]:
+SAMPLE = {
+    "scifact/queries.jsonl": '{"_id": "q1", "text": "Which moon?"}\n{"_id": "q2", "text": "Which sea?"}\n',
+    "scifact/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td4\t1\n",
+}
+
+
+@DATASETS.register("beir", recognises=recognises, sample=SAMPLE)
+def read_beir(source: Source) -> Iterator[Example]:
     """A BEIR folder: queries.jsonl with qrels/test.tsv (or dev, or train)."""
-    source = Source(path)
     yield from examples(source, records(source))

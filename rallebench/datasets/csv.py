@@ -14,7 +14,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example
 from rallebench.datasets import DATASETS
-from rallebench.datasets._examples import examples
+from rallebench.datasets.kilt import examples
 
 QUESTION = ("question", "input", "query")
 ANSWER = ("answer", "answers", "output")
@@ -79,8 +79,11 @@ def _answers(field: str) -> list[str]:
     return [field] if field else []
 
 
-@DATASETS.register("csv", records=records, recognises=recognises)
-def read_csv(path: Path) -> Iterator[Example]:
+@DATASETS.register(
+    "csv",
+    recognises=recognises,
+    sample={"questions.csv": "id,question,answer\nq1,Which moon?,Titan\nq2,Which sea?,Black Sea\n"},
+)
+def read_csv(source: Source) -> Iterator[Example]:
     """CSV with a header row that names question, and optionally answer, id and page_id."""
-    source = Source(path)
     yield from examples(source, records(source))

@@ -14,8 +14,7 @@ from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import disk_error
 from rallebench.core.folders import beside, check_name
 from rallebench.core.sources import Problem, Problems, Source
-from rallebench.datasets import DATASETS
-from rallebench.datasets._examples import examples
+from rallebench.datasets.reading import form_of, read_examples
 from rallebench.datasets.tasks import SEED, sampled
 
 
@@ -43,7 +42,7 @@ def import_dataset(
 ) -> QuestionSet:
     """Copy a question set into ``datasets/<name>.jsonl``, whole or not at all; an equal one is left as it is.
 
-    ``form``: a name of DATASETS; '' recognises BEIR, CSV and R-Eval, anything else is KILT's JSON lines. ``sample``: so
+    ``form``: a name of DATASETS; '' recognises it. ``sample``: so
     many questions drawn with ``seed``, as R-Eval draws them; 0 keeps all. Raises
     BadFileError for the first bad row unless ``skip_bad``, and for a set without a question; UsageError if the
     name is taken by another set; BackendError if the disk is full.
@@ -55,11 +54,10 @@ def import_dataset(
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
     form = form or form_of(source)
-    records = DATASETS.entry(form).traits["records"]
     read = Source(source, Problems(skip=skip_bad, offered=True))
+    rows = read_examples(source, form=form, source=read)
     try:
         with beside(datasets, name) as half:
-            rows = examples(read, records(read))
             count = _write(
                 half / target.name, iter(sampled(list(rows), sample, seed)) if sample > 0 else rows
             )
@@ -69,15 +67,6 @@ def import_dataset(
     except OSError as error:
         raise disk_error(target, error) from error
     return QuestionSet(name, target, form, count, read.problems.count, tuple(read.problems.first))
-
-
-def form_of(path: Path) -> str:
-    """The format of a question set by its name, or by what a folder holds; ``kilt`` for any other file."""
-    for name in DATASETS.names():
-        recognises = DATASETS.entry(name).traits.get("recognises")
-        if recognises and recognises(path):
-            return name
-    return "kilt"
 
 
 def _write(path: Path, found: Iterator[Any]) -> int:

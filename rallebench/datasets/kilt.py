@@ -11,62 +11,71 @@ its pages are needed together. An element may hold an answer, a provenance, or b
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Source
+from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Example, Gold, Question
-from rallebench.datasets import DATASETS
-from rallebench.datasets._rows import read_rows
+from rallebench.datasets import DATASETS, Record
 
 PAGE_KEY = "wikipedia_id"
 
 
-@DATASETS.register("kilt", suffixes=(".jsonl", ".jsonl.gz"), records=Source.objects)
-def read_kilt(path: Path) -> Iterator[Example]:
+SAMPLE = """{"id": "q1", "input": "Which moon?", "output": [{"answer": "Titan", "provenance": [{"wikipedia_id": "1"}]}]}
+{"id": "q2", "input": "Which sea?", "output": [{"answer": "Black Sea"}, {"answer": "the Black Sea"}]}
+"""
+LOOKED_AT = 20
+"""Rows of a file of JSON lines by which its format is recognised."""
+
+
+def first_rows(path: Path) -> list[Record]:
+    """The first rows of a file of JSON lines by its name; [] for any other file, and for one that cannot be read. Bad rows are left out."""
+    if not path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json")):
+        return []
+    try:
+        return [row for _, row in islice(Source(path, Problems(skip=True)).objects(), LOOKED_AT)]
+    except BadFileError:
+        return []
+
+
+def _recognises(path: Path) -> bool:
+    rows = first_rows(path) if path.is_file() else []
+    return bool(rows) and all("input" in row and "outputs" not in row for row in rows)
+
+
+@DATASETS.register("kilt", recognises=_recognises, sample={"questions.jsonl": SAMPLE})
+def read_kilt(source: Source) -> Iterator[Example]:
     """KILT records as JSON lines, plain or gzipped: id, input, and the output that holds the gold.
 
     Streams. ``output`` may be missing, null or empty (no gold), and so may answers and provenances;
-    ids may be numbers and are kept as stripped text. Raises BadFileError, with the line number, for
-    bad JSON, a missing or blank id or input, a repeated id, and values of the wrong type.
+    ids may be numbers and are kept as stripped text. Bad rows are bad JSON, a missing or blank id or
+    input, a repeated id, and values of the wrong type.
     """
+    yield from examples(source, source.objects())
+
+
+def examples(source: Source, records: Iterable[tuple[int, Record]]) -> Iterator[Example]:
+    """The examples of (line, record in KILT's form); a record that is wrong is a bad row of ``source``."""
     seen: dict[str, int] = {}
-    for number, record in read_rows(path):
-        where = f"{path}, line {number}"
-        qid = record_id(record, where)
-        if qid in seen:
-            raise BadFileError(
-                f"{where} repeats the id {qid!r} of line {seen[qid]}; every question needs its own."
+    for line, record in records:
+        where = source.where(line)
+        try:
+            qid = record_id(record, where)
+            if qid in seen:
+                raise BadFileError(
+                    f"{where} repeats the id {qid!r} of line {seen[qid]}; every question needs its own."
+                )
+            example = Example(
+                Question(qid, record_input(record, where)), read_gold(record, where), record
             )
-        seen[qid] = number
-        yield Example(Question(qid, record_input(record, where)), read_gold(record, where), record)
-
-
-def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
-    """The first ``limit`` examples (all if None), after checking every row of the file.
-
-    Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
-    """
-    examples = read_kilt(path)
-    try:
-        kept = tuple(examples if limit is None else islice(examples, min(limit, sys.maxsize)))
-        for _ in examples:
-            pass
-    except BadFileError as error:
-        if f"{path}, line 1 is not" not in str(error):
-            raise
-        name = path.name.split(".")[0]
-        raise BadFileError(
-            f"{error} Questions are asked from JSON lines in KILT's form; bring others in first: "
-            f"rallebench import {path} --kind dataset --name {name}."
-        ) from None
-    if not kept and limit != 0:
-        raise BadFileError(f"{path} holds no question.")
-    return kept
+        except BadFileError as error:
+            source.problems.add(line, str(error))
+            continue
+        seen[qid] = line
+        yield example
 
 
 # ── one record; ``where`` opens the error message: "FILE, line N" ────────────

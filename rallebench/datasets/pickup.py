@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rallebench.core.errors import UsageError
 from rallebench.datasets import Record
-from rallebench.datasets.kilt import read_kilt
+from rallebench.datasets.reading import read_examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def pick_up(
         )
     kept: list[Record] = []
     read = 0
-    for example in read_kilt(dataset):
+    for example in read_examples(dataset):
         read += 1
         if not example.gold.pages.isdisjoint(page_ids):
             kept.append(dict(example.record))

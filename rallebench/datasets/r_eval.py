@@ -15,31 +15,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example
 from rallebench.datasets import DATASETS
-from rallebench.datasets._examples import examples
+from rallebench.datasets.kilt import examples, first_rows
 
 SALT = "Tsinghua KoLA2 "
-LOOKED_AT = 20
 
 
 def recognises(path: Path) -> bool:
     """Whether the first rows of a JSON-lines file are R-Eval's: ``outputs`` where KILT has ``output``."""
-    if not path.is_file() or not path.name.lower().removesuffix(".gz").endswith(
-        (".jsonl", ".json")
-    ):
-        return False
-    try:
-        rows = [row for _, row in islice(Source(path).objects(), LOOKED_AT)]
-    except BadFileError:
-        return False
+    rows = first_rows(path) if path.is_file() else []
     return (
         bool(rows)
         and all("input" in row and "output" not in row for row in rows)
@@ -137,15 +126,19 @@ def as_record(
     return {**record, "_id": id_of(record)}
 
 
-@DATASETS.register("r-eval", records=records, recognises=recognises)
-def read_r_eval(path: Path) -> Iterator[Example]:
+SAMPLE = {
+    "questions.jsonl": '{"input": "Which moon?", "outputs": ["Titan", "the moon Titan"], "dataset": "own", "_id": "q1"}\n'
+    '{"input": "Which sea?", "outputs": ["Black Sea"], "dataset": "own", "_id": "q2"}\n'
+}
+
+
+@DATASETS.register("r-eval", recognises=recognises, sample=SAMPLE)
+def read_r_eval(source: Source) -> Iterator[Example]:
     """R-Eval's records as JSON lines (input, outputs, environment, dataset, _id); every output is accepted."""
-    source = Source(path)
     yield from examples(source, records(source))
 
 
-@DATASETS.register("r-eval-original", records=partial(records, first_only=True))
-def read_r_eval_original(path: Path) -> Iterator[Example]:
+@DATASETS.register("r-eval-original", sample=SAMPLE)
+def read_r_eval_original(source: Source) -> Iterator[Example]:
     """R-Eval's records as JSON lines; only the first of the outputs is accepted, as R-Eval's scores do."""
-    source = Source(path)
     yield from examples(source, records(source, first_only=True))

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rallebench.core.errors import UsageError
-from rallebench.core.files import sha256_file
-from rallebench.core.runs import DEFAULT_OPTIONS, DatasetRef, FlowSpec, RunOptions, RunRequest
+from rallebench.core.runs import DEFAULT_OPTIONS, FlowSpec, RunOptions, RunRequest
 from rallebench.core.types import Example
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
@@ -66,10 +65,9 @@ def prepare(
     own, judges = split_judges(workspace, metrics or ())
     chosen = choose_metrics(own or None, examples, dataset_name)
     name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))
-    file = str(path) if dataset_name != dataset else ""
     request = RunRequest(
         flow,
-        DatasetRef(dataset_name, file, sha256_file(path)),
+        workspace.dataset_ref(dataset),
         examples,
         chosen,
         judges=judges,

@@ -13,8 +13,8 @@ from statistics import fmean
 from typing import Any, Literal
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
+from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Gold, Hit, Outcome, Passage, Reply, Retrieve, Step
-from rallebench.datasets._rows import read_rows
 from rallebench.datasets.kilt import (
     PAGE_KEY,
     provenance_id,
@@ -123,7 +123,7 @@ def _check_settings(ks: Sequence[int], rank_keys: Sequence[str], compat: str) ->
 def _read_truths(path: Path, rank_keys: tuple[str, ...], compat: Compat) -> list[_Truth]:
     truths: list[_Truth] = []
     lines: dict[str, int] = {}
-    for number, record in read_rows(path):
+    for number, record in Source(path).objects():
         where = f"{path}, line {number}"
         qid = record_id(record, where)
         if qid in lines:
@@ -154,7 +154,7 @@ def _has_hollow_set(record: Mapping[str, Any], rank_keys: tuple[str, ...], where
 
 def _read_guesses(path: Path, rank_keys: tuple[str, ...]) -> dict[str, _Guess]:
     guesses: dict[str, _Guess] = {}
-    for number, record in read_rows(path):
+    for number, record in Source(path).objects():
         where = f"{path}, line {number}"
         qid = record_id(record, where)
         if qid in guesses:

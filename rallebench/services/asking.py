@@ -12,6 +12,7 @@ from rallebench.chains import chain as chains
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.runs import Backends
+from rallebench.core.sources import files_in
 from rallebench.core.types import (
     Chain,
     Example,
@@ -24,7 +25,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import Event, answer_one, run_one
 from rallebench.services.leases import Lease
@@ -36,7 +37,7 @@ from rallebench.workspace.paths import Workspace
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, mtime: int, size: int) -> tuple[Example, ...]:
+def _read(path: Path, version: tuple[tuple[int, int], ...]) -> tuple[Example, ...]:
     return read_questions(path)
 
 
@@ -56,8 +57,8 @@ class Asking:
     def questions(self, dataset: str) -> tuple[Example, ...]:
         """The examples of a question set, read once per version of its file. Raises BadFileError."""
         _, path = self._workspace.dataset(dataset)
-        stat = path.stat()
-        return _read(path, stat.st_mtime_ns, stat.st_size)
+        stats = [file.stat() for file in files_in(path)]
+        return _read(path, tuple((stat.st_mtime_ns, stat.st_size) for stat in stats))
 
     def example(self, dataset: str, chosen: str) -> Example:
         """The example whose id is ``chosen``; any other text is a question of the user's own, without gold."""

@@ -16,14 +16,13 @@ from rallebench.core.files import write_json
 from rallebench.core.folders import beside, check_name
 from rallebench.core.settings import Setting, checked
 from rallebench.core.sources import Problem, Problems, Source
-from rallebench.core.types import Example, Hit, Passage
+from rallebench.core.types import Hit, Passage
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import form_of, read_corpus
-from rallebench.datasets import DATASETS
-from rallebench.datasets._examples import examples
-from rallebench.datasets.importing import form_of as form_of_questions
+from rallebench.datasets.reading import form_of as form_of_questions
+from rallebench.datasets.reading import read_examples
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.background import Works
@@ -102,9 +101,7 @@ class Data:
             raise NotFoundError(f"{source} does not exist.")
         form = form or form_of_questions(source)
         read = Source(source, Problems(skip=True))
-        records = DATASETS.entry(form).traits["records"]
-        found: Iterator[Example] = examples(read, records(read))
-        return _previewed(form, found, read, rows)
+        return _previewed(form, read_examples(source, form=form, source=read), read, rows)
 
     # corpora and questions
 

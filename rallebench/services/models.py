@@ -23,7 +23,7 @@ from rallebench.core.errors import (
     UsageError,
 )
 from rallebench.core.runs import Backends
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 from rallebench.encoders.references import encoder_need, quantizations
 from rallebench.llms._memory import budget
 from rallebench.llms._memory.progress import reporting

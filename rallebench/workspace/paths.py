@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain_file
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_json, sha256_file, write_json
 from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
+from rallebench.core.runs import DatasetRef
 from rallebench.core.types import Chain
 from rallebench.corpora.imported import imported_corpora, is_imported
+from rallebench.datasets.reading import DEFAULT, form_of
 from rallebench.llms import LLMS
 from rallebench.llms.presets import entry_of, presets
 from rallebench.retrievers.composites import (
@@ -100,18 +103,26 @@ class Workspace:
         return found
 
     def dataset(self, reference: str) -> tuple[str, Path]:
-        """(name, file) of a question set given as a name or a path."""
+        """(name, file or folder) of a question set given as a name or a path."""
         known = self.dataset_paths()
         if reference in known:
             return reference, known[reference]
         path = _path(reference)
         if os.path.isfile(path):
-            return path.name.split(".json")[0], path.resolve()
+            return re.sub(r"\.(json|csv|tsv).*", "", path.name), path.resolve()
+        if os.path.isdir(path) and form_of(path) != DEFAULT:
+            return path.resolve().name, path.resolve()
         if path.suffix or "/" in reference or os.path.isdir(path):
             raise NotFoundError(
                 f"{reference} is no file of questions. Known question sets: {', '.join(known)}."
             )
         raise NotFoundError(unknown("question set", reference, list(known)))
+
+    def dataset_ref(self, reference: str) -> DatasetRef:
+        """A question set as a run records it; of a folder the records count, not its files."""
+        name, path = self.dataset(reference)
+        file = "" if reference in self.dataset_paths() else str(path)
+        return DatasetRef(name, file, sha256_file(path) if path.is_file() else "")
 
     def data(self, reference: str, what: str, setting: str = "data") -> Path:
         """A question set by its name, else a file or folder by its path: what a suite's ``setting`` names. ``what`` it should be.

@@ -25,7 +25,7 @@ from rallebench.core.types import (
     Request,
     Retrieve,
 )
-from rallebench.datasets.kilt import read_kilt
+from rallebench.datasets.reading import read_examples
 from rallebench.workspace.entries import chain_to_json
 
 CHAINS = PROJECT / "prompts" / "chains"
@@ -64,7 +64,7 @@ def shipped(name: str) -> Chain:
 
 
 def sample(task: str) -> list[Example]:
-    return list(read_kilt(QUESTIONS / f"starter-{task}.jsonl"))
+    return list(read_examples(QUESTIONS / f"starter-{task}.jsonl"))
 
 
 def play(

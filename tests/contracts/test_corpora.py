@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from samples import write_sample
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Problems, Source
@@ -68,9 +69,28 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 """Format → a corpus of it that holds TEXTS, written into a folder."""
 
 forms = pytest.mark.parametrize("form", CORPORA.names())
+own_forms = pytest.mark.parametrize("form", WRITERS)
 
 
 @forms
+def test_a_sample_is_read_as_passages_recognised_as_its_own_format_and_imported(
+    form: str, tmp_path: Path
+) -> None:
+    if form == "imported":
+        pytest.skip("it is what an import makes")
+    traits = CORPORA.entry(form).traits
+    sample = write_sample(tmp_path, traits["sample"])
+    passages = list(read_corpus(sample, form=form))
+    assert len(passages) >= 2 and all(passage.text.strip() for passage in passages)
+    assert len({passage.doc_id for passage in passages}) == len(passages)
+    assert "recognises" not in traits or form_of(sample) == form
+    *_, corpus = import_corpus(tmp_path / "corpora", "mine", sample, form=form)
+    assert isinstance(corpus, Corpus) and corpus.passages == len(passages)
+    kept = read_corpus(tmp_path / "corpora" / "mine")
+    assert [passage.text for passage in kept] == [passage.text for passage in passages]
+
+
+@own_forms
 def test_a_format_gives_every_text_once_in_order_under_its_own_id(
     form: str, tmp_path: Path
 ) -> None:
@@ -86,7 +106,7 @@ def test_a_format_gives_every_text_once_in_order_under_its_own_id(
     assert {passage.page_id for passage in paged} == {""}
 
 
-@forms
+@own_forms
 def test_a_format_is_recognised_or_must_be_named(form: str, tmp_path: Path) -> None:
     path = WRITERS[form](tmp_path)
     if "recognises" in CORPORA.entry(form).traits:
@@ -96,7 +116,7 @@ def test_a_format_is_recognised_or_must_be_named(form: str, tmp_path: Path) -> N
             list(read_corpus(path))
 
 
-@forms
+@own_forms
 def test_a_corpus_of_any_format_can_be_imported(form: str, tmp_path: Path) -> None:
     if form == "imported":
         pytest.skip("it is what an import makes")
@@ -115,7 +135,7 @@ def test_a_source_that_is_not_there_is_one_sentence_whatever_is_done_with_bad_ro
             list(read_corpus(tmp_path / "none", form=form, problems=Problems(skip=skip)))
 
 
-@forms
+@own_forms
 def test_a_format_tells_how_many_bytes_it_has_read(form: str, tmp_path: Path) -> None:
     if form == "imported":
         pytest.skip("it is mapped, not read through")

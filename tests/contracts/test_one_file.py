@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 from distributions import Install, installing, write_distribution  # noqa: F401 - a fixture
+from samples import write_sample
 from small_workspace import CommandLine, command, environment, make_workspace
 
+from rallebench.corpora import CORPORA
+from rallebench.datasets import DATASETS
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.estimate import Estimate
@@ -26,6 +29,8 @@ from rallebench.core.settings import Setting
 from rallebench.core.text import tokenize
 from rallebench.core.types import Hit
 from rallebench.corpora.store import PassageStore
+from rallebench.corpora import CORPORA
+from rallebench.datasets import DATASETS
 from rallebench.retrievers import INDEX_KINDS
 
 
@@ -102,6 +107,64 @@ def plain():
     return NumpyFlatKind()
 '''
 
+SQUAD = '''
+"""SQuAD 1.1: one JSON document of articles, paragraphs, and questions with their answers."""
+
+import json
+
+from rallebench.datasets import DATASETS
+from rallebench.datasets.kilt import examples
+
+SAMPLE = """{"data": [{"title": "Titan", "paragraphs": [{"context": "Titan is a moon.", "qas": [
+    {"id": "s1", "question": "What is Titan?", "answers": [{"text": "a moon", "answer_start": 9}]},
+    {"id": "s2", "question": "Which moon?", "answers": [{"text": "Titan", "answer_start": 0}]}]}]}]}"""
+
+
+def recognises(path):
+    return path.suffix == ".json" and path.read_text()[:9] == '{"data": '
+
+
+def records(source):
+    questions = [
+        question
+        for article in json.loads(source.path.read_text())["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    ]
+    for number, question in enumerate(questions, 1):
+        output = [{"answer": answer["text"]} for answer in question["answers"]]
+        yield number, {"id": question["id"], "input": question["question"], "output": output}
+
+
+@DATASETS.register("squad", recognises=recognises, sample={"squad.json": SAMPLE})
+def read_squad(source):
+    """SQuAD's JSON document."""
+    yield from examples(source, records(source))
+'''
+
+POEMS = '''
+"""A text file of poems, each below a line of three stars; its first line is its title."""
+
+from rallebench.corpora import CORPORA, Row
+
+
+def recognises(path):
+    return path.suffix == ".poems"
+
+
+@CORPORA.register("poems", recognises=recognises, sample={"all.poems": "***\\nSea\\nWaves.\\n***\\nSky\\nStars.\\n"})
+def read_poems(source):
+    """Poems of a text file."""
+    title, lines, begun = "", [], 0
+    for number, line in [*source.lines(), (0, "***")]:
+        if line != "***":
+            title, lines = (title, [*lines, line]) if title else (line, lines)
+            continue
+        if begun:
+            yield Row(begun, f"poem-{begun}", " ".join(lines), title)
+        title, lines, begun = "", [], number
+'''
+
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
@@ -159,6 +222,30 @@ def test_an_index_kind_is_listed_built_searched_swept_estimated_verified_and_del
     bench.data.delete_index("by-title")
     assert not (workspace / "indexes" / "by-title").exists()
     bench.close()
+
+
+def test_a_dataset_format_is_read_imported_and_run(
+    install: Install, cli: CommandLine, tmp_path: Path
+) -> None:
+    install(DATASETS, "squad_format", SQUAD)
+    sample = write_sample(tmp_path, DATASETS.entry("squad").traits["sample"])
+    run = cli.json("run", "--chain", "closed", "--dataset", sample, "--no-mlflow", "--name", "r")
+    assert run["n"] == 2 and run["metrics"]["em"]["value"] == 0.5
+    imported = cli.json("import", sample, "--kind", "dataset", "--name", "mine")
+    assert imported["rows"] == 2
+    again = cli.json("run", "--chain", "closed", "--dataset", "mine", "--no-mlflow", "--name", "s")
+    assert again["metrics"]["em"] == run["metrics"]["em"]
+
+
+def test_a_corpus_format_is_recognised_indexed_and_imported(
+    install: Install, cli: CommandLine, tmp_path: Path
+) -> None:
+    install(CORPORA, "poems_format", POEMS)
+    sample = write_sample(tmp_path, CORPORA.entry("poems").traits["sample"])
+    cli.json("index", "--corpus", sample, "--name", "poems", "--kind", "bm25")
+    (found,) = cli.json("search", "--index", "poems", "-k", 1, "the stars")
+    assert [(hit["title"], hit["text"]) for hit in found["hits"]] == [("Sky", "Stars.")]
+    assert cli.json("import", sample, "--kind", "corpus", "--name", "verse")["rows"] == 2
 
 
 @pytest.mark.slow

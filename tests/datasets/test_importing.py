@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import QuestionSet, import_dataset
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_examples, read_questions
 
 RECORD = {
     "id": "q1",
@@ -72,7 +71,7 @@ def test_beirs_questions_get_a_page_for_each_relevant_passage(
     assert (first.question.qid, first.question.text) == ("q1", "Question 1?")
     assert first.gold.provenance == (frozenset({"d7"}), frozenset({"d9"}))
     assert second.gold.pages == {"d1"}
-    assert tuple(DATASETS["beir"](folder)) == (first, second)
+    assert tuple(read_examples(folder)) == (first, second)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_csv_questions_with_answers_ids_and_pages(datasets: Path, tmp_path: Path
     ]
     assert [e.gold.answers for e in found] == [("Huygens", "C. Huygens"), ("Saturn",), ()]
     assert [set(e.gold.pages) for e in found] == [{"p1"}, set(), {"p9"}]
-    assert tuple(DATASETS["csv"](tmp_path / "q.csv")) == found
+    assert tuple(read_examples(tmp_path / "q.csv")) == found
 
 
 @pytest.mark.parametrize(

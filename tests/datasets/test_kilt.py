@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import BadFileError
-from rallebench.datasets import DATASETS
-from rallebench.datasets.kilt import read_kilt, read_questions
+from rallebench.datasets.reading import read_examples, read_questions
 
 ROW = {
     "id": "q1",
@@ -24,10 +23,6 @@ def write(path: Path, *rows: Any) -> Path:
     lines = (row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
-
-
-def test_the_format_is_registered() -> None:
-    assert DATASETS["kilt"] is read_kilt
 
 
 def test_a_record_becomes_question_gold_and_itself(tmp_path: Path) -> None:
@@ -50,7 +45,7 @@ def test_a_record_becomes_question_gold_and_itself(tmp_path: Path) -> None:
         ],
         "meta": {"any": "thing"},
     }
-    (example,) = read_kilt(write(tmp_path / "q.jsonl", row))
+    (example,) = read_examples(write(tmp_path / "q.jsonl", row))
     assert (example.question.qid, example.question.text) == ("7", "Which  city?\n")
     assert example.gold.answers == ("Oslo", "Kristiania")
     assert example.gold.provenance == (frozenset({"12", "3"}), frozenset({"12"}))
@@ -63,14 +58,14 @@ def test_a_record_becomes_question_gold_and_itself(tmp_path: Path) -> None:
     [None, [], [{}], [{"answer": None, "provenance": None}], [{"answer": " ", "provenance": []}]],
 )
 def test_a_question_without_gold_is_read(output: Any, tmp_path: Path) -> None:
-    (example,) = read_kilt(
+    (example,) = read_examples(
         write(tmp_path / "q.jsonl", {"id": "a", "input": "Why?", "output": output})
     )
     assert example.gold.answers == () and example.gold.provenance == ()
 
 
 def test_a_missing_output_is_no_gold(tmp_path: Path) -> None:
-    (example,) = read_kilt(write(tmp_path / "q.jsonl", {"id": "a", "input": "Why?"}))
+    (example,) = read_examples(write(tmp_path / "q.jsonl", {"id": "a", "input": "Why?"}))
     assert not example.gold.answers
 
 
@@ -80,11 +75,11 @@ def test_a_gzipped_file_reads_the_same_under_any_name(tmp_path: Path) -> None:
         packed = tmp_path / "packed" / name
         packed.parent.mkdir(exist_ok=True)
         packed.write_bytes(gzip.compress(plain.read_bytes()))
-        assert list(read_kilt(packed)) == list(read_kilt(plain))
+        assert list(read_examples(packed)) == list(read_examples(plain))
 
 
 def test_reading_streams_and_a_bad_row_stops_it_where_it_stands(tmp_path: Path) -> None:
-    rows = read_kilt(write(tmp_path / "q.jsonl", ROW, "{broken"))
+    rows = read_examples(write(tmp_path / "q.jsonl", ROW, "{broken"))
     assert next(rows).question.qid == "q1"
     with pytest.raises(BadFileError, match=r"q\.jsonl, line 2 is not valid JSON"):
         next(rows)
@@ -122,19 +117,19 @@ def test_reading_streams_and_a_bad_row_stops_it_where_it_stands(tmp_path: Path) 
 def test_a_bad_row_is_refused_with_file_and_line(row: Any, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", ROW, row)
     with pytest.raises(BadFileError, match=message) as caught:
-        list(read_kilt(path))
+        list(read_examples(path))
     assert "q.jsonl" in str(caught.value)
     packed = tmp_path / "q.jsonl.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     with pytest.raises(BadFileError, match=message):
-        list(read_kilt(packed))
+        list(read_examples(packed))
 
 
 def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(ROW).encode() * 100)[:-20])
     with pytest.raises(BadFileError, match="damaged gzip"):
-        list(read_kilt(path))
+        list(read_examples(path))
 
 
 def test_a_file_that_is_absent_or_holds_no_question_is_refused(tmp_path: Path) -> None:

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from rallebench.core.errors import BadFileError
-from rallebench.datasets.importing import form_of, import_dataset
+from rallebench.datasets.importing import import_dataset
 from rallebench.datasets.r_eval import (
     as_record,
     id_holds,
     ids_that_hold,
-    read_r_eval,
-    read_r_eval_original,
 )
+from rallebench.datasets.reading import form_of, read_examples
 from rallebench.datasets.tasks import LEVELS, TASKS, described, found, sampled, task_of
 
 RECORD = as_record("Where was he born?", ["Rome", "Roma"], environment="wiki", dataset="own")
@@ -47,7 +46,10 @@ def test_a_record_has_r_evals_fields_lengths_in_words_and_its_hash() -> None:
 
 def test_all_outputs_are_accepted_and_in_the_original_form_only_the_first(tmp_path: Path) -> None:
     path = written(tmp_path / "own.jsonl", RECORD)
-    (ours,), (theirs,) = read_r_eval(path), read_r_eval_original(path)
+    (ours,), (theirs,) = (
+        read_examples(path, form="r-eval"),
+        read_examples(path, form="r-eval-original"),
+    )
     assert ours.question.qid == RECORD["_id"] and ours.question.text == "Where was he born?"
     assert ours.gold.answers == ("Rome", "Roma") and theirs.gold.answers == ("Rome",)
     assert ours.record["environment"] == "wiki"
@@ -81,7 +83,7 @@ def test_the_form_is_recognised_and_kept_as_a_question_set_with_what_else_its_re
 )
 def test_a_bad_record_names_its_line(tmp_path: Path, row: object, why: str) -> None:
     with pytest.raises(BadFileError, match=why) as caught:
-        list(read_r_eval(written(tmp_path / "a.jsonl", RECORD, row)))
+        list(read_examples(written(tmp_path / "a.jsonl", RECORD, row), form="r-eval"))
     assert "line 2" in str(caught.value)
 
 
@@ -99,8 +101,8 @@ def test_a_sample_is_the_one_that_r_eval_draws(tmp_path: Path) -> None:
 @pytest.mark.shared_data
 def test_published_questions_are_read(shared_data: Path) -> None:
     folder = shared_data / "r-eval-ish"
-    assert len(list(read_r_eval(folder / "kola_sample_format.jsonl"))) == 11
-    hotpot = list(read_r_eval(folder / "hotpotqa_dev.jsonl"))
+    assert len(list(read_examples(folder / "kola_sample_format.jsonl"))) == 11
+    hotpot = list(read_examples(folder / "hotpotqa_dev.jsonl"))
     assert hotpot[0].gold.answers == ("yes",) and hotpot[0].record["dataset"] == "hotpotqa"
     assert form_of(folder / "fever_paper_dev.jsonl") == "r-eval"
 

@@ -11,8 +11,7 @@ import pytest
 
 from rallebench.core.events import complete
 from rallebench.core.runs import Backends
-from rallebench.datasets.kilt import read_questions
-from rallebench.datasets.r_eval import read_r_eval
+from rallebench.datasets.reading import read_examples, read_questions
 from rallebench.engine import loop
 from rallebench.metrics import METRICS
 from rallebench.services.workbench import Workbench
@@ -26,7 +25,7 @@ def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(
     shared_data: Path, tmp_path: Path, name: str
 ) -> None:
     asked = []
-    for example in read_r_eval(shared_data / "r-eval-ish" / f"{name}.jsonl"):
+    for example in read_examples(shared_data / "r-eval-ish" / f"{name}.jsonl"):
         asked.append(example)
         if len(asked) == QUESTIONS:
             break

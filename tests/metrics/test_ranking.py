@@ -23,7 +23,8 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.datasets.kilt import read_gold, read_questions
+from rallebench.datasets.kilt import read_gold
+from rallebench.datasets.reading import read_questions
 from rallebench.metrics import metric
 
 STARTER = PROJECT / "rallebench" / "starter"

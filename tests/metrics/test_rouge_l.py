@@ -41,10 +41,10 @@ def test_real_long_answers_score_as_in_the_package(shared_data: object) -> None:
     from itertools import islice
     from pathlib import Path
 
-    from rallebench.datasets.kilt import read_kilt
+    from rallebench.datasets.reading import read_examples
 
     assert isinstance(shared_data, Path)
-    for example in islice(read_kilt(shared_data / "kilt" / "squality_longform_kilt.jsonl"), 6):
+    for example in islice(read_examples(shared_data / "kilt" / "squality_longform_kilt.jsonl"), 6):
         said, *others = example.gold.answers
         for wanted in others:
             assert rouge_l_score(said, wanted) == package_score(said, wanted)

@@ -22,7 +22,7 @@ from small_workspace import (
 
 from rallebench.core.events import Warned
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 from rallebench.experiments.benchmark import Benchmark
 from rallebench.experiments.suites import settings_of
 from rallebench.gui.tabs.benchmark import now, warned

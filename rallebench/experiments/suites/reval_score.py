@@ -12,9 +12,8 @@ from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, classify
 from rallebench.analysis.agents.logs import NOT_FOUND, named_by, reason_of, rows_of
 from rallebench.analysis.agents.traces import observed_in
 from rallebench.core.errors import BadFileError
-from rallebench.core.types import Episode, Example, Gold, Outcome
-from rallebench.datasets import DATASETS, r_eval
-from rallebench.datasets.kilt import read_questions
+from rallebench.core.types import Episode, Gold, Outcome
+from rallebench.datasets.reading import read_questions
 from rallebench.engine.statistics import means
 from rallebench.experiments.runs import bounds_of
 from rallebench.experiments.suites import SCORERS
@@ -118,9 +117,7 @@ def _golds(
             ],
         )
     check_file(gold, "R-Eval's records (input, outputs)", "--gold")
-    examples: tuple[Example, ...] = (
-        tuple(DATASETS["r-eval"](gold)) if r_eval.recognises(gold) else read_questions(gold)
-    )
+    examples = read_questions(gold)
     records: dict[str, list[tuple[str, ...]]] = {}
     for example in examples:
         records.setdefault(example.question.text.strip(), []).append(example.gold.answers)

@@ -17,7 +17,7 @@ from rallebench.core.runs import Values
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, Gold, Outcome, Question, Retrieve
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites import SUITES

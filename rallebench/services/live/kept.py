@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rallebench.core.errors import UsageError
-from rallebench.core.files import sha256_file
 from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.types import digest
 from rallebench.engine.run_file import write_run
@@ -52,8 +51,7 @@ def _request(workbench: Workbench, watched: Watched, edited: bool) -> RunRequest
     assert agent is not None and watched.episode is not None
     dataset = DatasetRef(TYPED, sha256=digest(wanted.example.question.text))
     if wanted.dataset != TYPED:
-        name, path = workbench.workspace.dataset(wanted.dataset)
-        dataset = DatasetRef(name, str(path) if name != wanted.dataset else "", sha256_file(path))
+        dataset = workbench.workspace.dataset_ref(wanted.dataset)
     settings = {"question": watched.episode.qid, "edited": edited}
     flow = replace(agent.flow, settings={**agent.flow.settings, **settings})
     workspace, qid = workbench.workspace, wanted.example.question.qid

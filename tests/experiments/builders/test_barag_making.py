@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, command, environment, everything, read_lines, write_lines
 
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 
 FILL = "It happened in a town by the sea, and everybody who was there remembers it well. "
 

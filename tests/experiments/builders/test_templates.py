@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 from rallebench.experiments.builders import Order, settings_of
 from rallebench.experiments.builders.running import Done, make
 from rallebench.services.workbench import Workbench

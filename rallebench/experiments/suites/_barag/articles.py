@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.sources import Source
 from rallebench.core.types import Example, Gold, Question
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 
 PREFIX = "articles_"
 TEXT, ASKED = ("content", "text"), ("question", "query", "input")

@@ -10,7 +10,7 @@ from pathlib import Path
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.types import Example
-from rallebench.datasets.kilt import read_kilt
+from rallebench.datasets.reading import read_examples
 from rallebench.experiments.suites._kilt.sets import SETS, KiltSet, set_of
 from rallebench.workspace.paths import Workspace
 
@@ -127,7 +127,7 @@ def read(one: KiltSet, name: str, path: Path, split: str, limit: int | None = No
     """The first ``limit`` questions, after every row was checked. Raises BadFileError for questions of another kind."""
     kept: list[Example] = []
     rows = 0
-    for example in read_kilt(path):
+    for example in read_examples(path, form="kilt"):
         rows += 1
         _check(one, example, path)
         if limit is None or len(kept) < limit:

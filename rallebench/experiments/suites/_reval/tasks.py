@@ -10,8 +10,7 @@ from rallebench.analysis import agents as acting
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
-from rallebench.datasets import DATASETS, r_eval
-from rallebench.datasets.kilt import read_questions
+from rallebench.datasets.reading import read_questions
 from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, found, sampled, task_of
 from rallebench.workspace.paths import Workspace
 
@@ -112,7 +111,7 @@ def _in_folder(folder: Path) -> dict[str, Path]:
 
 
 def _asking(name: str, path: Path, limit: int | None, instances: int, first_only: bool) -> Asking:
-    examples = tuple(DATASETS["r-eval"](path)) if r_eval.recognises(path) else read_questions(path)
+    examples = read_questions(path)
     if instances:
         examples = tuple(sampled(examples, instances))
     examples = examples if limit is None else examples[:limit]

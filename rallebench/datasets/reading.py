@@ -1,0 +1,56 @@
+"""Read a question set of any format: its format recognised, every row checked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
+from rallebench.core.types import Example
+from rallebench.datasets import DATASETS
+
+DEFAULT = "kilt"
+
+
+def form_of(path: Path) -> str:
+    """The format of a question set by its name and first rows; DEFAULT where none recognises it."""
+    for name in DATASETS.names():
+        recognises = DATASETS.entry(name).traits.get("recognises")
+        if recognises and recognises(Path(path)):
+            return name
+    return DEFAULT
+
+
+def read_examples(path: Path, *, form: str = "", source: Source | None = None) -> Iterator[Example]:
+    """The examples of a file or folder in order, streaming. ``form``: a name of DATASETS; '' recognises it.
+
+    ``source``: to follow how many bytes were read, and to count bad rows; without it, the first one raises BadFileError.
+    """
+    if not Path(path).exists():
+        raise BadFileError(f"{path} does not exist.")
+    return DATASETS[form or form_of(path)](source or Source(path))
+
+
+def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
+    """The first ``limit`` examples (all if None), after checking every row of the file.
+
+    Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
+    """
+    examples = read_examples(path)
+    try:
+        first = tuple(examples if limit is None else islice(examples, min(limit, sys.maxsize)))
+        for _ in examples:
+            pass
+    except BadFileError as error:
+        if f"{path}, line 1 is not" not in str(error):
+            raise
+        raise BadFileError(
+            f"{error} None of the formats {', '.join(DATASETS.names())} recognises the file; "
+            "put its questions into one of them, see 'rallebench import --help'."
+        ) from None
+    if not first and limit != 0:
+        raise BadFileError(f"{path} holds no question.")
+    return first

@@ -1,0 +1,98 @@
+"""Every dataset format keeps the same promises; a new file in ``datasets/`` is tested the moment it exists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from samples import write_sample
+from small_workspace import CommandLine, make_workspace
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Problems, Source
+from rallebench.datasets import DATASETS
+from rallebench.datasets.importing import import_dataset
+from rallebench.datasets.reading import form_of, read_examples, read_questions
+
+forms = pytest.mark.parametrize("form", DATASETS.names())
+
+
+@pytest.fixture
+def sample(form: str, tmp_path: Path) -> Path:
+    return write_sample(tmp_path / "sample", DATASETS.entry(form).traits["sample"])
+
+
+@forms
+def test_a_sample_is_read_as_examples_with_ids_of_their_own(form: str, sample: Path) -> None:
+    examples = list(read_examples(sample, form=form))
+    assert len(examples) >= 2
+    assert len({example.question.qid for example in examples}) == len(examples)
+    assert all(example.question.text.strip() for example in examples)
+    assert any(example.gold.answers or example.gold.provenance for example in examples)
+
+
+@forms
+def test_a_record_is_in_kilts_form_so_that_it_is_read_again_alike(
+    form: str, sample: Path, tmp_path: Path
+) -> None:
+    examples = list(read_examples(sample, form=form))
+    lines = (json.dumps(dict(example.record)) + "\n" for example in examples)
+    (tmp_path / "again.jsonl").write_text("".join(lines))
+    assert list(read_examples(tmp_path / "again.jsonl", form="kilt")) == examples
+
+
+@forms
+def test_a_sample_is_recognised_as_its_own_format_alone_or_must_be_named(
+    form: str, sample: Path
+) -> None:
+    traits = {name: DATASETS.entry(name).traits for name in DATASETS.names()}
+    recognised = [
+        name
+        for name in traits
+        if "recognises" in traits[name] and traits[name]["recognises"](sample)
+    ]
+    if "recognises" in traits[form]:
+        assert recognised == [form] and form_of(sample) == form
+        assert list(read_questions(sample)) == list(read_examples(sample, form=form))
+
+
+@forms
+def test_a_set_of_any_format_can_be_imported(form: str, sample: Path, tmp_path: Path) -> None:
+    examples = list(read_examples(sample, form=form))
+    imported = import_dataset(tmp_path / "datasets", "mine", sample, form=form)
+    assert (imported.form, imported.questions) == (form, len(examples))
+    assert list(read_questions(imported.path)) == examples
+
+
+@forms
+def test_a_bad_row_is_named_or_counted_by_choice(form: str, sample: Path) -> None:
+    file = min((path for path in sample.rglob("*") if path.is_file()), default=sample)
+    file.write_bytes(file.read_bytes() + b"\xff\xfe\n")
+    with pytest.raises(BadFileError):
+        list(read_examples(sample, form=form))
+    source = Source(sample, Problems(skip=True))
+    assert list(read_examples(sample, form=form, source=source))
+    assert source.problems.count >= 1
+
+
+@forms
+def test_a_set_that_is_not_there_is_one_sentence(form: str, tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="does not exist"):
+        list(read_examples(tmp_path / "none", form=form))
+
+
+@forms
+def test_a_file_or_folder_of_any_recognised_format_can_be_run(
+    form: str, sample: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if "recognises" not in DATASETS.entry(form).traits:
+        pytest.skip("this format must be named, and is imported first")
+    cli = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
+    run = cli.json("run", "--chain", "closed", "--dataset", sample, "--name", "r", "--no-mlflow")
+    examples = read_questions(sample)
+    assert (run["n"], run["n_errors"]) == (len(examples), 0)
+    again = cli.json(
+        "run", "--chain", "closed", "--dataset", sample, "--name", "r", "--resume", "--no-mlflow"
+    )
+    assert again["metrics"] == run["metrics"]

@@ -1,0 +1,18 @@
+"""The sample of a format as a file or folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def write_sample(folder: Path, sample: Mapping[str, str]) -> Path:
+    """Write the files of a sample (name → text) below ``folder``; the path to read is the first part of their names."""
+    tops = set()
+    for name, text in sample.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        tops.add(name.split("/")[0])
+    assert len(tops) == 1, "the files of a sample lie in one folder"
+    return folder / tops.pop()
