@@ -145,7 +145,7 @@ def read_squad(source):
 POEMS = '''
 """A text file of poems, each below a line of three stars; its first line is its title."""
 
-from rallebench.corpora import CORPORA, Row
+from rallebench.corpora import CORPORA, CorpusRow
 
 
 def recognises(path):
@@ -161,7 +161,7 @@ def read_poems(source):
             title, lines = (title, [*lines, line]) if title else (line, lines)
             continue
         if begun:
-            yield Row(begun, f"poem-{begun}", " ".join(lines), title)
+            yield CorpusRow(begun, f"poem-{begun}", " ".join(lines), title)
         title, lines, begun = "", [], number
 '''
 
