@@ -64,7 +64,8 @@ class FlowSpec:
 
     ``workflow``: its name in run.json. ``settings``: JSON, everything that changes an answer beside models, indexes and
     questions. ``make`` is called after the backends are loaded. ``llms``, ``retrievers``: the names to load; ``tools``:
-    the flow's own tools. ``chain``, ``agent``: the chain or agent of the flow, or None. ``name``: the default name of its
+    the flow's own tools. ``offers_tools``: when the model is offered tools: '' never, ``auto`` if it takes them (else it is asked
+    in text), ``always``. ``chain``, ``agent``: the chain or agent of the flow, or None. ``name``: the default name of its
     runs.
     """
 
@@ -74,6 +75,7 @@ class FlowSpec:
     llms: tuple[str, ...] = ()
     retrievers: tuple[str, ...] = ()
     tools: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    offers_tools: str = ""
     chain: Chain | None = None
     agent: Any = None
     name: str = ""

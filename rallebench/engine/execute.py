@@ -85,16 +85,23 @@ def execute(
     try:
         run.forget_stop()
         on_open(run)
-        late = (*context.coverage(request, backends), *lost_tools(request.flow, backends))
+        reused = options.resume and is_complete(run, request)
+        late = context.coverage(request, backends)
+        if not reused:
+            late = (*late, *lost_tools(request.flow, backends))
         if cache is not None and cache.warning:
             late = (*late, cache.warning)
         for sentence in late:
             yield Warned(task, sentence)
         warnings += late
-        reused = options.resume and is_complete(run, request)
+        lacking: tuple[str, ...] = ()
+        counts = ReplyCounts()
+        for episode in run.episodes().values() if options.resume else ():
+            if not episode.error:
+                counts.count(episode)
         yield Progress(task, 0, len(request.examples), "running")
         if not reused:
-            before, counts = judgements(request.flow.names, backends), ReplyCounts()
+            before = judgements(request.flow.names, backends)
             yield from answer(
                 run,
                 make_flow,
@@ -107,8 +114,11 @@ def execute(
                 max_errors=options.max_errors,
                 observe=_observer(request, counts),
             )
-            warnings += unread(before, judgements(request.flow.names, backends))
-            warnings += counts.sentences()
+            lacking = unread(before, judgements(request.flow.names, backends))
+        lacking += counts.sentences()
+        for sentence in lacking:
+            yield Warned(task, sentence)
+        warnings += lacking
         request, judges, judge_warnings = yield from judged(run, request, context, options)
         warnings += judge_warnings
         yield Progress(task, message="scoring")

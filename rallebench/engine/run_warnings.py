@@ -11,10 +11,11 @@ from rallebench.core.types import Episode, Generate
 
 def judgements(names: Iterable[str], backends: Backends) -> dict[str, tuple[int, int]]:
     """Retriever → (judgements asked, those that could not be read) until now, where a language model re-ranks."""
-    judges = {
-        n: r for n, r in backends.retrievers.items() if n in set(names) and hasattr(r, "unread")
+    return {
+        name: backends.retrievers[name].judgements
+        for name in names
+        if hasattr(backends.retrievers.get(name), "judgements")
     }
-    return {name: (judge.asked, judge.unread) for name, judge in judges.items()}
 
 
 def unread(
@@ -26,18 +27,18 @@ def unread(
         requests, unparsed = (now - then for now, then in zip(counts, before[name]))
         if unparsed:
             sentences.append(
-                f"{unparsed} of {requests} judgements of {name!r} could not be read; the order stayed as it was."
+                f"{unparsed} of {requests} judgements of {name!r} could not be read; the order stayed as it was. "
+                "Use a model that follows the re-ranker's prompt, or another prompt."
             )
     return tuple(sentences)
 
 
 def lost_tools(flow: FlowSpec, backends: Backends) -> tuple[str, ...]:
-    """One sentence if an agent would offer its functions as tools and the model drops these."""
-    if not getattr(flow.agent, "prefers_tools", False):
+    """One sentence if a flow would offer its functions as tools and the model drops these. A server may be asked for that."""
+    if not flow.offers_tools:
         return ()
     return tuple(
-        f"{name!r} drops the tools that it is sent (its chat template has none), so the functions are called in text; a model "
-        "whose template has tools calls them itself."
+        f"{name!r} drops the tools that it is sent (its chat template has none), {WITHOUT_TOOLS[flow.offers_tools]}"
         for name in flow.llms
         if name in backends.llms and getattr(backends.llms[name], "calls_tools", None) is False
     )
@@ -49,17 +50,20 @@ class ReplyCounts:
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str]] = Counter()
         self._lacking: Counter[tuple[str, str]] = Counter()
+        self._questions: Counter[tuple[str, str]] = Counter()
 
     def count(self, episode: Episode) -> None:
-        """Count the replies of an episode."""
+        """Count the replies of an episode. An empty one has no tokens, so it lacks no log-probabilities."""
+        before = Counter(self._lacking)
         for step in episode.steps:
             request, reply = step.request, step.reply
             if not isinstance(request, Generate):
                 continue
             if request.options.get("logprobs"):
-                self._count(request.llm, "logprobs", lacking=not reply.logprobs)
+                self._count(request.llm, "logprobs", bool(reply.text) and not reply.logprobs)
             if request.options.get("response_format"):
                 self._count(request.llm, "response_format", "response_format" in reply.note)
+        self._questions.update(set(self._lacking - before))
 
     def _count(self, llm: str, option: str, lacking: bool) -> None:
         self._requests[llm, option] += 1
@@ -68,16 +72,23 @@ class ReplyCounts:
     def sentences(self) -> tuple[str, ...]:
         """One sentence per model and option that replies lack."""
         return tuple(
-            f"{count} of {self._requests[llm, option]} replies of {llm!r} {LACKING[option]}"
+            f"{count} of {self._requests[llm, option]} replies of {llm!r} {LACKING[option]} "
+            f"Questions concerned: {self._questions[llm, option]}."
             for (llm, option), count in self._lacking.items()
             if count
         )
 
 
+WITHOUT_TOOLS: Mapping[str, str] = {
+    "auto": "so the functions are called in text; a model whose template has tools calls them itself.",
+    "always": "so it is not told of any function; set protocol (of BARAG: calls) to auto or text to call them in text.",
+}
+"""When tools are offered → what follows where they are dropped."""
+
 LACKING: Mapping[str, str] = {
     "logprobs": (
-        "hold no log-probabilities, so nothing that is computed of them is known there; choose a model or a server that "
-        "gives them."
+        "hold no log-probabilities, so nothing that is computed of them is known there, and a workflow that decides by them reads "
+        "passages; choose a model or a server that gives them, or another signal."
     ),
     "response_format": (
         "were written without response_format, which the server refuses or ignores; the schema was put into the prompt."

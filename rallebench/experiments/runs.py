@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rallebench.core.runs import DatasetRef, FlowSpec, Rates, RunRequest, RunResult, Values
@@ -69,7 +70,14 @@ def scored_run(
     if agent is None:
         flow = FlowSpec(workflow, settings, lambda _: make_flow, llms, retrievers, chain=chain)
     else:
-        flow = FlowSpec(workflow, settings, agent.flows, llms, retrievers, agent.tools, agent=agent)
+        flow = replace(
+            agent.flow,
+            workflow=workflow,
+            settings=settings,
+            llms=llms,
+            retrievers=retrievers,
+            name="",
+        )
     return RunRequest(
         flow,
         DatasetRef(dataset, file, sha256),

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.keys import key_from_environment
 from rallebench.http.limiter import LimiterClient, Status
@@ -115,8 +115,21 @@ class OpenAICompatible:
             tokens=asking.tokens,
             at_once=stream,
         )
+        pieces = _or_lost(pieces, asking)
         with contextlib.closing(pieces):
             yield from cut_stream(pieces, request.stop)
+
+
+def _or_lost(pieces: Iterator[str | Reply], asking: Asking) -> Iterator[str | Reply]:
+    """``pieces``; where the second request for a form fails, the reply to the first, which is better than none."""
+    try:
+        yield from pieces
+    except BackendError:
+        if asking.lost is None:
+            raise
+        if asking.stream:
+            yield asking.lost.text
+        yield asking.lost
 
 
 def _fingerprint(settings: Settings) -> str:

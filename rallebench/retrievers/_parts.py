@@ -40,6 +40,12 @@ class Combined:
         counts = zip(*(embedding_tokens(part, queries) for part in self.parts))
         return [None if None in each else sum(tokens or 0 for tokens in each) for each in counts]
 
+    @property
+    def judgements(self) -> tuple[int, int]:
+        """Judgements that language models were asked for, and those that could not be read, of all parts together."""
+        pairs = [getattr(part, "judgements", (0, 0)) for part in self.parts]
+        return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
     def page_ids(self) -> frozenset[str]:
         """Every page id of the parts' corpora."""
         return frozenset[str]().union(*(part.page_ids() for part in self.parts))  # type: ignore[attr-defined]

@@ -82,6 +82,12 @@ class LLMReranked(Combined):
         rank = self._listwise if self._settings["way"] == "listwise" else self._pointwise
         return [tuple(hits[:k]) for hits in rank(queries, found)]
 
+    @property
+    def judgements(self) -> tuple[int, int]:
+        """Its own, and those of its part."""
+        requests, unread = super().judgements
+        return requests + self.asked, unread + self.unread
+
     def _listwise(self, queries: Sequence[str], found: list[list[Hit]]) -> list[list[Hit]]:
         window, step = self._settings["window"], self._settings["step"]
         # All queries move their windows together: one batch per position, and no query waits for another.

@@ -51,11 +51,11 @@ class Agent:
             limits = replace(limits, context=getattr(llm, "context_window", None) or 0)
         entry = WORKFLOWS.entry(self.workflow)
         own = {name: value for name, value in self.settings.items() if name not in _APART}
-        if entry.traits.get("calls"):
-            own["native"] = self.calls_natively(llm)
 
         def make_flow(question: Question) -> Flow:
             env = {"env": self.acting.make()} if self.acting else {}
+            # Not before the first question: a server may have to be asked.
+            native = {"native": self.calls_natively(llm)} if entry.traits.get("calls") else {}
             return entry.value(
                 question,
                 llm=self.llm,
@@ -65,15 +65,17 @@ class Agent:
                 seed=self.seed,
                 **env,
                 **own,
+                **native,
             )
 
         return make_flow
 
     @property
-    def prefers_tools(self) -> bool:
-        """Whether the functions are offered to a model as tools where it takes them."""
+    def offers_tools(self) -> str:
+        """When the functions are offered to the model as tools, see ``FlowSpec``."""
         traits = WORKFLOWS.entry(self.workflow).traits
-        return bool(traits.get("calls")) and self.settings.get("protocol", "auto") != "text"
+        protocol = self.settings.get("protocol", "auto") if traits.get("calls") else "text"
+        return {"auto": "auto", "native": "always", "text": ""}[protocol]
 
     def calls_natively(self, llm: Any) -> bool:
         """Whether functions are offered to the model as such: as ``protocol`` says, or as the backend can."""
@@ -103,6 +105,7 @@ class Agent:
             (self.llm,),
             self.retrievers,
             self.tools,
+            offers_tools=self.offers_tools,
             agent=self,
             name="-".join(filter(None, [self.workflow, self.acting.name if self.acting else ""])),
         )

@@ -22,7 +22,7 @@ def props(supports: Any) -> Behaviour:
 
     def behave(handler: Handler) -> None:
         if handler.command == "GET":
-            assert handler.path == "/props"
+            assert handler.path == "/props?model=m"
             send_json({"chat_template_caps": {"supports_tools": supports}})(handler)
         else:
             send_json(completion(TURN))(handler)
@@ -63,6 +63,7 @@ def model(behaviour: Behaviour) -> Iterator[tuple[Loopback, Any]]:
         (props(False), False, 1),
         (counting(40), True, 3),
         (counting(0), False, 3),
+        (counting(-3), True, 3),  # a server that does not count what it has cached
         (counting(0, usage=False), True, 2),
         (fail(500), True, 2),
         (send_text("no JSON"), True, 2),
@@ -77,6 +78,61 @@ def test_whether_a_model_takes_tools_is_found_out_once_and_a_server_that_does_no
         assert len(server.bodies) == requests
         assert all(body.get("max_tokens", 1) == 1 for body in server.bodies)
         assert ("drops tools" in llm.about) is not takes
+
+
+def test_the_small_request_holds_the_models_own_fields_but_none_that_needs_tools() -> None:
+    extra = {"response_format": {"type": "json_object"}, "tool_choice": "auto", "top_k": 1}
+    with Loopback(counting(40)) as server:
+        llm: Any = LLMS["openai_compatible"](
+            "far", model="a/m", base_url=server.url, extra_body=extra
+        )
+        with closing(llm):
+            assert llm.calls_tools
+    assert server.paths[0] == "/props?model=a%2Fm"
+    plain, offered = server.bodies[1:]
+    assert plain["top_k"] == offered["top_k"] == 1
+    assert not {"response_format", "tool_choice", "tools"} & plain.keys()
+
+
+def served(server: Loopback, workspace: Path) -> None:
+    """The model ``far`` of the workspace is behind the server."""
+    settings = {"model": "m", "base_url": server.url, "max_retries": 0}
+    llms = json.loads((workspace / "llms.json").read_text())
+    llms["far"] = {"backend": "openai_compatible", "settings": settings}
+    (workspace / "llms.json").write_text(json.dumps(llms))
+
+
+def agent_run(*more: str) -> tuple[str, ...]:
+    return (
+        *("run", "--workflow", "function-calling", "--env", "wikipedia", "--llm", "far"),
+        *("--set", "env.retriever=tiny", "--dataset", "tiny-qa", "--limit", "2"),
+        *("--name", "r", "--no-mlflow", *more),
+    )
+
+
+def test_an_agent_that_must_call_natively_is_left_to_it_and_the_run_says_what_to_set(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    workspace = make_workspace(tmp_path / "w")
+    with Loopback(props(False)) as server:
+        served(server, workspace)
+        ran = CommandLine(capfd, workspace)(*agent_run("--set", "protocol=native"))
+    assert ran.code == 0 and "so it is not told of any function; set protocol" in ran.err
+    assert "called in text;" not in ran.err
+    assert all("tools" in body for body in server.bodies if body)
+
+
+@pytest.mark.parametrize("more", [("--set", "protocol=text"), ()])
+def test_a_server_is_not_asked_about_tools_where_none_are_offered_any_more(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    workspace = make_workspace(tmp_path / "w")
+    with Loopback(props(False)) as server:
+        served(server, workspace)
+        rallebench = CommandLine(capfd, workspace)
+        assert rallebench(*agent_run(*more)).code == 0
+        assert rallebench(*agent_run(*more, "--resume")).code == 0  # nothing is left to answer
+    assert server.paths.count("/props?model=m") == (0 if more else 1)
 
 
 def test_an_agent_calls_its_functions_in_text_where_tools_are_dropped_and_the_run_says_so(

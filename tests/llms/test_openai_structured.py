@@ -158,6 +158,27 @@ def test_an_answer_that_was_cut_off_is_no_sign_that_the_form_is_ignored(serve: S
     assert "does not fit" in one(llm).note and len(server.bodies) == 1
 
 
+@pytest.mark.parametrize(
+    "behaviour",
+    [answer("I won't.", finish_reason="content_filter"), answer(None, refusal="No."), answer("")],
+)
+def test_an_answer_that_is_withheld_says_nothing_about_the_server(
+    serve: Serve, behaviour: Behaviour
+) -> None:
+    server, llm = serve(behaviour)
+    one(llm)
+    one(llm)
+    assert len(server.bodies) == 2 and all("response_format" in body for body in server.bodies)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_if_the_second_request_fails_the_first_answer_is_kept(serve: Serve, stream: bool) -> None:
+    _, llm = serve(answer("In 1815."), fail(400, "prompt too long"), max_retries=0)
+    *pieces, reply = llm.stream(WHEN) if stream else [one(llm)]
+    assert (reply.text, pieces) == ("In 1815.", ["In 1815."] if stream else [])
+    assert "the answer holds no JSON" in reply.note
+
+
 def test_a_stream_hands_out_the_checked_text_and_says_the_same(serve: Serve) -> None:
     _, llm = serve(good_stream(f"Well: {GOOD}"))
     text, reply = llm.stream(WHEN)

@@ -45,6 +45,12 @@ MODELS: dict[str, Callable[[Path], Path]] = {
     ),
     "no system": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.NO_SYSTEM_TEMPLATE),
     "deaf": lambda folder: tiny_models.save_llama(folder, chat=tiny_models.DEAF_TEMPLATE),
+    "names": lambda folder: tiny_models.save_llama(
+        folder, chat="{% for tool in tools or [] %}{{ tool.function.name }}{% endfor %}answer :"
+    ),
+    "refuses": lambda folder: tiny_models.save_llama(
+        folder, chat="{% if tools %}{{ raise_exception('no tools') }}{% endif %}answer :"
+    ),
     "calls": lambda folder: tiny_models.save_parrot(
         folder, ["Let", "me", "see.", "<tool_call>", CALL, "</tool_call>"]
     ),
@@ -222,6 +228,13 @@ def test_tools_that_the_template_would_not_show_are_refused(load: Any, which: st
         refused
     )
     assert isinstance(answered, Reply)
+
+
+def test_a_template_takes_tools_if_a_prompt_with_one_differs_from_a_prompt_without(
+    load: Any,
+) -> None:
+    assert load("names").calls_tools  # it writes no more of a tool than its name
+    assert not load("refuses").calls_tools and not load("deaf").calls_tools
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────

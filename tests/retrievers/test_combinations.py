@@ -387,8 +387,9 @@ def test_a_run_records_the_combinations_fingerprint(
     assert prints[0] != prints[1]
 
 
+@pytest.mark.parametrize("retriever", ["judged", "several:judged,tiny"])
 def test_answers_of_a_judge_that_could_not_be_read_are_told_after_the_run(
-    folder: Path, capfd: pytest.CaptureFixture[str]
+    folder: Path, capfd: pytest.CaptureFixture[str], retriever: str
 ) -> None:
     ran = CommandLine(capfd, folder)(
         "run",
@@ -398,13 +399,13 @@ def test_answers_of_a_judge_that_could_not_be_read_are_told_after_the_run(
         "tiny-qa",
         "--no-mlflow",
         "--retriever",
-        "judged",
+        retriever,
         "--limit",
         3,
     )
-    assert ran.code == 0
+    assert ran.code == 0, ran.err
     assert (
-        "Warning: 3 of 3 judgements of 'judged' could not be read; the order stayed as it was."
+        f"Warning: 3 of 3 judgements of '{retriever}' could not be read; the order stayed as it was."
         in ran.err
     )
 

@@ -14,7 +14,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
-from rallebench.core.types import Episode, Example, Step
+from rallebench.core.types import Episode, Example, Flow, Question, Step
 from rallebench.experiments.runs import scored_run
 from rallebench.experiments.suites import SUITES
 from rallebench.experiments.suites._barag import curve, judged
@@ -28,6 +28,7 @@ from rallebench.experiments.suites._barag.study import (
     tokens_of,
     worth_of,
 )
+from rallebench.workflows.barag import BaragAgent
 from rallebench.workflows.barag_decisions import read_boolean
 from rallebench.workflows.barag_uncertain import (
     RULE_SETTINGS,
@@ -173,18 +174,23 @@ def _part(study: Study, rule: Rule, ask: bool, quality: str) -> RunRequest:
         "draft_passages": rule.draft_passages,
         "ask": ask,
     }
-    return scored_run(
+
+    def flow(question: Question, agent: BaragAgent) -> Flow:
+        return both(question, agent=agent, rule=rule, ask=ask)
+
+    run = scored_run(
         "both branches",
         "barag-both",
         study.name,
         study.set.examples,
-        lambda question: both(question, agent=study.agent, rule=rule, ask=ask),
+        lambda question: flow(question, study.agent),
         settings,
         score,
         metrics,
         (study.asked.llm,),
         (study.agent.retriever,),
     )
+    return study.deciding(run, flow) if ask else run
 
 
 def _quality(wanted: str, study: Study, has_judge: bool) -> str:

@@ -34,7 +34,7 @@ from rallebench.experiments.suites._barag.summary import (
     runs_table,
     summary_of,
 )
-from rallebench.workflows.barag import MODES
+from rallebench.workflows.barag import MODES, BaragAgent
 from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
 
 ALL = (*MODES, "uncertain")
@@ -42,6 +42,8 @@ LABELS = {"f1": "F1", "em": "EM", "grounded": "Grounded", "declined": "Declined"
 BESIDE = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
 ALONE = frozenset(("baseline", "gt"))
 """The modes that search for nothing."""
+DECIDING = frozenset(("basic", "advanced"))
+"""The modes that ask the model whether to search."""
 
 
 @SUITES.register(
@@ -174,10 +176,10 @@ def _wants_logprobs(asked: ExperimentRequest, chosen: list[str]) -> bool:
 def _part(study: Study, mode: str) -> RunRequest:
     s = study.asked.settings
     settings = {**study.settings, "mode": mode}
-    make: Any = partial(MODES[mode], agent=study.agent) if mode in MODES else None
+    make: Any = MODES.get(mode)
     if mode == "uncertain":
         rule = Rule(s["signal"], s["threshold"], _samples(s), s["draft_passages"])
-        make = partial(uncertain, agent=study.agent, rule=rule)
+        make = partial(uncertain, rule=rule)
         settings |= {
             "signal": rule.signal,
             "threshold": rule.threshold,
@@ -185,8 +187,8 @@ def _part(study: Study, mode: str) -> RunRequest:
             "draft_passages": rule.draft_passages,
         }
 
-    def flow(question: Question) -> Flow:
-        made: Flow = make(question)
+    def flow(question: Question, agent: BaragAgent) -> Flow:
+        made: Flow = make(question, agent=agent)
         return made
 
     names = (
@@ -200,18 +202,19 @@ def _part(study: Study, mode: str) -> RunRequest:
         ),
         *study.quality,
     )
-    return scored_run(
+    run = scored_run(
         mode,
         f"barag-{mode}",
         study.name,
         shown_articles(study) if mode == "gt" else study.set.examples,
-        flow,
+        lambda question: flow(question, study.agent),
         settings,
         lambda example, episode: {**costs_of(episode), **worth_of(study, example, episode.answer)},
         {name: DEFINITIONS[name] for name in names},
         (study.asked.llm,),
         () if mode in ALONE else (study.agent.retriever,),
     )
+    return study.deciding(run, flow) if mode in DECIDING else run
 
 
 def _samples(settings: Mapping[str, Any]) -> int:

@@ -115,7 +115,7 @@ class Client:
                         yield piece
                     continue
                 if form and not no_form and ignores(piece, form):
-                    asking.no_form, asking.lost = IGNORED, piece
+                    asking.no_form, asking.lost = IGNORED, self._finished(piece, asking, "")
                     raise Failure("ignores the form of the answer", at_once=True)
                 if form and asking.no_form:
                     self._dialect.learn_no_format(form, no_form)

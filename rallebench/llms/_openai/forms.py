@@ -53,10 +53,10 @@ def refusal(answer: str) -> str:
 
 
 def ignores(reply: Reply, form: Form) -> bool:
-    """Whether a whole reply shows that the server did not enforce the form that it was sent."""
-    if reply.finish_reason == "length" or (reply.tool_calls and not reply.text):
-        return False
-    return bool(fault_of(reply.text, form.schema))
+    """Whether a whole reply shows that the server did not enforce the form that it was sent: one that is cut off, withheld,
+    refused or empty does not."""
+    ended = reply.finish_reason == "stop" and bool(reply.text.strip())
+    return ended and bool(fault_of(reply.text, form.schema))
 
 
 def in_form(reply: Reply, form: Form | None, reason: str) -> Reply:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from rallebench.core.errors import RalleError
+from rallebench.core.types import Generate, Message
 from rallebench.http.addresses import is_openai
 from rallebench.http.client import Connection
 from rallebench.http.failures import Failure, Refusal, parsed, refused
+from rallebench.llms._openai.requests import body_of
 from rallebench.llms._openai.settings import Settings
 
 SECONDS = 30.0
 """So long an answer is waited for; without one the server is trusted."""
 PATH = "/chat/completions"
+LEFT_OUT = ("response_format", "tool_choice", "tools")
+"""Fields of ``extra_body`` that would change what the small request asks for, or need tools."""
 TOOL = {
     "type": "function",
     "function": {
@@ -32,7 +37,7 @@ TOOL = {
 def takes_tools(name: str, settings: Settings, key: str) -> bool:
     """Whether the model at this address reads the tools that it is sent; True where that cannot be found out.
 
-    llama.cpp says so in ``/props``. Of any other server the prompt tokens of one small request are compared, with a tool and
+    llama.cpp says so in ``/props``; where it serves several models it is told which one is meant. Of any other server the prompt tokens of one small request are compared, with a tool and
     without: they are equal where the tool is dropped.
     """
     if is_openai(settings.base_url):
@@ -40,23 +45,25 @@ def takes_tools(name: str, settings: Settings, key: str) -> bool:
     supports = _capability(name, settings, key)
     if supports is not None:
         return supports
-    alone = {
-        "model": settings.model,
-        "messages": [{"role": "user", "content": "Hi"}],
-        "max_tokens": 1,
-        "stream": False,
-    }
+    request = Generate("", (Message("user", "Hi"),), max_tokens=1)
+    try:
+        body = body_of(name, request, settings)
+    except RalleError:
+        return True
+    alone = {**{field: body[field] for field in body if field not in LEFT_OUT}, "stream": False}
     plain = _prompt_tokens(_answer(name, settings, key, "POST", PATH, alone))
     offered = _prompt_tokens(
         _answer(name, settings, key, "POST", PATH, {**alone, "tools": [TOOL]}) if plain else None
     )
-    return not plain or not offered or offered > plain
+    return not plain or not offered or offered != plain
 
 
 def _capability(name: str, settings: Settings, key: str) -> bool | None:
     """What the server itself says; None if it says nothing."""
     root = replace(settings, base_url=settings.base_url.rstrip("/").removesuffix("/v1"))
-    document = _answer(name, root, key, "GET", "/props", None)
+    document = _answer(
+        name, root, key, "GET", f"/props?model={quote(settings.model, safe='')}", None
+    )
     capabilities = document.get("chat_template_caps") if isinstance(document, Mapping) else None
     supports = capabilities.get("supports_tools") if isinstance(capabilities, Mapping) else None
     return supports if isinstance(supports, bool) else None

@@ -118,9 +118,11 @@ def has_system_role(tokenizer: Any, extra: Mapping[str, Any]) -> bool:
 
 
 def has_tools(tokenizer: Any, extra: Mapping[str, Any]) -> bool:
-    """Whether the chat template writes the tools that may be called."""
+    """Whether the chat template writes the tools that may be called: a prompt with one differs from a prompt without."""
     tool = ToolSpec("probe", _PROBE, {"type": "object", "properties": {}})
-    return _PROBE in _tried(tokenizer, (Message("user", "a"),), (tool,), extra)
+    messages = (Message("user", "a"),)
+    text = _tried(tokenizer, messages, (tool,), extra)
+    return bool(text) and text != _tried(tokenizer, messages, (), extra)
 
 
 def _tried(

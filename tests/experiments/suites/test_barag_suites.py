@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Handler, Loopback, answer, send_json
 from small_workspace import (
     PASSAGES,
     CommandLine,
@@ -317,6 +318,61 @@ def test_decisions_that_cannot_be_read_are_counted(rallebench: CommandLine) -> N
         and numbers(found["parts"][0])["retrieved"] == 1.0
     )
     assert "basic: 3 of 3 decisions could not be read, so passages were fetched." in found["notes"]
+
+
+def drops_tools(handler: Handler) -> None:
+    """A server of llama.cpp's whose chat template has no tools."""
+    told = send_json({"chat_template_caps": {"supports_tools": False}})
+    (told if handler.command == "GET" else answer("Yes."))(handler)
+
+
+def served(rallebench: CommandLine, server: Loopback) -> None:
+    """The model ``tools`` is behind ``server``."""
+    path = rallebench.workspace / "llms.json"
+    models = json.loads(path.read_text())
+    models["tools"]["settings"]["base_url"] = server.url
+    path.write_text(json.dumps(models))
+
+
+@pytest.mark.parametrize(
+    ("calls", "offered", "sentence"),
+    [
+        ("auto", False, "so the functions are called in text"),
+        ("tools", True, "so it is not told of any function"),
+    ],
+)
+def test_decisions_are_asked_for_in_words_where_the_server_drops_tools(
+    rallebench: CommandLine, calls: str, offered: bool, sentence: str
+) -> None:
+    with Loopback(drops_tools) as server:
+        served(rallebench, server)
+        found = modes(rallebench, "modes=naive,basic,advanced", f"calls={calls}", llm="tools")
+    assert any("tools" in body for body in server.bodies) is offered
+    assert sum(path.startswith("/props") for path in server.paths) == 1
+    (note,) = [note for note in found["notes"] if "drops the tools" in note]
+    assert sentence in note
+    assert found["calls"] == "tools"  # what a run's fingerprint covers stays as it was
+
+
+def test_a_server_is_not_asked_about_tools_by_modes_that_decide_nothing(
+    rallebench: CommandLine,
+) -> None:
+    with Loopback(drops_tools) as server:
+        served(rallebench, server)
+        modes(rallebench, "modes=naive,baseline", llm="tools")
+    assert not any(path.startswith("/props") for path in server.paths)
+
+
+def test_questions_whose_log_probabilities_are_missing_are_counted_in_the_report(
+    rallebench: CommandLine,
+) -> None:
+    for _ in range(2):  # also of a run whose answers are there already
+        found = modes(rallebench, "modes=uncertain", "signal=logprob")
+        (note,) = [note for note in found["notes"] if "log-probabilities" in note]
+        assert "6 of 6 replies of 'agent' hold no log-probabilities" in note
+        assert "reads passages" in note and note.endswith("Questions concerned: 3.")
+    other = modes(rallebench, "modes=uncertain", run="other")
+    assert not any("log-probabilities" in note for note in other["notes"])
 
 
 def test_failed_questions_are_in_no_sum(rallebench: CommandLine) -> None:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import check_own
-from rallebench.core.runs import Values
+from rallebench.core.runs import Backends, FlowFactory, RunRequest, Values
 from rallebench.core.settings import Setting
-from rallebench.core.types import Episode, Example, Generate, Hit, Note, Passage, Step
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Flow,
+    Generate,
+    Hit,
+    Note,
+    Passage,
+    Question,
+    Step,
+)
 from rallebench.experiments.suites._barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.suites._barag.prompts import agent_prompts, names_of
 from rallebench.experiments.suites._barag.runs import Row, read_runs
@@ -89,6 +99,24 @@ class Study:
         """All of the agent that changes an answer, for a run's fingerprint."""
         told = asdict(self.agent)
         return {key: value for key, value in told.items() if key not in ("llm", "retriever")}
+
+    def deciding(self, run: RunRequest, flow: Callable[[Question, BaragAgent], Flow]) -> RunRequest:
+        """``run`` with flows that ask for decisions by tools, with ``calls=auto`` in words where the model drops tools."""
+        if self.agent.calls != "tools":
+            return run
+        always = self.asked.settings["calls"] == "tools"
+
+        def make(backends: Backends) -> FlowFactory:
+            llm = backends.llms.get(self.agent.llm)
+
+            def make_flow(question: Question) -> Flow:
+                takes = always or getattr(llm, "calls_tools", True)
+                return flow(question, self.agent if takes else replace(self.agent, calls="text"))
+
+            return make_flow
+
+        offers = "always" if always else "auto"
+        return replace(run, flow=replace(run.flow, make=make, offers_tools=offers))
 
 
 def study_of(asked: ExperimentRequest, *, retrieves: bool = True, **more: Any) -> Study:
