@@ -806,16 +806,15 @@ def test_a_question_set_whose_name_ends_like_a_file_is_no_other_one(
         assert json.loads(asked)["qid"] == answer
 
 
-def test_questions_in_another_form_are_refused_with_how_to_bring_them_in(
+def test_questions_of_any_known_form_are_run_as_they_are_and_others_are_refused(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
-    for name, text in (("q.csv", "Question,Answer\na,b\n"), ("q.json", '[{"id": 1}]')):
-        (tmp_path / name).write_text(text)
-        ran = rallebench("run", "--chain", "read", "--dataset", tmp_path / name)
-        assert (
-            ran.code == 2
-            and f"rallebench import {tmp_path / name} --kind dataset --name q." in ran.last
-        )
+    (tmp_path / "q.csv").write_text("Question,Answer\nWhich moon?,Titan\n")
+    ran = rallebench("run", "--chain", "read", "--dataset", tmp_path / "q.csv", "--no-mlflow")
+    assert ran.code == 0, ran.err
+    (tmp_path / "q.json").write_text('[{"id": 1}]')
+    ran = rallebench("run", "--chain", "read", "--dataset", tmp_path / "q.json", "--no-mlflow")
+    assert ran.code == 2 and "q.json" in ran.last and "Traceback" not in ran.err
 
 
 # ── two at once ──────────────────────────────────────────────────────────────
