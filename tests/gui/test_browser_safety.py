@@ -82,7 +82,9 @@ def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
     page.fill("#chat-text textarea", hostile(url))
     page.press("#chat-text textarea", "Enter")
     says(page, "chat-conversation", "1 · LLM hostile")
-    assert page.inner_text("#chat-conversation").count("THE END") == 2
+    page.wait_for_function(
+        "document.querySelector('#chat-conversation').innerText.split('THE END').length === 3"
+    )
     assert (
         page.locator(
             "#chat-conversation .message :is(img, svg image, style, link, iframe, video)"
