@@ -216,13 +216,16 @@ def run_plan(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
             say(f"Warning: {event.message}")
         elif isinstance(event, Progress) and event.message:
             stoppable.running = event.message == "running"
-            say(event.message)
+            say(where(event) + event.message)
         elif isinstance(event, Progress):
             errors = f", {event.errors} failed" if event.errors else ""
             progress.say(
-                f"{event.done}/{event.total}{errors} ({event.seconds:.0f} s)",
+                f"{where(event)}{event.done}/{event.total}{errors} ({event.seconds:.0f} s)",
                 always=event.done == event.total,
             )
+
+    def where(event: Progress) -> str:
+        return f"{event.task}: " if event.task else ""
 
     with Stoppable(workbench, benchmark.name) as stoppable:
         result = complete(workbench.run(benchmark), hear)

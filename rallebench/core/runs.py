@@ -120,6 +120,14 @@ class Rates:
     )
     ranges: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
 
+    def joined(self, other: Rates) -> Rates:
+        """These columns, then those of ``other``."""
+
+        def score(example: Example, episode: Episode) -> Values:
+            return {**self.score(example, episode), **other.score(example, episode)}
+
+        return Rates({**self.columns, **other.columns}, score, {**self.ranges, **other.ranges})
+
 
 NO_RATES = Rates()
 

@@ -181,6 +181,12 @@ class Performer:
         self._save()
         return result
 
+    def close(self) -> None:
+        """Unload the last transient index."""
+        if self._transient:
+            self._context.release((self._transient,))
+            self._transient = ""
+
     def _save(self) -> None:
         self._store.save_request(
             self._request.name,
@@ -213,7 +219,10 @@ def perform(
         if fixed and store.exists(request.name):
             _check_same(store.open(request.name).request, request, noun)
         performer = Performer(request, context, store, options, noun, fixed)
-        report = yield from drive(experiment(request), performer)
+        try:
+            report = yield from drive(experiment(request), performer)
+        finally:
+            performer.close()
         report = replace(report, notes=(*report.notes, *performer.warnings))
         folder = store.folder(request.name)
         for path, text in report.files.items():

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.events import Finished, Operation, Progress, Warned, under
 from rallebench.core.runs import (
     DEFAULT_OPTIONS,
     Backends,
     DatasetRef,
+    FlowFactory,
     Judge,
     Rates,
     RunOptions,
@@ -86,50 +87,21 @@ def execute(
         run.forget_stop()
         on_open(run)
         reused = options.resume and is_complete(run, request)
-        late = context.coverage(request, backends)
-        if not reused:
-            late = (*late, *lost_tools(request.flow, backends))
-        if cache is not None and cache.warning:
-            late = (*late, cache.warning)
-        for sentence in late:
-            yield Warned(task, sentence)
-        warnings += late
-        lacking: tuple[str, ...] = ()
-        counts = ReplyCounts()
-        for episode in run.episodes().values() if options.resume else ():
-            if not episode.error:
-                counts.count(episode)
-        yield Progress(task, 0, len(request.examples), "running")
-        if not reused:
-            before = judgements(request.flow.names, backends)
-            yield from answer(
-                run,
-                make_flow,
-                request.questions,
-                backends,
-                task=task,
-                workflow=request.flow.workflow,
-                memo=cache,
-                batch_size=options.batch_size,
-                max_errors=options.max_errors,
-                observe=_observer(request, counts),
-            )
-            lacking = unread(before, judgements(request.flow.names, backends))
-        lacking += counts.sentences()
-        for sentence in lacking:
-            yield Warned(task, sentence)
-        warnings += lacking
+        warnings += yield from _answers(
+            run, request, backends, make_flow, cache, context, options, reused
+        )
         request, judges, judge_warnings = yield from judged(run, request, context, options)
         warnings += judge_warnings
         yield Progress(task, message="scoring")
+        request, judges = with_stored_judges(run, request, judges)
         report = finish(run, request, judges)
         stopped = not report["complete"]
         if options.track and not (reused and request.label):
             yield Progress(task, message="tracking")
             warnings += filter(None, [context.track(run)])
         end(run, report, "stopped" if stopped else "done", " ".join(warnings))
-    except (KeyboardInterrupt, GeneratorExit):
-        _end_early(run, request, "stopped", "Stopped by you.")
+    except (KeyboardInterrupt, GeneratorExit, StoppedError) as stop:
+        _end_early(run, request, "stopped", str(stop) or "Stopped by you.")
         raise
     except BaseException as error:
         _end_early(run, request, "failed", str(error) or type(error).__name__)
@@ -141,6 +113,51 @@ def execute(
     if not stopped:
         yield Finished(task, result.run, reused, result)
     return result
+
+
+def _answers(
+    run: RunFolder,
+    request: RunRequest,
+    backends: Backends,
+    make_flow: FlowFactory,
+    cache: Memo | None,
+    context: RunContext,
+    options: RunOptions,
+    reused: bool,
+) -> Operation[list[str]]:
+    """Ask what is not answered yet, unless the run is ``reused``; returns what the user should know."""
+    before = [*context.coverage(request, backends)]
+    if not reused:
+        before += lost_tools(request.flow, backends)
+    if cache is not None and cache.warning:
+        before.append(cache.warning)
+    for sentence in before:
+        yield Warned(request.label, sentence)
+    counts = ReplyCounts()
+    for episode in run.episodes().values() if options.resume else ():
+        if not episode.error:
+            counts.count(episode)
+    yield Progress(request.label, 0, len(request.examples), "running")
+    after: list[str] = []
+    if not reused:
+        earlier = judgements(request.flow.names, backends)
+        yield from answer(
+            run,
+            make_flow,
+            request.questions,
+            backends,
+            task=request.label,
+            workflow=request.flow.workflow,
+            memo=cache,
+            batch_size=options.batch_size,
+            max_errors=options.max_errors,
+            observe=_observer(request, counts),
+        )
+        after += unread(earlier, judgements(request.flow.names, backends))
+    after += counts.sentences()
+    for sentence in after:
+        yield Warned(request.label, sentence)
+    return before + after
 
 
 def rescore(
@@ -156,8 +173,8 @@ def rescore(
     try:
         request, judgements_of, warnings = yield from judged(run, request, context, options)
         yield Progress("", message="scoring")
-        earlier = (run.report() or {}).get("judges") or {}
-        report = finish(run, request, {**earlier, **judgements_of})
+        request, judgements_of = with_stored_judges(run, request, judgements_of)
+        report = finish(run, request, judgements_of)
         state = run.state()
         ended = {**state, "message": " ".join([*warnings, *filter(None, [state.get("message")])])}
         run.set_state(ended.pop("state"), **{k: v for k, v in ended.items() if k != "pid"})
@@ -171,17 +188,7 @@ def rescore(
 def stored_request(run: RunFolder) -> RunRequest:
     """The request of a stored run as far as scoring needs it: its questions, and its own columns as they were scored."""
     spec = run.spec()
-    report = run.report() or {}
-    columns = report.get("definitions") or {}
-    values: dict[str, dict[str, float | None]] = {}
-    for line in run.scores() if columns else ():
-        if line["metric"] in columns:
-            values.setdefault(line["qid"], {})[line["metric"]] = line["value"]
-    rates = Rates(
-        columns,
-        lambda example, episode: values.get(episode.qid, {}),
-        {name: tuple(bounds) for name, bounds in (report.get("ranges") or {}).items()},
-    )
+    rates = stored_rates(run, run.report() or {})
     inner = spec["spec"]
     return RunRequest(
         imported_flow(inner["workflow"], inner["settings"]),
@@ -192,6 +199,38 @@ def stored_request(run: RunFolder) -> RunRequest:
         seed=inner["seed"],
         name=run.name,
     )
+
+
+def stored_rates(
+    run: RunFolder, report: Mapping[str, Any], only: Container[str] | None = None
+) -> Rates:
+    """A run's own columns, or ``only`` some of them, as they were scored."""
+    definitions = report.get("definitions") or {}
+    columns = {c: text for c, text in definitions.items() if only is None or c in only}
+    values: dict[str, dict[str, float | None]] = {}
+    for line in run.scores() if columns else ():
+        if line["metric"] in columns:
+            values.setdefault(line["qid"], {})[line["metric"]] = line["value"]
+    ranges = report.get("ranges") or {}
+    return Rates(
+        columns,
+        lambda example, episode: values.get(episode.qid, {}),
+        {c: (ranges[c][0], ranges[c][1]) for c in columns if c in ranges},
+    )
+
+
+def with_stored_judges(
+    run: RunFolder, request: RunRequest, judges: Mapping[str, Any]
+) -> tuple[RunRequest, dict[str, Any]]:
+    """The request and the report's judges with those of an earlier scoring, which are not asked again: their scores stay."""
+    report = run.report() or {}
+    earlier = {n: of for n, of in (report.get("judges") or {}).items() if n not in judges}
+    names = {c for of in earlier.values() for c in of.get("columns", ())}
+    names -= request.rates.columns.keys()
+    if not names:
+        return request, {**earlier, **judges}
+    rates = request.rates.joined(stored_rates(run, report, names))
+    return replace(request, rates=rates), {**earlier, **judges}
 
 
 def _opened(

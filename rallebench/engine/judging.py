@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,12 @@ from rallebench.core.runs import (
 )
 from rallebench.core.types import Episode, Example, Gold, Outcome, Question, digest
 from rallebench.engine.experiment_store import folder_name
-from rallebench.engine.store import RunFolder
+from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.metrics.judges import UNPARSED
 
 if TYPE_CHECKING:
     from rallebench.engine.execute import RunContext
 
-FOLDER = "judges"
 NOT_JUDGED = "not_judged"
 LONGEST = 80
 
@@ -41,7 +41,7 @@ class InsideContext:
 
     def __init__(self, context: RunContext, run: RunFolder) -> None:
         self._context = context
-        self.runs: Path = run.path / FOLDER
+        self.runs: Path = run.path / JUDGES
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
@@ -72,8 +72,16 @@ def judged(
     for judge in request.judges:
         try:
             result = yield from _pass(run, request, judge, episodes, context, options)
-        except (StoppedError, MismatchError):
+        except StoppedError:
             raise
+        except MismatchError as error:
+            sentence = (
+                f"The judge {judge.name!r} gave no scores: its model has changed ({error}) Move the folder "
+                f"{run.path / JUDGES} away to judge anew."
+            )
+            warnings.append(sentence)
+            yield Warned(request.label, sentence)
+            continue
         except RalleError as error:
             sentence = f"The judge {judge.name!r} gave no scores: {error}"
             warnings.append(sentence)
@@ -84,7 +92,7 @@ def judged(
                 f"Stopped while {judge.name!r} judged the answers of {run.name!r}; resume the run to continue."
             )
         scores[judge.name] = {qid: judge.scores(e) for qid, e in result.episodes.items()}
-        report[judge.name] = summary = _summary(result)
+        report[judge.name] = summary = _summary(result, judge)
         if summary["unparsed"] or summary["failed"] or summary["not_judged"]:
             warnings.append(_sentence(judge.name, summary))
     return _with_columns(request, scores), report, tuple(warnings)
@@ -139,11 +147,12 @@ def _bare(example: Example, answer: str) -> Example:
     )
 
 
-def _summary(result: RunResult) -> dict[str, Any]:
+def _summary(result: RunResult, judge: Judge) -> dict[str, Any]:
     reasons = [e.outcome.stop_reason if e.outcome else "" for e in result.episodes.values()]
     steps = [step for episode in result.episodes.values() for step in episode.steps]
     return {
-        "run": f"{FOLDER}/{result.run}",
+        "run": f"{JUDGES}/{result.run}",
+        "columns": list(judge.columns),
         "judged": result.n,
         "unparsed": reasons.count(UNPARSED),
         "failed": result.n_errors,
@@ -168,17 +177,14 @@ def _sentence(name: str, summary: Mapping[str, Any]) -> str:
 
 def _with_columns(request: RunRequest, scores: Mapping[str, Mapping[str, Values]]) -> RunRequest:
     """The request whose own metrics include those of the judges."""
-    judges = [judge for judge in request.judges if judge.name in scores]
-    if not judges:
-        return request
-    own = request.rates
+    rates = request.rates
+    for judge in request.judges:
+        if judge.name in scores:
+            values = scores[judge.name]
+            score = partial(_value, values)
+            rates = rates.joined(Rates(judge.columns, score, judge.ranges))
+    return replace(request, rates=rates)
 
-    def score(example: Example, episode: Episode) -> Values:
-        values: dict[str, float | None] = dict(own.score(example, episode))
-        for judge in judges:
-            values |= scores[judge.name].get(episode.qid, {})
-        return values
 
-    columns = {**own.columns, **{c: text for judge in judges for c, text in judge.columns.items()}}
-    ranges = {**own.ranges, **{c: r for judge in judges for c, r in judge.ranges.items()}}
-    return replace(request, rates=Rates(columns, score, ranges))
+def _value(values: Mapping[str, Values], example: Example, episode: Episode) -> Values:
+    return values.get(episode.qid, {})

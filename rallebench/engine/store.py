@@ -26,6 +26,8 @@ from rallebench.core.types import Episode, digest
 from rallebench.engine.record import episode_from_json, episode_to_json
 
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
+JUDGES = "judges"
+"""The folder of the judges' passes in a run's folder."""
 REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
 LOCK, LOCK_PATIENCE = "run.lock", 0.2
 """Seconds: whoever only looks whether the lock is held holds it for a moment."""
@@ -288,8 +290,9 @@ class RunFolder:
             (self.path / STOP).touch()
 
     def stop_asked(self) -> bool:
-        """Whether somebody asked the run to stop."""
-        return (self.path / STOP).exists()
+        """Whether the run, or for a judge's pass the run that it lies in, was asked to stop."""
+        inside = self.path.parent.name == JUDGES and (self.path.parent.parent / STOP).exists()
+        return inside or (self.path / STOP).exists()
 
     def forget_stop(self) -> None:
         """Take a request to stop back."""

@@ -18,6 +18,7 @@ from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments import baselines
 from rallebench.experiments.benchmark import Benchmark, prepare
+from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.context import Context
 from rallebench.services.leases import Lease
@@ -117,7 +118,7 @@ class Runs:
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
         """Score a stored run by ``metrics`` too, judges included; none is asked about an answer twice."""
         run = self.open_run(name)
-        stored = [metric for metric in run.spec()["metrics"] if ":" not in metric]
+        stored = [m for m in run.spec()["metrics"] if m.partition(":")[0] not in JUDGES]
         own, judges = split_judges(self._workspace, metrics)
         examples = examples_of(run)
         chosen = choose_metrics([*stored, *own], examples, run.spec()["spec"]["dataset"])

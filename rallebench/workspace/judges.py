@@ -8,7 +8,7 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.prompts import prompt_text
 from rallebench.core.runs import Judge
-from rallebench.core.types import Example, Flow
+from rallebench.core.types import Example, Flow, digest
 from rallebench.metrics.judges import JUDGES, Case
 from rallebench.metrics.judges.truthfulness import article_of
 from rallebench.workspace.paths import Workspace
@@ -35,7 +35,7 @@ def judge_named(workspace: Workspace, name: str) -> Judge:
         raise UsageError(
             f"{kind!r} is a judge: name the language model that judges, as in {kind}:MODEL."
         )
-    workspace.llm(llm)
+    entry_of_model = workspace.llm(llm)
     traits = entry.traits
     texts = {
         file: prompt_text(traits["folder"], file, "", fields)
@@ -58,7 +58,7 @@ def judge_named(workspace: Workspace, name: str) -> Judge:
         f"{kind}:{llm}",
         llm,
         {f"{column}:{llm}": text for column, text in traits["columns"].items()},
-        {"prompts": texts},
+        {"prompts": texts, "model": digest(entry_of_model.model_dump(mode="json"))[:12]},
         ask,
         lambda episode: {f"{name}:{llm}": v for name, v in traits["scores"](episode).items()},
         ranges,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from performing import prepared
 from small_workspace import CommandLine, make_workspace
+
+from rallebench.services.workbench import Workbench
 
 RUN = ("run", "--chain", "closed", "--dataset", "tiny-qa", "--limit", "3", "--no-mlflow")
 SCORES = {
@@ -133,3 +137,60 @@ def test_a_judge_that_cannot_be_is_refused_before_anything_is_written(
     ran = rallebench(*RUN, "--name", "r", "--metrics", metrics)
     assert ran.code == 2 and sentence in ran.last
     assert not (rallebench.workspace / "runs" / "r").exists()
+
+
+def test_scoring_again_keeps_the_metrics_that_have_an_option(rallebench: CommandLine) -> None:
+    first = rallebench(*RUN, "--name", "r", "--metrics", "em,rouge-L:char", "--json")
+    assert first.code == 0, first.err
+    later = rallebench("score", "--run", "r", "--metrics", "rgb-errors:judge", "--json")
+    assert later.json["metrics"]["rouge-L:char"] == first.json["metrics"]["rouge-L:char"]
+
+
+def test_a_resumed_run_keeps_the_scores_of_a_judge_that_is_not_named_again(
+    rallebench: CommandLine,
+) -> None:
+    assert rallebench(*RUN, "--name", "r", "--metrics", "em").code == 0
+    later = rallebench("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
+    assert rallebench(*RUN, "--name", "r", "--metrics", "em", "--resume").code == 0
+    after = report(rallebench, "r")
+    assert after["suite"] == later.json["suite"] and after["judges"] == later.json["judges"]
+
+
+def test_a_changed_judge_judges_anew_beside_the_earlier_pass(rallebench: CommandLine) -> None:
+    asked = (*RUN, "--name", "r", "--metrics", "truthfulness:judge")
+    assert rallebench(*asked).code == 0
+    llms = json.loads((rallebench.workspace / "llms.json").read_text())
+    llms["judge"]["settings"]["default"] = '{"truthfulness": 2, "relevance": 2}'
+    (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
+    ran = rallebench(*asked, "--resume", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["metrics"]["truthfulness:judge"]["value"] == 2.0
+    assert len(passes(rallebench, "r")) == 2
+
+
+def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
+    rallebench: CommandLine,
+) -> None:
+    llms = json.loads((rallebench.workspace / "llms.json").read_text())
+    llms["judge"]["settings"]["delay"] = 0.2
+    (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
+    bench = Workbench(rallebench.workspace)
+    chain = bench.workspace.chain("closed")
+    asked = {"metrics": ("em", "truthfulness:judge"), "batch_size": 1, "track": False}
+    job = bench.start_run(prepared(bench.workspace, chain, "tiny-qa", name="r", **asked))
+    folder = rallebench.workspace / "runs" / "r" / "judges"
+    end = time.monotonic() + 60
+    while not list(folder.glob("*/episodes.jsonl")) and time.monotonic() < end:
+        time.sleep(0.01)
+    bench.stop_run("r")
+    bench.benches.wait(60)
+    state = bench.open_run("r").state()
+    bench.close()
+    assert job.done and state["state"] == "stopped" and state["done"] == 8
+    (lines,) = folder.glob("*/episodes.jsonl")
+    before = lines.read_text().splitlines()
+    assert 1 <= len(before) < 8
+    again = ("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow", "--resume")
+    ran = rallebench(*again, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
+    assert ran.code == 0 and ran.json["judges"]["truthfulness:judge"]["judged"] == 8
+    assert lines.read_text().splitlines()[: len(before)] == before
