@@ -73,10 +73,9 @@ def address(workspace: Path, model: str) -> Iterator[str]:
     """The model, with MLflow looking into that store."""
     import mlflow
 
-    before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(default_uri(workspace))
     yield model
-    mlflow.set_tracking_uri(before)
+    mlflow.set_tracking_uri(None)  # MLflow keeps it in the environment, where later tests would find it
 
 
 def chatted(place: Path, text: str, history: list[dict[str, str]]) -> str:
