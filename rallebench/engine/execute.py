@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.errors import BadFileError, RalleError, StoppedError
 from rallebench.core.events import Finished, Operation, Progress, Warned, under
 from rallebench.core.runs import (
     DEFAULT_OPTIONS,
@@ -30,7 +30,7 @@ from rallebench.engine.run_file import end, finish, run_json
 from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, unread
 from rallebench.engine.score import examples_of, score_episode
 from rallebench.engine.statistics import Mean
-from rallebench.engine.store import RunFolder
+from rallebench.engine.store import JUDGES, RunFolder
 
 HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 """The metrics whose means are shown while a run goes on."""
@@ -93,7 +93,8 @@ def execute(
         request, judges, judge_warnings = yield from judged(run, request, context, options)
         warnings += judge_warnings
         yield Progress(task, message="scoring")
-        request, judges = with_stored_judges(run, request, judges)
+        request, judges, lost = with_stored_judges(run, request, judges)
+        warnings += lost
         report = finish(run, request, judges)
         stopped = not report["complete"]
         if options.track and not (reused and request.label):
@@ -173,7 +174,8 @@ def rescore(
     try:
         request, judgements_of, warnings = yield from judged(run, request, context, options)
         yield Progress("", message="scoring")
-        request, judgements_of = with_stored_judges(run, request, judgements_of)
+        request, judgements_of, lost = with_stored_judges(run, request, judgements_of)
+        warnings += lost
         report = finish(run, request, judgements_of)
         state = run.state()
         ended = {**state, "message": " ".join([*warnings, *filter(None, [state.get("message")])])}
@@ -221,16 +223,25 @@ def stored_rates(
 
 def with_stored_judges(
     run: RunFolder, request: RunRequest, judges: Mapping[str, Any]
-) -> tuple[RunRequest, dict[str, Any]]:
-    """The request and the report's judges with those of an earlier scoring, which are not asked again: their scores stay."""
-    report = run.report() or {}
-    earlier = {n: of for n, of in (report.get("judges") or {}).items() if n not in judges}
-    names = {c for of in earlier.values() for c in of.get("columns", ())}
-    names -= request.rates.columns.keys()
-    if not names:
-        return request, {**earlier, **judges}
-    rates = request.rates.joined(stored_rates(run, report, names))
-    return replace(request, rates=rates), {**earlier, **judges}
+) -> tuple[RunRequest, dict[str, Any], tuple[str, ...]]:
+    """The request and the report's judges with those of an earlier scoring, and a warning if theirs are damaged.
+
+    They are not asked again: their scores stay.
+    """
+    try:
+        report = run.report() or {}
+        earlier = {n: of for n, of in (report.get("judges") or {}).items() if n not in judges}
+        names = {c for of in earlier.values() for c in of.get("columns", ())}
+        names -= request.rates.columns.keys()
+        kept = stored_rates(run, report, names)
+    except BadFileError as error:
+        if not (run.path / JUDGES).exists():
+            return request, dict(judges), ()
+        lost = f"The earlier judges' scores are lost ({error}); score the run by its judges again."
+        return request, dict(judges), (lost,)
+    if names:
+        request = replace(request, rates=request.rates.joined(kept))
+    return request, {**earlier, **judges}, ()
 
 
 def _opened(

@@ -100,6 +100,20 @@ def test_a_pass_that_broke_off_is_continued(rallebench: CommandLine) -> None:
     assert (folder / "episodes.jsonl").read_text().splitlines(keepends=True)[0] == whole[0]
 
 
+@pytest.mark.parametrize("name", ["report.json", "scores.jsonl"])
+def test_scores_of_judges_that_are_damaged_cost_a_resumed_run_a_warning(
+    rallebench: CommandLine, name: str
+) -> None:
+    assert rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge").code == 0
+    (rallebench.workspace / "runs/r" / name).write_text("rubbish")
+    ran = rallebench(*RUN, "--name", "r", "--metrics", "em", "--resume", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["metrics"]["em"]["n"] == 3
+    assert "The earlier judges' scores are lost" in ran.err
+    again = rallebench("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
+    assert again.json["suite"]["truthfulness:judge"]["n"] == 3
+
+
 def test_an_unreadable_judgement_is_counted_and_is_no_score(rallebench: CommandLine) -> None:
     llms = json.loads((rallebench.workspace / "llms.json").read_text())
     llms["judge"]["settings"]["default"] = "no idea"
