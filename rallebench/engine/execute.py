@@ -233,14 +233,14 @@ def with_stored_judges(
         earlier = {n: of for n, of in (report.get("judges") or {}).items() if n not in judges}
         names = {c for of in earlier.values() for c in of.get("columns", ())}
         names -= request.rates.columns.keys()
-        kept = stored_rates(run, report, names)
+        stored = stored_rates(run, report, names)
     except BadFileError as error:
         if not (run.path / JUDGES).exists():
             return request, dict(judges), ()
         lost = f"The earlier judges' scores are lost ({error}); score the run by its judges again."
         return request, dict(judges), (lost,)
     if names:
-        request = replace(request, rates=request.rates.joined(kept))
+        request = replace(request, rates=request.rates.joined(stored))
     return request, {**earlier, **judges}, ()
 
 

@@ -75,7 +75,9 @@ def address(workspace: Path, model: str) -> Iterator[str]:
 
     mlflow.set_tracking_uri(default_uri(workspace))
     yield model
-    mlflow.set_tracking_uri(None)  # MLflow keeps it in the environment, where later tests would find it
+    mlflow.set_tracking_uri(
+        None
+    )  # MLflow keeps it in the environment, where later tests would find it
 
 
 def chatted(place: Path, text: str, history: list[dict[str, str]]) -> str:
