@@ -331,8 +331,8 @@ def test_the_page_does_not_load_a_heavy_model_by_the_way(
         NotFoundError,
         match=r"The language model 'heavy' is not loaded\. Load it in the Models tab\.",
     ):
-        lease = workbench.lease("the test")
-        complete(lease.load_for(hidden.llms, hidden.retrievers, heavy=False))
+        with workbench.lease("the test") as lease:
+            complete(lease.load_for(hidden.llms, hidden.retrievers, heavy=False))
 
 
 # ── chains, runs and the command line ────────────────────────────────────────
