@@ -72,15 +72,15 @@ def means(
     """
     import numpy as np
 
-    found = {}
+    intervals = {}
     for name, column in columns.items():
         values = np.array([np.nan if v is None else float(v) for v in column])
         scored = ~np.isnan(values)
         labels = np.arange(len(values)) if clusters is None else np.asarray(clusters)
-        found[name] = _mean(
+        intervals[name] = _mean(
             values[scored], labels[scored], (ranges or {}).get(name) or (None, None)
         )
-    return found
+    return intervals
 
 
 def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
