@@ -17,6 +17,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     IndexResult,
+    MeasureRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult, records_sha256
@@ -95,10 +96,11 @@ class DryRun:
 
 @dataclass(slots=True)
 class IndexNeeds:
-    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label."""
+    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` by label."""
 
     built: dict[str, None] = field(default_factory=dict)
     missing: dict[str, Any] = field(default_factory=dict)
+    measurements: dict[str, None] = field(default_factory=dict)
 
 
 class Rehearser:
@@ -122,6 +124,9 @@ class Rehearser:
         try:
             if isinstance(step, RunRequest):
                 return self._run(step)
+            if isinstance(step, MeasureRequest):
+                self._indexes.measurements[step.label] = None
+                return ()
             return self._index(step) if isinstance(step, IndexRequest) else None
         except RalleError as error:
             self.failure = error
