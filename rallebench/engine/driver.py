@@ -138,18 +138,15 @@ class Performer:
         return None
 
     def _run(self, step: RunRequest) -> Operation[RunResult]:
-        request = replace(
-            step,
-            name=step.name or run_name(self._request.name, step.label),
-            limit=self._request.limit,
-            seed=self._request.seed,
-        )
+        request = run_of(self._request, step)
         self._runs[request.label] = request.name
         if self._fixed and (result := ended_result(self._context.runs, request)) is not None:
             yield Finished(request.label, request.name, True, result)
             self.results.append(result)
             return result
-        running = execute(request, self._context, self._options, lambda run: self._save())
+        size = request.batch_size or self._options.batch_size
+        options = replace(self._options, batch_size=size)
+        running = execute(request, self._context, options, lambda run: self._save())
         try:
             result = yield from self._heard(running, request)
         except (StoppedError, MismatchError):
@@ -272,6 +269,16 @@ def perform(
         )
         warning = context.track_experiment(value, request.kind) if options.track else ""
     return replace(result, document=value, warning=warning)
+
+
+def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
+    """A run that the experiment ``request`` asks for, with its name, limit and seed."""
+    return replace(
+        step,
+        name=step.name or run_name(request.name, step.label),
+        limit=request.limit if step.limit is None else step.limit,
+        seed=request.seed,
+    )
 
 
 def ended_result(runs: Path, request: RunRequest) -> RunResult | None:

@@ -12,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Operation, Progress
 from rallebench.core.experiments import MeasureRequest
 from rallebench.core.files import write_text
@@ -80,3 +81,15 @@ def _environment() -> dict[str, str]:
         "OMP_WAIT_POLICY": "PASSIVE",
         "PYTHONPATH": path,
     }
+
+
+def run_program(measure: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]) -> int:
+    """The program's side: print what ``measure`` yields for the job of the command line; the exit code."""
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    try:
+        for line in measure(job):
+            print(json.dumps(line), flush=True)
+    except RalleError as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        return error.exit_code
+    return 0

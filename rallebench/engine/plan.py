@@ -146,12 +146,12 @@ def _common(labels: Sequence[str]) -> str:
     ).rstrip()
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
-    """One JSON document: the runs, their sums, what is uncertain."""
+def as_json(plan: Plan, key: str = "suite") -> dict[str, Any]:
+    """One JSON document: the runs, their sums, what is uncertain. ``key``: that of the experiment's kind."""
     generations = sum((run.generations for run in plan.runs), Range(0, 0))
     retrievals = sum((run.retrievals for run in plan.runs), Range(0, 0))
     return {
-        "suite": plan.kind,
+        key: plan.kind,
         "name": plan.name,
         "plan": [asdict(run) for run in plan.runs],
         "total": {
