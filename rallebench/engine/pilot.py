@@ -25,7 +25,7 @@ from rallebench.engine import loop
 from rallebench.engine.cost import Prices, prices_of, total
 from rallebench.engine.driver import drive
 from rallebench.engine.dry_run import PlanContext
-from rallebench.engine.estimate import QUANTITIES, Estimate, Sample, estimated
+from rallebench.engine.estimate import QUANTITIES, CostEstimate, PilotSample, estimated
 from rallebench.engine.plan import Plan
 from rallebench.engine.score import rate_means, rate_values
 
@@ -61,7 +61,7 @@ class Pilot:
     deadline: float
 
     def __post_init__(self) -> None:
-        self.samples: list[Sample | None] = []
+        self.samples: list[PilotSample | None] = []
         self.failure: RalleError | None = None
 
     def play(self, step: WorkRequest) -> Operation[Any]:
@@ -82,7 +82,7 @@ class Pilot:
         except RalleError as error:
             failures = error.failures if isinstance(error, NoneAnswered) else ()
             reason = next(iter(failures), str(error))
-            self.samples.append(Sample(len(failures), len(failures), (), reason))
+            self.samples.append(PilotSample(len(failures), len(failures), (), reason))
             self.failure = error
             raise
 
@@ -121,7 +121,7 @@ def pilot(
     questions: int = QUESTIONS,
     batch_size: int = 20,
     seconds: float = MOST_SECONDS,
-) -> Operation[Estimate]:
+) -> Operation[CostEstimate]:
     """Ask ``questions`` of each run of a plan through the loop, evenly spread over it; returns the estimate.
 
     A run made of earlier answers gets those of the pilot. Raises RalleError: what cannot be asked, and BackendError where
@@ -151,7 +151,7 @@ def _sample(
     episodes: Mapping[str, Episode],
     good: Mapping[str, Episode],
     failures: Sequence[str],
-) -> Sample:
+) -> PilotSample:
     prices = prices_of({name: backends.llms[name] for name in request.flow.llms})
     unpriced = {
         name: reason
@@ -160,7 +160,7 @@ def _sample(
     }
     reason = ", ".join(f"{name} ({why})" for name, why in unpriced.items())
     rows = tuple(_row(episode, backends, prices) for episode in good.values())
-    return Sample(len(episodes), len(failures), rows, failures[0] if failures else reason)
+    return PilotSample(len(episodes), len(failures), rows, failures[0] if failures else reason)
 
 
 def _result(request: RunRequest, good: Mapping[str, Episode], failures: Sequence[str]) -> RunResult:

@@ -14,7 +14,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
 from rallebench.engine.driver import ExperimentResult
-from rallebench.engine.estimate import Estimate
+from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
     REPORT,
     ExperimentStore,
@@ -86,7 +86,7 @@ class Experiments:
         questions: int = QUESTIONS,
         batch_size: int = 20,
         **limits: float,
-    ) -> Operation[Estimate]:
+    ) -> Operation[CostEstimate]:
         """Ask a few questions of each run of a plan; returns what the whole will cost. See ``engine.pilot``."""
         request = self._checked(request)
         kind = kind_of(request.kind)
