@@ -247,7 +247,7 @@ def on_start(
     request = None
     try:
         request = request_of(workbench, form, suite, llm, limit, name, values)
-        work = workbench.experiments.run_suite(request.asked, RunOptions(track=bool(track)))
+        work = workbench.experiments.run(request.asked, RunOptions(track=bool(track)))
         what = (request.suite, repr(request.asked.settings), request.asked.llm, request.asked.limit)
         next(works.follow(request.name, what, lambda: streamed(work)), None)
     except RalleError as error:
