@@ -75,12 +75,3 @@ VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
     "rallebench.vector_indexes",
     traits=INDEX_TRAITS,
 )
-
-
-def built(steps: Generator[Progress, None, dict[str, Any]]) -> dict[str, Any]:
-    """Run a build to its end; return the settings used."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return dict(end.value)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.disk import unwritten
+from rallebench.core.events import mapped
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folders import beside
 from rallebench.core.sources import files_in
@@ -53,7 +54,7 @@ def cut(
         try:
             with beside(place, key) as half:
                 storing = store_corpus(half, corpus, pages, chunking, form=form)
-                count, sha = yield from _stored(storing, started)
+                count, sha = yield from storing_progress("cutting the corpus", storing, started)
                 told = {"corpus": corpus.name, "chunking": chunking and chunking.as_json()}
                 write_json(half / CUT, {"passages": count, "sha256": sha, **told})
                 with contextlib.suppress(OSError):  # another process was faster; both are the same
@@ -84,22 +85,20 @@ def _read(folder: Path) -> Cut:
     return Cut(folder, int(value["passages"]), str(value["sha256"]))
 
 
-def _stored(
-    storing: Generator[tuple[int, float], None, tuple[int, str]], started: float
+def storing_progress(
+    stage: str, storing: Generator[tuple[int, float], None, tuple[int, str]], started: float
 ) -> Generator[Building, None, tuple[int, str]]:
-    with contextlib.closing(storing):
-        while True:
-            try:
-                count, far = next(storing)
-            except StopIteration as ended:
-                stored: tuple[int, str] = ended.value
-                return stored
-            yield Building(
-                "cutting the corpus",
-                count,
-                round(count / far) if far else 0,
-                time.perf_counter() - started,
-            )
+    """The steps of ``store_corpus`` as progress of a stage that began at ``started`` (``time.perf_counter``).
+
+    The share of the bytes that are read tells about how many passages there will be.
+    """
+
+    def progress(step: tuple[int, float]) -> Building:
+        count, share = step
+        total = round(count / share) if share else 0
+        return Building(stage, count, total, time.perf_counter() - started)
+
+    return mapped(storing, progress)
 
 
 def _identity(corpus: Path, page_map: Path | None) -> list[Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rallebench.core.parts import part_of
 from rallebench.encoders import BulkEncoder, Encoder
+from rallebench.workspace.indexes._encoding import bulk
 from rallebench.workspace.indexes._shards import (
     PART,
     SHARD,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from rallebench.encoders import Batches, Vectors
 
     Table = NDArray[np.uint64]
-
-BATCH = 64
-"""Texts that an encoder without batches of its own is given at once."""
 
 
 def hashes(texts: Iterable[str]) -> Table:
@@ -179,7 +177,7 @@ class Remembering:
         """What is known first, in one batch; then what the encoder makes of the rest, a text that repeats once."""
         import numpy as np
 
-        anew = self._bulk(dtype)
+        anew = bulk(self._encoder, dtype)
         there: list[_Source] = []
 
         def fits(header: Mapping[str, object]) -> bool:
@@ -203,21 +201,6 @@ class Remembering:
                     np.array([place for place, _ in wide], dtype=np.int64),
                     vectors[[i for _, i in wide]],
                 )
-
-        return encode
-
-    def _bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        if isinstance(self._encoder, BulkEncoder):
-            return self._encoder.bulk(dtype)
-        encoder = self._encoder
-
-        def encode(texts: Sequence[str]) -> Batches:
-            import numpy as np
-
-            order = np.argsort([-len(text) for text in texts], kind="stable")
-            for start in range(0, len(order), BATCH):
-                rows = order[start : start + BATCH]
-                yield rows, encoder.encode([texts[row] for row in rows], role="passage")
 
         return encode
 

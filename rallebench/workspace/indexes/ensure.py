@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,12 +31,11 @@ from rallebench.workspace.indexes._shards import passage_text
 from rallebench.workspace.indexes.build import build_index, check_settings, kinds
 from rallebench.workspace.indexes.by_text import Remembering, hashes, known, write_table
 from rallebench.workspace.indexes.checks import check_index
-from rallebench.workspace.indexes.vectors import Building, vectors_of
+from rallebench.workspace.indexes.vectors import Building, turn, vectors_of
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
 MOST_PASSAGES = 1_000_000
 """Of an index with more passages the texts are not read only to spare another index their encoding."""
-WAIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,29 +136,17 @@ def prepare(
 def _prepare(
     workspace: Workspace, wanted: Described, encoders: Callable[[str], Encoder]
 ) -> Generator[Building | Prepared, None, None]:
-    from filelock import FileLock, Timeout
-
     passages = yield from passages_of(workspace, wanted)
     encoder = encoders(wanted.encoder) if wanted.encoder else None
     name = name_of(wanted, passages)
-    started = time.perf_counter()
-    lock = FileLock(_cache(workspace) / f".{name}.lock", thread_local=False)
-    while True:
-        try:
-            lock.acquire(timeout=0)
-            break
-        except Timeout:
-            yield Building(
-                "waiting for another build of the same index", 0, 0, time.perf_counter() - started
-            )
-            time.sleep(WAIT_SECONDS)
-    try:
+    stage = "waiting for another build of the same index"
+    lock = _cache(workspace) / f".{name}.lock"
+    with turn(lock, lambda seconds: Building(stage, 0, 0, seconds)) as waiting:
+        yield from waiting
         if there := found(workspace, wanted, passages, encoder.fingerprint if encoder else ""):
             yield Prepared(there, read_manifest(workspace.indexes / there), False)
             return
         yield from _built(workspace, name, wanted, passages, encoder)
-    finally:
-        lock.release()
 
 
 def _built(

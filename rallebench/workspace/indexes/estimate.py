@@ -20,6 +20,7 @@ from typing import Any
 
 from rallebench.core import memory
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.events import complete
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
@@ -30,7 +31,6 @@ from rallebench.corpora.reading import form_of
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
-from rallebench.vector_indexes import built
 from rallebench.workspace.indexes._shards import passage_text
 from rallebench.workspace.indexes.build import check_settings, kinds
 from rallebench.workspace.indexes.vectors import kept_vectors
@@ -245,7 +245,7 @@ def _small_index(
     """(files of an index over ``total`` passages, seconds), from an index over these."""
     entry = INDEX_KINDS.entry(kind)
     started = time.perf_counter()
-    built(entry.value.build(folder, passages, vectors, settings))
+    complete(entry.value.build(folder, passages, vectors, settings))
     seconds = time.perf_counter() - started
     factor, fixed = total / len(passages), entry.traits.get("fixed_files", ())
     sizes = {p.name: p.stat().st_size for p in folder.rglob("*") if p.is_file()}

@@ -12,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rallebench.core.disk import DiskError, is_full, room
@@ -74,7 +75,9 @@ def encode_passages(
     that gives values which are no numbers.
     """
     folder = Path(cache) / key_of(corpus_sha256, encoder)
-    with _alone(folder) as waiting:
+    with _disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with turn(_lock_path(folder), partial(_others, folder)) as waiting:
         yield from waiting
         with _disk_errors(folder, 4 * encoder.dim * len(passages)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -142,13 +145,11 @@ def _lock_path(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[Iterator[Building]]:
-    """Hold the folder's lock; what is yielded waits for it, saying so."""
+def turn(path: Path, progress: Callable[[float], Building]) -> Iterator[Iterator[Building]]:
+    """Hold the lock ``path`` once the iterator has ended: it waits for the lock, with ``progress`` by the seconds so far."""
     from filelock import FileLock, Timeout
 
-    with _disk_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(_lock_path(folder), thread_local=False)
+    lock = FileLock(path, thread_local=False)
     started = time.perf_counter()
 
     def waiting() -> Iterator[Building]:
@@ -157,7 +158,7 @@ def _alone(folder: Path) -> Iterator[Iterator[Building]]:
                 lock.acquire(timeout=0)
                 return
             except Timeout:
-                yield _others(folder, time.perf_counter() - started)
+                yield progress(time.perf_counter() - started)
                 time.sleep(WAIT_SECONDS)
 
     try:
