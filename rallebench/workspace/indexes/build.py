@@ -25,8 +25,8 @@ from rallebench.encoders.references import check_encoder, open_encoder
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import Manifest, read_manifest, sealed
-from rallebench.workspace.indexes._chunking import storing_progress
 from rallebench.workspace.indexes._order import Order
+from rallebench.workspace.indexes.cache import storing_progress
 from rallebench.workspace.indexes.checks import search_known
 from rallebench.workspace.indexes.importing import check_fits, look, taken
 from rallebench.workspace.indexes.manifests import is_there, manifest_of, move_in
@@ -85,7 +85,7 @@ def build_index(
     order = Order(target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache, cut)
     try:
         with beside(Path(indexes), name) as half:
-            yield from _made(half, order, encoder, encoder_name)
+            yield from _build(half, order, encoder, encoder_name)
     except (OSError, RuntimeError, BackendError) as error:
         raise _unbuilt(order, error) from error
     yield read_manifest(target)
@@ -101,7 +101,7 @@ def _checked_request(name: str, kind: str, form: str, parameters: dict[str, Any]
     return check_settings(kind, parameters)
 
 
-def _made(
+def _build(
     half: Path, order: Order, encoder: Encoder | None, encoder_name: str
 ) -> Generator[Building, None, None]:
     """Make the index in ``half`` and put it in place, unless it is there already."""
@@ -141,8 +141,8 @@ def _least_bytes(order: Order, count: int, dim: int) -> int:
 
 def _own_bytes(folder: Path) -> int:
     """What the files of a folder take that no other name shares."""
-    found = [path.stat() for path in folder.rglob("*") if path.is_file()]
-    return sum(one.st_size for one in found if one.st_nlink == 1)
+    stats = (path.stat() for path in folder.rglob("*") if path.is_file())
+    return sum(stat.st_size for stat in stats if stat.st_nlink == 1)
 
 
 def _unbuilt(order: Order, error: OSError | RuntimeError | BackendError) -> BackendError:
