@@ -152,7 +152,7 @@ def _planned(workbench: Workbench, variants: Sequence[Variant]) -> dict[str, Any
         say(f"Note: {remark}")
     return {
         "variants": labels,
-        "indexes_there": list(costs.there),
+        "indexes_there": list(costs.existing),
         "index_builds": costs.builds,
         "passages": costs.passages,
         "encodings": encodings,
