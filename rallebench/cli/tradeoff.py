@@ -12,7 +12,7 @@ from rallebench.cli.partial_failure import fail_at_end
 from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.memory import size
 from rallebench.core.runs import RunOptions
-from rallebench.experiments.suites.shown import plan_text
+from rallebench.experiments.papers.text import plan_text
 from rallebench.experiments.tradeoff import Point
 from rallebench.experiments.tradeoff.running import QUESTIONS, read_swept, tradeoff_settings
 from rallebench.retrievers.composites import split_names

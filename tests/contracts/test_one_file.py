@@ -15,7 +15,7 @@ from small_workspace import CommandLine, command, environment, make_workspace
 
 from rallebench.corpora import CORPORA
 from rallebench.datasets import DATASETS
-from rallebench.experiments.suites import SCORERS, SUITES
+from rallebench.experiments.papers import SCORERS, SUITES
 from rallebench.metrics.judges import JUDGES
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.services.workbench import Workbench
@@ -198,7 +198,7 @@ from rallebench.core.experiments import Report, Table
 from rallebench.core.runs import DatasetRef, FlowSpec, Rates, RunRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Example, Generate, Gold, Message, Outcome, Question
-from rallebench.experiments.suites import SUITES
+from rallebench.experiments.papers import SUITES
 
 EXAMPLE = Example(Question("q1", "Who discovered Titan?"), Gold(("Titan",)), {"id": "q1", "input": "Who discovered Titan?"})
 
@@ -226,7 +226,7 @@ def repeats(request):
 PREDICTIONS = '''
 """Predictions as bare lines."""
 
-from rallebench.experiments.suites import SCORERS
+from rallebench.experiments.papers import SCORERS
 
 
 @SCORERS.register("lines")
