@@ -24,7 +24,7 @@ from rallebench.engine.experiment_store import (
 from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan, plan
 from rallebench.experiments.benchmark import check_options
-from rallebench.experiments.suites import SUITES
+from rallebench.experiments.papers import SUITES
 from rallebench.experiments.sweeps.running import sweep, variants_of
 from rallebench.services.context import Context
 from rallebench.services.leases import Lease

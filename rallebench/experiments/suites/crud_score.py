@@ -11,6 +11,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.engine.statistics import means
+from rallebench.experiments.papers.predictions import check_file
 from rallebench.experiments.runs import bounds_of
 from rallebench.experiments.suites import SCORERS
 from rallebench.experiments.suites._crud.cells import text_values
@@ -19,7 +20,6 @@ from rallebench.experiments.suites._crud.files import QUEST
 from rallebench.experiments.suites._crud.quest import quest_scores, texts
 from rallebench.experiments.suites._crud.records import read_tasks
 from rallebench.experiments.suites._crud.tasks import tasks_of
-from rallebench.experiments.suites._files import check_file
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")
 NEAR = 1e-6
