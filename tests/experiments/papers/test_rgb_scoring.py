@@ -10,9 +10,8 @@ import pytest
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Generate, Message, Outcome, Passage, Question, Reply
-from rallebench.experiments.papers.rgb import files, scoring
+from rallebench.experiments.papers.rgb import files, prompts, scoring
 from rallebench.experiments.papers.rgb.documents import Documents
-from rallebench.experiments.papers.rgb.judged import Judge, judge_prompt, judging
 from rallebench.experiments.papers.rgb.notes import holds_the_true_one
 from rallebench.experiments.papers.rgb.prompts import (
     Decoding,
@@ -22,6 +21,7 @@ from rallebench.experiments.papers.rgb.prompts import (
     read_prompt,
 )
 from rallebench.experiments.papers.rgb.records import Record, read_records, required_of
+from rallebench.metrics.judges import JUDGES, Case
 from rallebench.metrics.judges.rgb import verdict_on_errors, verdict_on_rejection
 from rallebench.reader import REFUSAL
 
@@ -178,7 +178,10 @@ def test_errors_are_noticed_where_the_judge_says_has_identified_or_yes(
 
 
 def test_the_judges_prompts_hold_their_demonstrations_and_read_as_they_say() -> None:
-    shown = {kind: judge_prompt(kind) for kind in ("rejection", "errors")}
+    shown = {
+        kind: prompts.text_of(f"judge-{kind}.txt", "", fields)
+        for kind, fields in (("rejection", ("question", "answer")), ("errors", ("answer",)))
+    }
     readers = {"rejection": verdict_on_rejection, "errors": verdict_on_errors}
     verdicts = {
         kind: [readers[kind](line) for line in text.split("\n") if line.startswith(("Yes,", "No,"))]
@@ -199,21 +202,18 @@ def test_the_judges_prompts_hold_their_demonstrations_and_read_as_they_say() -> 
 
 
 def test_a_verdict_that_cannot_be_read_is_no_verdict() -> None:
-    judge = Judge("rejection", "llm", "{question} {answer}")
-    request, outcome = played(judging(Question("1", "who?"), judge, {"1": "Ada"}), "Hm.")
-    assert request.messages[0].content == "who? Ada" and (outcome.answer, outcome.stop_reason) == (
-        "",
-        "unparsed",
-    )
-    assert (
-        played(judging(Question("1", "who?"), judge, {"1": "Ada"}), "not addressed")[1].answer
-        == "yes"
-    )
+    def judging() -> Flow:
+        return JUDGES["rgb-rejection"](Case("who?", "Ada"), llm="llm", prompt="{question} {answer}")
+
+    request, outcome = played(judging(), "Hm.")
+    assert request.messages[0].content == "who? Ada"
+    assert (outcome.answer, outcome.stop_reason) == ("", "unparsed")
+    assert played(judging(), "not addressed")[1].answer == "yes"
 
 
 def test_a_judge_of_errors_sees_the_answer_alone() -> None:
-    judge = Judge("errors", "llm", "judge: {answer}")
-    request, outcome = played(judging(Question("1", "who?"), judge, {"1": "Ada"}), "No.")
+    judging = JUDGES["rgb-errors"](Case("who?", "Ada"), llm="llm", prompt="judge: {answer}")
+    request, outcome = played(judging, "No.")
     assert request.messages[0].content == "judge: Ada" and outcome.answer == "no"
 
 

@@ -237,34 +237,84 @@ def test_failed_questions_are_counted_in_no_rate_and_tried_again(
 def test_rejections_and_lucky_hits_stand_apart_and_together_only_in_rgbs_number(
     rallebench: CommandLine,
 ) -> None:
-    found = suite(rallebench, "rejection", "--set", "judge=judge")
-    assert numbers(found["parts"][0]) == {
+    report = suite(rallebench, "rejection", "--set", "judge=judge")
+    (part,) = report["parts"]
+    assert numbers(part) == {
         "rejection_rate": 0.75,
         "lucky_rate": 0.25,
         "all_rate": 1.0,
+        "rejection_rate_judge": 1.0,
     }
-    assert found["headline"] == "rejection_rate"
-    judged = found["parts"][1]["metrics"]["rejection_rate_judge"]
-    assert (judged["value"], judged["n"], found["unparsed"]) == (1.0, 3, 1)
+    assert report["headline"] == "rejection_rate"
+    assert part["metrics"]["rejection_rate_judge"]["n"] == 3
+    assert (report["judged"], report["unparsed"], report["judge_failed"]) == (4, 1, 0)
     original = suite(
         rallebench, "rejection", "--set", "judge=judge", "--set", "compat=original", run="o"
     )
-    assert original["headline"] == "all_rate" and numbers(original["parts"][1]) == {
-        "rejection_rate_judge": 0.75
-    }
+    assert original["headline"] == "all_rate"
+    assert numbers(original["parts"][0])["rejection_rate_judge"] == 0.75
 
 
-def test_what_a_judge_was_sent_and_said_is_kept(rallebench: CommandLine, workspace: Path) -> None:
-    run = suite(rallebench, "rejection", "--set", "judge=judge")["parts"][1]["run"]
-    last = read_lines(workspace / "runs" / run / "episodes.jsonl")[-1]
-    assert (
-        last["qid"] == "3"
-        and last["stop_reason"] == "unparsed"
-        and last["steps"][0]["reply"]["text"] == "Hm."
+def judgements(workspace: Path, run: str) -> list[dict[str, Any]]:
+    (folder,) = (workspace / "runs" / run / "judges").iterdir()
+    return read_lines(folder / "episodes.jsonl")
+
+
+def test_what_a_judge_was_sent_and_said_lies_in_the_run(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    run = suite(rallebench, "rejection", "--set", "judge=judge")["parts"][0]["run"]
+    last = judgements(workspace, run)[-1]
+    assert (last["qid"], last["stop_reason"]) == ("3", "unparsed")
+    assert last["steps"][0]["reply"]["text"] == "Hm."
+    sent = last["steps"][0]["messages"][0]["content"]
+    assert sent.endswith("Question: Where was game 3?\nAnswer: Rome")
+
+
+def test_a_judge_of_chinese_answers_reads_them_without_spaces_as_the_rules_do(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    language = ("--set", "language=zh", "--set", "judge=judge")
+    run = suite(rallebench, "rejection", *language)["parts"][0]["run"]
+    sent = judgements(workspace, run)[0]["steps"][0]["messages"][0]["content"]
+    assert sent.endswith(
+        "Answer: Icannotanswerthequestionbecauseoftheinsufficientinformationindocuments."
     )
-    assert last["steps"][0]["messages"][0]["content"].endswith(
-        "Question: Where was game 3?\nAnswer: Rome"
-    )
+
+
+def test_a_judge_that_was_named_later_judges_the_answers_that_are_there(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    suite(rallebench, "rejection")
+    judge = ("--set", "judge=judge")
+    planned = suite(rallebench, "rejection", *judge, "--plan", "--probe", "0")
+    assert planned["plan"][0]["llms"] == ["reads", "judge"]
+    assert planned["plan"][0]["generations"] == {"low": 4, "high": 4}
+    later = suite(rallebench, "rejection", *judge)["parts"][0]
+    assert numbers(later)["rejection_rate_judge"] == 1.0
+    again = suite(rallebench, "rejection", *judge, "--plan", "--probe", "0")
+    assert again["plan"][0]["left"] == 0
+
+
+def test_the_plan_and_the_probe_count_the_calls_of_a_judge(rallebench: CommandLine) -> None:
+    judge = ("--set", "judge=nose")
+    planned = suite(rallebench, "counterfactual", *judge, "--plan", "--probe", "2", llm="knows")
+    assert [part["generations"]["high"] for part in planned["plan"]] == [4, 8]
+    costs = planned["probe"]["parts"]
+    assert [part["model_calls"]["value"] for part in costs] == [4, 8]
+
+
+def test_a_judge_that_fails_costs_the_suite_its_rate_alone(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    models = json.loads((workspace / "llms.json").read_text())
+    settings = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
+    models["gone"] = {"backend": "openai_compatible", "settings": settings}
+    (workspace / "llms.json").write_text(json.dumps(models))
+    report = suite(rallebench, "rejection", "--set", "judge=gone")
+    assert "judged" not in report
+    assert report["tables"][0]["rows"][0][2] is None
+    assert any("The judge 'rgb-rejection:gone' gave no scores" in note for note in report["notes"])
 
 
 def test_of_integration_every_part_of_the_answer_is_required(rallebench: CommandLine) -> None:
@@ -280,19 +330,15 @@ def test_facts_are_asked_without_documents_and_with_false_ones(
     rallebench: CommandLine, workspace: Path
 ) -> None:
     found = suite(rallebench, "counterfactual", "--set", "judge=nose", llm="knows")
-    shown, judged = found["parts"][1:]
+    (shown,) = found["parts"][1:]
     assert (found["acc"], found["acc_doc"], found["reported"]) == (0.75, 0.75, True)
     assert numbers(shown)["fact_check_rate"] == 0.75 and numbers(shown)[
         "correct_rate"
     ] == pytest.approx(2 / 3)
-    assert (
-        shown["metrics"]["correct_rate"]["n"] == 3
-        and judged["metrics"]["correct_rate_judge"]["n"] == 3
-    )
-    assert numbers(judged) == {
-        "fact_check_rate_judge": 0.75,
-        "correct_rate_judge": pytest.approx(2 / 3),
-    }
+    assert shown["metrics"]["correct_rate"]["n"] == 3
+    assert shown["metrics"]["correct_rate_judge"]["n"] == 3
+    assert numbers(shown)["fact_check_rate_judge"] == 0.75
+    assert numbers(shown)["correct_rate_judge"] == pytest.approx(2 / 3)
     sent = read_lines(workspace / "runs" / "r without documents" / "episodes.jsonl")[0]["steps"][0][
         "messages"
     ]

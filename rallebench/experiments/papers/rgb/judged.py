@@ -1,123 +1,60 @@
-"""A test's answers judged: a part of its own, so that it is resumed, remembered and read as any run."""
+"""RGB's judges (Rej*, ED*) as judges of a test's run; beside its verdict ED* has the corrections (CR*)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.prompts import prompt_text
-from rallebench.core.runs import RunRequest, RunResult, Values
-from rallebench.core.types import Episode, Example, Flow, Question, digest
+from rallebench.core.runs import Judge, RunResult, Values
+from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments.papers.rgb import scoring
 from rallebench.experiments.papers.rgb.definitions import named
-from rallebench.experiments.papers.rgb.testing import WORKFLOW, Request, Test, labels_in
-from rallebench.experiments.runs import scored_run
-from rallebench.metrics.judges import JUDGES, YES, Case
+from rallebench.experiments.papers.rgb.testing import Request
+from rallebench.metrics.judges import VERDICT, judgement_of
+from rallebench.workspace.judges import judge_named
 
-JUDGED = {
-    "rejection": named("rejection_rate_judge"),
-    "errors": named("fact_check_rate_judge", "correct_rate_judge"),
+COLUMNS = {
+    "rgb-rejection": named("rejection_rate_judge"),
+    "rgb-errors": named("fact_check_rate_judge", "correct_rate_judge"),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """``kind``: ``rejection`` or ``errors``; ``prompt``: the text of its file, see ``judges.rgb``."""
+def judges_of(kind: str, request: Request) -> tuple[Judge, ...]:
+    """The judge of that kind if ``judge`` names its model, in a tuple. Raises UsageError, BadFileError.
 
-    kind: str
-    llm: str
-    prompt: str
-
-
-def judge_of(kind: str, asked: ExperimentRequest) -> Judge | None:
-    """The judge that was asked for, if any. Raises UsageError."""
-    settings = asked.settings
+    In the original a reply that says neither yes nor no counts as a no.
+    """
+    settings, language = request.asked.settings, request.records.language
     if not settings["judge"]:
-        return None
-    asked.workspace.llm(settings["judge"])
-    return Judge(kind, settings["judge"], judge_prompt(kind, settings["prompts"]))
+        return ()
+    judge = judge_named(request.asked.workspace, f"{kind}:{settings['judge']}", settings["prompts"])
+    verdict_name, *corrected = COLUMNS[kind]
+
+    def ask(example: Example, answer: str) -> Flow | None:
+        return judge.ask(example, scoring.as_scored(answer, language))
+
+    def scores(example: Example, answer: str, judgement: Episode) -> Values:
+        verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if request.original else None)
+        text = scoring.as_scored(answer, language)
+        right = float(scoring.is_right(scoring.labels_of(text, example.gold.required)))
+        return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
+
+    ranges = dict.fromkeys(COLUMNS[kind], (0.0, 1.0))
+    return (replace(judge, columns=COLUMNS[kind], ask=ask, scores=scores, ranges=ranges),)
 
 
-def judge_prompt(kind: str, own: str = "") -> str:
-    """The prompt of a kind of judge. Raises BadFileError."""
-    traits = JUDGES.entry(f"rgb-{kind}").traits
-    ((name, fields),) = traits["prompts"].items()
-    return prompt_text(traits["folder"], name, own, fields)
-
-
-def judging(question: Question, judge: Judge, predictions: Mapping[str, str]) -> Flow:
-    """Have one prediction judged."""
-    return JUDGES[f"rgb-{judge.kind}"](
-        Case(question.text, predictions[question.qid]), llm=judge.llm, prompt=judge.prompt
+def report_of(
+    answered: RunResult, judges: Sequence[Judge], request: Request
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """(how many answers were judged and how many verdicts are none, the same in sentences); nothing without a judge."""
+    summary = next(
+        (s for j in judges if (s := answered.report.get("judges", {}).get(j.name))), None
     )
-
-
-def judged_part(test: Test, answered: RunResult, judge: Judge) -> RunRequest:
-    """The judgements of a test's answers, a run of its own. Other answers, other judgements: the label tells."""
-    examples = {example.question.qid: example for example in answered.request.examples}
-    said = {
-        qid: labels_in(test, examples[qid], episode)[0]
-        for qid, episode in answered.episodes.items()
-    }
-
-    def score(example: Example, episode: Episode) -> Values:
-        verdict = (
-            None
-            if episode.answer == "" and not test.request.original
-            else float(episode.answer == YES)
-        )
-        if judge.kind == "rejection":
-            return {"rejection_rate_judge": verdict}
-        labels = scoring.labels_of(
-            said[example.question.qid], examples[example.question.qid].gold.required
-        )
-        return {
-            "fact_check_rate_judge": verdict,
-            "correct_rate_judge": float(scoring.is_right(labels)) if verdict else None,
-        }
-
-    def bare(qid: str) -> Example:
-        example = examples[qid]
-        row = {
-            "id": qid,
-            "input": example.question.text,
-            "output": [],
-            "rgb": {"prediction": said[qid]},
-        }
-        return Example(Question(qid, example.question.text), example.gold, row)
-
-    return scored_run(
-        f"{answered.request.label} judged {digest([judge.prompt, judge.llm, said])[:6]}",
-        f"{WORKFLOW}-judge",
-        answered.request.dataset.name,
-        tuple(bare(qid) for qid in said),
-        lambda question: judging(question, judge, said),
-        {"judge": judge.kind, "prompt": judge.prompt},
-        score,
-        JUDGED[judge.kind],
-        (judge.llm,),
-    )
-
-
-def unread(answered: RunResult) -> int:
-    """How many verdicts could not be read."""
-    return sum(episode.answer == "" for episode in answered.episodes.values())
-
-
-def unparsed(judged: RunResult) -> dict[str, Any]:
-    """How many answers were judged, and how many of the verdicts are none."""
-    return {"judged": judged.n, "unparsed": unread(judged), "judge_failed": judged.n_errors}
-
-
-def said_of(judged: RunResult, request: Request) -> tuple[str, ...]:
-    """The same as sentences, where there is something to say."""
-    count = unread(judged)
+    if summary is None:
+        return {}, ()
+    n, unparsed, failed = (summary[key] for key in ("judged", "unparsed", "failed"))
     how = "taken for a no, as the original does" if request.original else "not scored"
-    said = [f"{count} of {judged.n} verdicts could not be read and are {how}."] * bool(count)
-    return tuple(
-        said
-        + [f"{judged.n_errors} of {judged.n} judgements failed; they are in no rate."]
-        * bool(judged.n_errors)
-    )
+    notes = [f"{unparsed} of {n} verdicts could not be read and are {how}."] * bool(unparsed)
+    notes += [f"{failed} of {n} judgements failed; they are in no rate."] * bool(failed)
+    return {"judged": n, "unparsed": unparsed, "judge_failed": failed}, tuple(notes)

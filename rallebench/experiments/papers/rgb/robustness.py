@@ -18,7 +18,7 @@ from rallebench.experiments.papers import SUITES
 from rallebench.experiments.papers.rgb import documents, tables
 from rallebench.experiments.papers.rgb.definitions import named
 from rallebench.experiments.papers.rgb.documents import Documents
-from rallebench.experiments.papers.rgb.judged import judge_of, judged_part, said_of, unparsed
+from rallebench.experiments.papers.rgb.judged import judges_of, report_of
 from rallebench.experiments.papers.rgb.labels import (
     FILE,
     counted,
@@ -118,18 +118,19 @@ def rejection(asked: ExperimentRequest) -> Experiment:
     metrics = named("rejection_rate", "lucky_rate", "all_rate")
     request = request_of(asked, BASE, _base, metrics=metrics)
     _refuse_groups(request)
-    judge = judge_of("rejection", asked)
+    judges = judges_of("rgb-rejection", request)
     test = make_test(request, 1.0)
-    answered = yield part_of(test, "noise=1")
+    answered = yield part_of(test, "noise=1", judges)
+    judged, notes = report_of(answered, judges, request)
     headline = "all_rate" if request.original else "rejection_rate"
-    report: dict[str, Any] = {"headline": headline}
-    notes, judged = notes_of([test], [answered]), None
-    if judge is not None and answered.episodes:
-        judged = yield judged_part(test, answered, judge)
-        report |= unparsed(judged)
-        notes += said_of(judged, request)
-    table, plot = tables.rejection(test, answered, judged)
-    return _made(report, notes, {"noise=1": (test, answered)}, [table], [plot])
+    table, plot = tables.rejection(test, answered)
+    return _made(
+        {"headline": headline, **judged},
+        notes_of([test], [answered]) + notes,
+        {"noise=1": (test, answered)},
+        [table],
+        [plot],
+    )
 
 
 @SUITES.register(
@@ -158,11 +159,11 @@ def counterfactual(asked: ExperimentRequest) -> Experiment:
         raise UsageError(
             "passages is 0, but false documents are to be shown; what is known without any is asked anyway."
         )
-    judge = judge_of("errors", asked)
+    judges = judges_of("rgb-errors", request)
     alone, shown = make_test(request, 0.0, number=0), make_test(request, *shares)
     without = yield part_of(alone, "without documents")
     label = f"noise={shares[0]:g}, correct={shares[1]:g}"
-    answered = yield part_of(shown, label)
+    answered = yield part_of(shown, label, judges)
     known = without.mean("all_rate")
     reported = known is not None and known > KNOWS
     report = {
@@ -176,12 +177,10 @@ def counterfactual(asked: ExperimentRequest) -> Experiment:
         notes += (
             f"RGB reports this test only for models that answer more than {KNOWS:.0%} without documents; here it is {known or 0:.1%}.",
         )
-    judged = None
-    if judge is not None and answered.episodes:
-        judged = yield judged_part(shown, answered, judge)
-        report |= unparsed(judged)
-        notes += said_of(judged, request)
-    table, plot = tables.counterfactual(without, shown, answered, judged)
+    judged, more = report_of(answered, judges, request)
+    report |= judged
+    notes += more
+    table, plot = tables.counterfactual(without, shown, answered)
     return _made(
         report,
         notes,

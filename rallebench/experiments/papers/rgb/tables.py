@@ -53,7 +53,7 @@ def over_noise(done: Done, test: str) -> tuple[Table, Figure]:
     return table, Figure(title, "share of noise", "share of the answers", series)
 
 
-def rejection(test: Test, answered: RunResult, judged: RunResult | None) -> tuple[Table, Figure]:
+def rejection(test: Test, answered: RunResult) -> tuple[Table, Figure]:
     """Rej, lucky hits and RGB's sum of the two, and Rej* where a judge was asked."""
     request = test.request
     names = {
@@ -62,7 +62,7 @@ def rejection(test: Test, answered: RunResult, judged: RunResult | None) -> tupl
         "lucky_rate": "lucky",
         "all_rate": "RGB's all_rate",
     }
-    means = {**answered.means, **(judged.means if judged else {})}
+    means = answered.means
     printed = published.rejection(request.records.language)
     rows: list[tuple[Any, ...]] = [(request.asked.llm, *(means.get(name) for name in names))]
     rows.append((published.MODEL, *(printed.get(name) for name in names)))
@@ -76,9 +76,7 @@ def rejection(test: Test, answered: RunResult, judged: RunResult | None) -> tupl
     return table, _bars("Negative rejection", names, means, printed)
 
 
-def counterfactual(
-    alone: RunResult, test: Test, shown: RunResult, judged: RunResult | None
-) -> tuple[Table, Figure]:
+def counterfactual(alone: RunResult, test: Test, shown: RunResult) -> tuple[Table, Figure]:
     """What is known without documents and with false ones, errors found, and corrected: over those found by RGB's words and
     over those that the judge saw, which is the paper's."""
     request = test.request
@@ -92,7 +90,6 @@ def counterfactual(
     }
     means: dict[str, Mean | None] = {
         **shown.means,
-        **(judged.means if judged else {}),
         "acc": alone.means.get("all_rate"),
         "acc_doc": shown.means.get("all_rate"),
     }

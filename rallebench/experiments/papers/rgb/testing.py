@@ -11,7 +11,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
 from rallebench.core.prompts import check_own
-from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.runs import Judge, RunRequest, RunResult, Values
 from rallebench.core.types import Episode, Example, Flow, Gold, Note, Outcome, Passage, Question
 from rallebench.experiments.papers.rgb import files, scoring
 from rallebench.experiments.papers.rgb.definitions import named
@@ -173,7 +173,7 @@ def predictions_file(test: Test, part: str = "") -> str:
     )
 
 
-def part_of(test: Test, label: str) -> RunRequest:
+def part_of(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunRequest:
     """The test as a part of a suite."""
     request = test.request
 
@@ -206,6 +206,7 @@ def part_of(test: Test, label: str) -> RunRequest:
         lambda example, episode: values_of(test, example, episode),
         request.metrics,
         (request.asked.llm,),
+        judges=judges,
     )
 
 
