@@ -26,7 +26,7 @@ from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan, as_json, plan
 from rallebench.experiments.benchmark import check_options
 from rallebench.experiments.papers import SUITES
-from rallebench.experiments.sweeps.running import sweep, variants_of
+from rallebench.experiments.sweeps.running import sweep
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.experiments.tradeoff.running import tradeoff
 from rallebench.services.context import Context
