@@ -42,6 +42,8 @@ def follow(workbench: Workbench, operation: Operation[T], run_of: Callable[[str]
         elif isinstance(event, Finished):
             say(f"{event.task}: {'had ended before' if event.reused else 'done'}")
             if isinstance(event.result, RunResult):
+                for message, count in event.result.report.get("errors", {}).items():
+                    say(f"{count} failed: {message}")
                 for warning in event.result.warnings:
                     if not any(message.endswith(warning) for message in warnings):
                         say(f"Warning: {warning}")

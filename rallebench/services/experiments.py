@@ -24,6 +24,8 @@ from rallebench.engine.experiment_store import (
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan, as_json, plan
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.baselines import baselines, line_name
 from rallebench.experiments.benchmark import check_options
 from rallebench.experiments.suites import SUITES
 from rallebench.experiments.sweeps.running import sweep
@@ -142,6 +144,12 @@ class Experiments:
         workspace = self._workbench.workspace
         return ExperimentRequest(workspace, "", settings, limit, seed, kind=kind, name=name)
 
+    def baselines(self, run: str) -> ExperimentRequest:
+        """The request for the baselines of a run. Raises UsageError if there is no such run."""
+        spec = RunFolder.open(self._workbench.workspace.runs, run).spec()["spec"]
+        name = line_name(run, BASELINES)
+        return self.request(BASELINES, name, {"run": run}, spec["limit"], spec["seed"])
+
     def _checked(self, request: ExperimentRequest) -> ExperimentRequest:
         """The request, if it can be made. Raises UsageError, NotFoundError."""
         if request.kind == SWEEP:
@@ -231,9 +239,10 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
     }
 
 
-SWEEP, TRADEOFF = "sweep", "tradeoff"
+SWEEP, TRADEOFF, BASELINES = "sweep", "tradeoff", "baselines"
 OWN = {
     SWEEP: Kind(sweep, "sweep", _data),
+    BASELINES: Kind(baselines, "baselines", _data),
     TRADEOFF: Kind(tradeoff, "trade-off", _data),
 }
 """Name → kind, of the experiments that are no suites."""
