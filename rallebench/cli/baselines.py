@@ -11,9 +11,7 @@ from rallebench.cli.following import follow
 from rallebench.cli.partial_failure import tell_failed
 from rallebench.cli.verbs import VERBS, mlflow_flags, say, workbench_of
 from rallebench.core.runs import RunOptions
-from rallebench.experiments.baselines import line_name
-from rallebench.experiments.suites.shown import plan_text
-from rallebench.services.experiments import plan_json
+from rallebench.services.experiments import plan_json, plan_lines
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +22,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 
 def _plain(value: Mapping[str, Any]) -> str:
     if "plan" in value:
-        return "\n".join(plan_text(value))
+        return "\n".join(plan_lines(value))
     columns = {
         "run": "this run",
         **{name: label for name, label in COLUMNS.items() if name in value["columns"]},
@@ -59,11 +57,7 @@ def baselines(args: argparse.Namespace) -> dict[str, Any]:
     if args.plan:
         return plan_json(workbench.experiments.plan(request))
     options = RunOptions(track=not args.no_mlflow)
-    result = follow(
-        workbench,
-        workbench.experiments.run(request, options),
-        lambda task: line_name(args.run, task),
-    )
+    result = follow(workbench, workbench.experiments.run(request, options), request.name)
     if result.warning:
         say(f"Warning: {result.warning}")
     document, failed = dict(result.document), result.report.failed

@@ -77,13 +77,13 @@ def _score_run(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
     workbench = workbench_of(args)
     names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
-    result = follow(workbench, workbench.benches.rescore(args.run, names), lambda task: "")
+    result = follow(workbench, workbench.benches.rescore(args.run, names))
     return dict(result.report)
 
 
 def _score_form(args: argparse.Namespace) -> dict[str, Any]:
     """Predictions in the form of another benchmark."""
-    from rallebench.experiments.suites import SCORERS
+    from rallebench.experiments.papers import SCORERS
 
     if args.suite not in SCORERS:
         raise NotFoundError(unknown(SCORERS.kind, args.suite, (KILT, *SCORERS.names())))

@@ -136,14 +136,15 @@ NO_RATES = Rates()
 class Judge:
     """A language model that scores answers. ``name``: as a metric, "truthfulness:my-llm"; ``columns``: metric → definition;
     ``settings``: all that changes a judgement beside the model; ``ask``: the flow that judges an answer to an example, None
-    where there is nothing to judge it by; ``scores``: the values of a judgement, {} of one that could not be read."""
+    where there is nothing to judge it by; ``scores``: the values of an example, its answer and the judgement, {} of a judgement
+    that could not be read."""
 
     name: str
     llm: str
     columns: Mapping[str, str] = field(compare=False)
     settings: Mapping[str, Any] = field(compare=False)
     ask: Callable[[Example, str], Flow | None] = field(compare=False)
-    scores: Callable[[Episode], Values] = field(compare=False)
+    scores: Callable[[Example, str, Episode], Values] = field(compare=False)
     ranges: Mapping[str, tuple[float | None, float | None]] = field(
         default_factory=dict, compare=False
     )

@@ -37,8 +37,9 @@ from rallebench.core.types import (
 )
 from rallebench.engine.driver import drive, request_spec, run_of, spec_of
 from rallebench.engine.execute import RunContext, result_of
+from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.statistics import Mean
-from rallebench.engine.store import RunFolder, difference
+from rallebench.engine.store import JUDGES, RunFolder, difference
 
 MOST_RUNS = 500
 MOST_REQUESTS = 64
@@ -81,15 +82,29 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:
-    """A run and what its flows asked. ``remaining``: the questions that its stored run has not answered; ``mark`` tells its
-    questions from those of a dry run with other replies."""
+class RequestCounts:
+    """``remaining``: the questions that are not answered or not judged yet, and the requests for them."""
 
-    request: RunRequest
-    run: str
     remaining: int
     generations: Range
     retrievals: Range
+
+    def joined(self, judging: RequestCounts) -> RequestCounts:
+        """These counts with those of a judge of the same answers."""
+        return RequestCounts(
+            max(self.remaining, judging.remaining),
+            self.generations + judging.generations,
+            self.retrievals + judging.retrievals,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """A run and what its flows and its judges asked. ``mark`` tells its questions from those of a dry run with other replies."""
+
+    request: RunRequest
+    run: str
+    counts: RequestCounts
     mark: str
 
 
@@ -147,8 +162,31 @@ class Rehearser:
         request = run_of(self._request, step)
         folder = RunFolder(self._context.runs / request.name)
         lines = self._lines(folder, request) if folder.path.exists() else {}
-        good = {qid for qid, line in lines.items() if not line.get("error")}
-        remaining, generations, retrievals = 0, Range(0, 0), Range(0, 0)
+        episodes, counts = self._answers(request, lines)
+        stored = stored_result(folder, request) if lines and not counts.remaining else None
+        judgements = {}
+        for judge in request.judges:
+            answers = stored.episodes if stored else episodes
+            inner = pass_request(request, judge, answers)
+            path = RunFolder(folder.path / JUDGES / inner.name)
+            judgements[judge.name], more = self._answers(
+                inner, path.lines() if path.path.exists() else {}
+            )
+            counts = counts.joined(more)
+        mark = (
+            f"{records_sha256(request.examples)} {json.dumps(request.flow.settings, default=str)}"
+        )
+        self.runs.append(DryRun(request, request.name, counts, mark))
+        request = with_columns(request, judgements)
+        judged = stored_result(folder, request) if stored and not counts.remaining else None
+        self._real = self._real and judged is not None
+        return judged or _simulated(request, episodes, self._fake.value)
+
+    def _answers(
+        self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[dict[str, Episode], RequestCounts]:
+        """(fake answers to all questions, what is left of them where ``lines`` are stored)."""
+        counts = RequestCounts(0, Range(0, 0), Range(0, 0))
         make_flow = request.flow.make(Backends())
         episodes = {}
         for question in request.questions:
@@ -157,17 +195,13 @@ class Rehearser:
             )
             if episode is not None:
                 episodes[question.qid] = episode
-            if question.qid not in good:
-                remaining += 1
-                generations += _count(requests, Generate, ended)
-                retrievals += _count(requests, Retrieve, ended)
-        mark = (
-            f"{records_sha256(request.examples)} {json.dumps(request.flow.settings, default=str)}"
-        )
-        self.runs.append(DryRun(request, request.name, remaining, generations, retrievals, mark))
-        stored = stored_result(folder, request) if lines and not remaining else None
-        self._real = self._real and stored is not None
-        return stored or _simulated(request, episodes, self._fake.value)
+            if question.qid not in lines or lines[question.qid].get("error"):
+                counts = RequestCounts(
+                    counts.remaining + 1,
+                    counts.generations + _count(requests, Generate, ended),
+                    counts.retrievals + _count(requests, Retrieve, ended),
+                )
+        return episodes, counts
 
     def _lines(self, folder: RunFolder, request: RunRequest) -> dict[str, dict[str, Any]]:
         """The answers of the run of that name; MismatchError if it was made with other settings, unless fake answers of an

@@ -16,8 +16,8 @@ from rallebench.engine.dry_run import FAKES, DryRun, IndexNeeds, PlanContext, Ra
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run. ``left``: of its ``questions``, those that no run of this name has answered; ``generations`` and
-    ``retrievals`` are of these. ``depends``: its questions or prompts come from the answers of a run before it."""
+    """A run. ``left``: of its ``questions``, those that no run of this name has answered and judged; ``generations`` and
+    ``retrievals``, those of judges included, are of these. ``depends``: its questions or prompts come from the answers of a run before it."""
 
     label: str
     run: str
@@ -112,10 +112,10 @@ def _merged(plays: Sequence[DryRun | None]) -> PlannedRun:
     seen = [run for run in plays if run is not None]
     first, request = seen[0], seen[0].request
     same = len({(run.request.label, run.mark) for run in seen}) == 1
-    generations, retrievals = first.generations, first.retrievals
+    generations, retrievals = first.counts.generations, first.counts.retrievals
     for run in seen[1:]:
-        generations = generations.either(run.generations)
-        retrievals = retrievals.either(run.retrievals)
+        generations = generations.either(run.counts.generations)
+        retrievals = retrievals.either(run.counts.retrievals)
     label = request.label
     return PlannedRun(
         label if same else _common([run.request.label for run in seen]) or label,
@@ -123,10 +123,10 @@ def _merged(plays: Sequence[DryRun | None]) -> PlannedRun:
         request.flow.workflow,
         request.dataset.name,
         max(len(run.request.examples) for run in seen),
-        max(run.remaining for run in seen),
+        max(run.counts.remaining for run in seen),
         generations,
         retrievals,
-        request.flow.llms,
+        tuple(dict.fromkeys((*request.flow.llms, *(judge.llm for judge in request.judges)))),
         request.flow.retrievers,
         not same or len(seen) < len(plays),
     )

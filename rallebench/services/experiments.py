@@ -27,7 +27,8 @@ from rallebench.engine.plan import Plan, as_json, plan
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.baselines import baselines, line_name
 from rallebench.experiments.benchmark import check_options
-from rallebench.experiments.suites import SUITES
+from rallebench.experiments.papers import SUITES
+from rallebench.experiments.papers.text import plan_text
 from rallebench.experiments.sweeps.running import sweep
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.experiments.tradeoff.running import tradeoff
@@ -63,6 +64,11 @@ def kind_of(name: str) -> Kind:
 def plan_json(plan: Plan) -> dict[str, Any]:
     """A plan as one JSON document."""
     return as_json(plan, "suite" if plan.kind in SUITES else "experiment")
+
+
+def plan_lines(value: Mapping[str, Any]) -> list[str]:
+    """The lines of a plan's JSON."""
+    return plan_text(value)
 
 
 class Experiments:
@@ -131,6 +137,12 @@ class Experiments:
                     fixed=kind.fixed,
                 )
             )
+
+    def stop(self, name: str) -> None:
+        """Ask the current run of an experiment to stop after the current batch; nothing where it has none."""
+        runs = self.store.open(name).runs.values() if self.store.exists(name) else ()
+        for run in [*runs][-1:]:
+            self._workbench.stop_run(run)
 
     def request(
         self,
