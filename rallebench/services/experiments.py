@@ -26,6 +26,7 @@ from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan, as_json, plan
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.baselines import baselines, line_name
+from rallebench.experiments.batch import batch
 from rallebench.experiments.benchmark import check_options
 from rallebench.experiments.papers import SUITES
 from rallebench.experiments.papers.text import plan_text
@@ -251,10 +252,11 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
     }
 
 
-SWEEP, TRADEOFF, BASELINES = "sweep", "tradeoff", "baselines"
+SWEEP, TRADEOFF, BASELINES, BATCH = "sweep", "tradeoff", "baselines", "batch"
 OWN = {
     SWEEP: Kind(sweep, "sweep", _data),
     BASELINES: Kind(baselines, "baselines", _data),
+    BATCH: Kind(batch, "batch", _data, fixed=False),
     TRADEOFF: Kind(tradeoff, "trade-off", _data),
 }
 """Name → kind, of the experiments that are no suites."""
