@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rallebench.cli.stopping import Stoppable
 from rallebench.cli.verbs import Paced, say
 from rallebench.core.events import (
@@ -20,8 +18,8 @@ from rallebench.core.runs import RunResult
 from rallebench.services.workbench import Workbench
 
 
-def follow(workbench: Workbench, operation: Operation[T], run_of: Callable[[str], str]) -> T:
-    """Run an operation to its end and say how far it is. ``run_of``: task → the run that Ctrl-C stops."""
+def follow(workbench: Workbench, operation: Operation[T], experiment: str = "") -> T:
+    """Run an operation to its end and say how far it is. ``experiment``: the one whose current run Ctrl-C stops."""
     progress = Paced()
     warnings: list[str] = []
 
@@ -30,7 +28,6 @@ def follow(workbench: Workbench, operation: Operation[T], run_of: Callable[[str]
             bool(event.done) or event.message == "running"
         )
         if isinstance(event, Progress):
-            stoppable.name = run_of(event.task)
             count = f"{event.done:,}/{event.total:,}" if event.total else ""
             text = " ".join(filter(None, [event.message, count]))
             progress.say(f"{event.task}: {text}" if event.task else text)
@@ -42,9 +39,11 @@ def follow(workbench: Workbench, operation: Operation[T], run_of: Callable[[str]
         elif isinstance(event, Finished):
             say(f"{event.task}: {'had ended before' if event.reused else 'done'}")
             if isinstance(event.result, RunResult):
+                for message, count in event.result.report.get("errors", {}).items():
+                    say(f"{count} failed: {message}")
                 for warning in event.result.warnings:
                     if not any(message.endswith(warning) for message in warnings):
                         say(f"Warning: {warning}")
 
-    with Stoppable(workbench) as stoppable:
+    with Stoppable(lambda: workbench.experiments.stop(experiment)) as stoppable:
         return complete(operation, hear)

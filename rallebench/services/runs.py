@@ -16,7 +16,6 @@ from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.score import choose_metrics, examples_of
 from rallebench.engine.store import RunFolder, list_runs
-from rallebench.experiments import baselines
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.recorded import IMPORTED
@@ -41,8 +40,7 @@ class Opened:
 
 @dataclass
 class Job:
-    """A benchmark that this process works on. ``of``: the run that it is a reference line of, '' for any other.
-    ``warning``: what the user should know while it runs."""
+    """A benchmark that this process works on. ``warning``: what the user should know while it runs."""
 
     name: str
     phase: str = "loading"
@@ -51,7 +49,6 @@ class Job:
     done: bool = False
     folder: RunFolder | None = None
     stop: bool = False
-    of: str = ""
     warning: str = ""
 
 
@@ -171,50 +168,6 @@ class Runs:
         finally:
             lease.close()
             job.done = True
-
-    def baseline_runs(self, run: RunFolder, *, track: bool = True) -> dict[str, Benchmark]:
-        """Baseline → its benchmark, of those that a run has not yet. Raises UsageError where there can be none."""
-        return baselines.line_plans(self._workspace, run, track=track)
-
-    def baselines_of(self, run: RunFolder) -> dict[str, RunFolder]:
-        """Baseline → its run, of those that have a report."""
-        return baselines.lines_of(self._workspace, run)
-
-    def start_references(self, name: str, *, track: bool = True) -> list[Job]:
-        """Run the missing reference lines of a run in the background, one after another; see ``baselines.lines``.
-
-        What they were loaded for is let go again. Raises UsageError if there is none to run.
-        """
-        plans = list(self.baseline_runs(self.open_run(name), track=track).values())
-        if not plans:
-            raise UsageError(f"All reference lines of {name!r} are there already.")
-        with self._lock:
-            if any(job.of == name and not job.done for job in self.jobs.values()):
-                raise UsageError(f"The reference lines of {name!r} are being run already.")
-            jobs = [Job(plan.name, "waiting", of=name) for plan in plans]
-            self.jobs |= {job.name: job for job in jobs}
-        threading.Thread(
-            target=self._work_through,
-            args=(plans, jobs),
-            name=f"reference lines of {name}",
-            daemon=True,
-        ).start()
-        return jobs
-
-    def _work_through(self, plans: Sequence[Benchmark], jobs: Sequence[Job]) -> None:
-        """One after another; once one was asked to stop, those after it are not begun."""
-        before = {line.name for line in self._loads.status()}
-        for plan, job in zip(plans, jobs):
-            if any(one.stop for one in jobs):
-                job.phase, job.done = "stopped", True
-                continue
-            job.phase = "loading"
-            with suppress(Exception):  # the job tells it, and the other lines go on
-                self._work(plan, job, self._lease(plan))
-        retrievers = {name for plan in plans for name in plan.request.flow.retrievers}
-        for name in retrievers - before:
-            with suppress(RalleError):
-                self._loads.unload(name, told=False)
 
     def stop_run(self, name: str) -> None:
         """Ask a run, in this or another process, to stop after the current batch."""

@@ -43,7 +43,7 @@ PATIENCE = 5.0
 """Seconds that ``close`` waits for all work to end."""
 
 
-KINDS = ("run", "sweep", "suite")
+KINDS = ("run", "sweep", "suite", "baselines", "batch")
 """What a name can be one of."""
 
 
@@ -80,6 +80,7 @@ class Workbench:
         self.builds = self.works("build", Manifest)
         self.imports = self.works("import", Corpus)
         self.tradeoffs = self.works("trade-off", ExperimentResult)
+        self.baselines = self.works("baselines", ExperimentResult)
         self._lock = threading.RLock()
         self.loads = Loads(self.workspace)
         self.data = Data(self.workspace, self.loads, self.builds)
@@ -117,11 +118,7 @@ class Workbench:
             asking.run_agent,
             asking.save_chain,
         )
-        self.run, self.start_run, self.start_references = (
-            runs.run,
-            runs.start_run,
-            runs.start_references,
-        )
+        self.run, self.start_run = runs.run, runs.start_run
         self.stop_run, self.resume_plan, self.running = (
             runs.stop_run,
             runs.resume_plan,
@@ -223,10 +220,9 @@ class Workbench:
         try:
             self.log_group(group)
         except RalleError as error:
-            later = "RUN" if group.kind == "batch" else repr(group.name)
             return (
                 f"The {group.kind} {group.name!r} is complete but was not put together in MLflow: {error} "
-                f"Send it later: rallebench track {later}."
+                f"Send it later: rallebench track {group.name!r}."
             )
         return ""
 

@@ -484,7 +484,7 @@ def test_more_failures_than_max_errors_end_the_run(
 @pytest.fixture
 def experiments(workspace: Path) -> Path:
     """A folder of RaLLe's experiments, one of them nested, one in our own form."""
-    folder = workspace / "experiments"
+    folder = workspace / "nightly"
     (folder / "deep" / "er").mkdir(parents=True)
     (folder / ".hidden").mkdir()
     (folder / ".hidden" / "no.json").write_text("{}")
