@@ -57,7 +57,10 @@ def baselines(args: argparse.Namespace) -> dict[str, Any]:
     if args.plan:
         return plan_json(workbench.experiments.plan(request))
     options = RunOptions(track=not args.no_mlflow)
-    result = follow(workbench, workbench.experiments.run(request, options), request.name)
+    result = follow(
+        workbench.experiments.run(request, options),
+        lambda: workbench.experiments.stop(request.name),
+    )
     if result.warning:
         say(f"Warning: {result.warning}")
     document, failed = dict(result.document), result.report.failed

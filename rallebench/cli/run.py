@@ -14,10 +14,8 @@ from rallebench.cli.acting import agent_flags, agent_of
 from rallebench.cli.ask import overridden, override_flags
 from rallebench.cli.following import follow
 from rallebench.cli.partial_failure import fail_at_end
-from rallebench.cli.stopping import Stoppable
-from rallebench.cli.verbs import VERBS, Paced, mlflow_flags, say, workbench_of
+from rallebench.cli.verbs import VERBS, mlflow_flags, say, workbench_of
 from rallebench.core.errors import StoppedError, UsageError
-from rallebench.core.events import Event, Progress, Warned, complete
 from rallebench.core.runs import FlowSpec, RunOptions, RunResult
 from rallebench.engine import cost_text
 from rallebench.engine.clusters import sentence
@@ -129,7 +127,9 @@ def _run_folder(
     request = workbench.experiments.request("batch", name, settings, seed=args.seed)
     options = RunOptions(max_errors=args.max_errors, track=not args.no_mlflow)
     try:
-        result = follow(workbench, workbench.experiments.run(request, options), name)
+        result = follow(
+            workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
+        )
     except StoppedError as error:
         again = f"--name {name}" if args.name else "--chain FILE --name RUN"
         raise StoppedError(
@@ -206,36 +206,10 @@ def _plan(
 
 def run_plan(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
     """Run a benchmark to its end, saying how far it is; returns what ``run`` prints. Raises StoppedError if it was stopped."""
-    warnings: list[str] = []
-    progress = Paced()
-
-    def hear(event: Event) -> None:
-        if isinstance(event, Warned):
-            warnings.append(event.message)
-            say(f"Warning: {event.message}")
-        elif isinstance(event, Progress) and event.message:
-            stoppable.running = event.message == "running"
-            say(where(event) + event.message)
-        elif isinstance(event, Progress):
-            errors = f", {event.errors} failed" if event.errors else ""
-            progress.say(
-                f"{where(event)}{event.done}/{event.total}{errors} ({event.seconds:.0f} s)",
-                always=event.done == event.total,
-            )
-
-    def where(event: Progress) -> str:
-        return f"{event.task}: " if event.task else ""
-
-    with Stoppable(lambda: workbench.stop_run(benchmark.name)) as stoppable:
-        result = complete(workbench.run(benchmark), hear)
-    report = result.report
-    for warning in (text for text in result.warnings if text not in warnings):
-        say(f"Warning: {warning}")
-    for message, count in report["errors"].items():
-        say(f"{count} failed: {message}")
+    result = follow(workbench.run(benchmark), lambda: workbench.stop_run(benchmark.name))
     if result.stopped:
         raise StoppedError(
-            f"Stopped after {report['n_done']} of {report['n']} questions; continue with --name {benchmark.name} --resume."
+            f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {benchmark.name} --resume."
         )
     return _result(workbench, result)
 

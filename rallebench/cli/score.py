@@ -77,7 +77,7 @@ def _score_run(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
     workbench = workbench_of(args)
     names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
-    result = follow(workbench, workbench.benches.rescore(args.run, names))
+    result = follow(workbench.benches.rescore(args.run, names))
     return dict(result.report)
 
 

@@ -171,7 +171,9 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     if args.probe is not None:
         raise UsageError("--probe goes with --plan; without it the suite is run.")
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = follow(workbench, workbench.experiments.run(request, options), name)
+    result = follow(
+        workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
+    )
     if result.warning:
         say(f"Warning: {result.warning}")
     failed = result.report.failed
@@ -194,7 +196,6 @@ def _planned(
     if planned.builds:
         value["indexes"]["costs"] = _costs(workbench, planned.builds)
     estimated = follow(
-        workbench,
         workbench.experiments.pilot(planned, request, questions=count, batch_size=args.batch_size),
     )
     value["probe"] = estimate.as_json(estimated)

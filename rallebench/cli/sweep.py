@@ -121,7 +121,9 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     request = workbench.experiments.request("sweep", name, settings, args.limit, args.seed)
-    result = follow(workbench, workbench.experiments.run(request, options), name)
+    result = follow(
+        workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
+    )
     if result.warning:
         say(f"Warning: {result.warning}")
     failed = result.report.failed

@@ -122,7 +122,7 @@ def tradeoff(args: argparse.Namespace) -> dict[str, Any]:
     if args.plan:
         return plan_json(workbench.experiments.plan(request))
     options = RunOptions(track=False)
-    result = follow(workbench, workbench.experiments.run(request, options))
+    result = follow(workbench.experiments.run(request, options))
     if failed := result.report.failed:
         fail_at_end(
             args,
