@@ -15,7 +15,7 @@ from rallebench.analysis.runs import waterfall_of
 from rallebench.analysis.waterfall import STAGES, UNTRACED
 from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.experiments.suites.shown import table_text
+from rallebench.experiments.papers.text import table_text
 from rallebench.services.workbench import Workbench
 
 WATERFALL = "waterfall"

@@ -27,8 +27,8 @@ from rallebench.core.runs import RunOptions
 from rallebench.engine import estimate, pilot, plan
 from rallebench.engine.experiment_store import run_name
 from rallebench.engine.statistics import interval_text
-from rallebench.experiments.suites import SUITES, settings_of
-from rallebench.experiments.suites.shown import plan_text, table_text
+from rallebench.experiments.papers import SUITES, settings_of
+from rallebench.experiments.papers.text import plan_text, table_text
 from rallebench.services.context import Context
 from rallebench.services.experiments import suite_name
 from rallebench.services.workbench import Workbench
@@ -174,7 +174,7 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow(
         workbench,
-        workbench.experiments.run_suite(request, options),
+        workbench.experiments.run(request, options),
         lambda task: run_name(name, task),
     )
     if result.warning:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from rallebench.engine.experiment_store import StoredExperiment
-from rallebench.experiments.suites.shown import is_mean
+from rallebench.experiments.papers.text import is_mean
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
 
 

@@ -13,7 +13,7 @@ from rallebench.core.events import Finished, Progress, Warned
 from rallebench.core.runs import RunResult
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.experiment_store import StoredExperiment
-from rallebench.experiments.suites.shown import (
+from rallebench.experiments.papers.text import (
     bounds,
     cell,
     duration,

@@ -21,7 +21,7 @@ from rallebench.core.types import Chain, Generate, Message, Outcome, Question, R
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.builders import MAKERS, Made, Order, Stage
 from rallebench.experiments.builders.running import make
-from rallebench.experiments.suites import settings_of
+from rallebench.experiments.papers import settings_of
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.background import Works
@@ -240,10 +240,11 @@ def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workb
 
 def test_every_holder_is_named(bench: Workbench) -> None:
     list(bench.load("titan", "language model"))
-    for holder in ("the run 'a'", "the sweep 'b'"):
-        bench.lease(holder).hold(["titan"])
-    with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
-        bench.unload("titan")
+    with bench.lease("the run 'a'") as run, bench.lease("the sweep 'b'") as sweep:
+        run.hold(["titan"])
+        sweep.hold(["titan"])
+        with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
+            bench.unload("titan")
 
 
 # ── how a lease ends ─────────────────────────────────────────────────────────

@@ -215,8 +215,8 @@ def test_close_lets_go_of_everything(workbench: Workbench) -> None:
 
 
 def test_load_for_loads_what_a_chain_names_and_nothing_else(workbench: Workbench) -> None:
-    loading = workbench.lease("the test").load_for(READ_CHAIN.llms, READ_CHAIN.retrievers)
-    backends = complete(loading)
+    with workbench.lease("the test") as lease:
+        backends = complete(lease.load_for(READ_CHAIN.llms, READ_CHAIN.retrievers))
     assert (list(backends.retrievers), list(backends.llms)) == (["tiny"], ["titan"])
 
 
