@@ -183,9 +183,7 @@ def test_a_folder_without_any_of_them_is_refused(tmp_path: Path):
 def test_a_file_that_is_no_object_of_objects_is_refused_with_its_name(project: Path):
     with pytest.raises(BadFileError, match=r"llms\.json is \[\]; it should be a JSON object"):
         read(project, llms=[])
-    with pytest.raises(
-        BadFileError, match=r"llms\.json, 'mine' is .*; it should be a JSON object"
-    ):
+    with pytest.raises(BadFileError, match=r"llms\.json, 'mine' is .*; it should be a JSON object"):
         read(project, llms={"mine": "gpt2"})
 
 
