@@ -28,84 +28,40 @@ READ = (
     "\n\n{response[0]}\n\nAnswer: "
 )
 
-RETRIEVE_READ: dict[str, Any] = {
-    "chain_config": {
-        "dataset": {"dataset_name": "NQ", "num_evaluate": -1, "batch_size": 20},
-        "len_chain": 2,
-        "chain": [
-            {
-                "prompt_template": "{question}",
-                "function": "Retriever",
-                "retriever_name": "flat_subset_499992",
-                "npassage": 5,
-                "f-strings_or_eval": "f-strings",
-            },
-            {
-                "prompt_template": READ,
-                "function": "LLM",
-                "llm_name": "llama-2-13b-chat",
-                "f-strings_or_eval": "f-strings",
-            },
-        ],
-    }
-}
-ENTITY_LINKING: dict[str, Any] = {
-    "chain_config": {
-        "dataset": {"dataset_name": "AY2", "num_evaluate": 10, "batch_size": 20},
-        "len_chain": 2,
-        "chain": [
-            {
-                "prompt_template": REWRITE,
-                "function": "Retriever",
-                "retriever_name": "hnsw_subset_499992",
-                "npassage": 10,
-                "f-strings_or_eval": "eval",
-            },
-            {"prompt_template": FIRST_TITLE, "function": "Identity", "f-strings_or_eval": "eval"},
-        ],
-    }
-}
-CLOSED_BOOK: dict[str, Any] = {
-    "chain_config": {
-        "dataset": {"dataset_name": "FEV", "num_evaluate": -1, "batch_size": 1},
-        "len_chain": 1,
-        "chain": [
-            {
-                "prompt_template": "True or not: {question}",
-                "function": "LLM",
-                "llm_name": "gpt-35-turbo",
-                "f-strings_or_eval": "f-strings",
-            }
-        ],
-    }
-}
-THREE_ACTIONS: dict[str, Any] = {
-    "chain_config": {
-        "dataset": {"dataset_name": "T-REx", "num_evaluate": -1, "batch_size": 20},
-        "len_chain": 3,
-        "chain": [
-            {
-                "prompt_template": "{question}",
-                "function": "Retriever",
-                "retriever_name": "bm25_subset_499992",
-                "npassage": 2,
-                "f-strings_or_eval": "f-strings",
-            },
-            {
-                "prompt_template": "Make a question of: {question}",
-                "function": "LLM",
-                "llm_name": "oasst-sft-1-pythia-12b",
-                "f-strings_or_eval": "f-strings",
-            },
-            {
-                "prompt_template": "response[0] + '\\n\\n' + response[1]",
-                "function": "LLM",
-                "llm_name": "oasst-sft-1-pythia-12b",
-                "f-strings_or_eval": "eval",
-            },
-        ],
-    }
-}
+
+def saved(function: str, template: str, dialect: str = "f-strings", **names: Any) -> dict[str, Any]:
+    """An action as RaLLe saves it."""
+    saved = {"prompt_template": template, "function": function, "f-strings_or_eval": dialect}
+    return {**saved, **names}
+
+
+def experiment(name: str, *actions: dict[str, Any], **dataset: Any) -> dict[str, Any]:
+    """An experiment file of RaLLe's."""
+    dataset = {"dataset_name": name, "num_evaluate": -1, "batch_size": 20, **dataset}
+    return {"chain_config": {"dataset": dataset, "len_chain": len(actions), "chain": list(actions)}}
+
+
+PYTHIA = "oasst-sft-1-pythia-12b"
+RETRIEVE_READ = experiment(
+    "NQ",
+    saved("Retriever", "{question}", retriever_name="flat_subset_499992", npassage=5),
+    saved("LLM", READ, llm_name="llama-2-13b-chat"),
+)
+ENTITY_LINKING = experiment(
+    "AY2",
+    saved("Retriever", REWRITE, "eval", retriever_name="hnsw_subset_499992", npassage=10),
+    saved("Identity", FIRST_TITLE, "eval"),
+    num_evaluate=10,
+)
+CLOSED_BOOK = experiment(
+    "FEV", saved("LLM", "True or not: {question}", llm_name="gpt-35-turbo"), batch_size=1
+)
+THREE_ACTIONS = experiment(
+    "T-REx",
+    saved("Retriever", "{question}", retriever_name="bm25_subset_499992", npassage=2),
+    saved("LLM", "Make a question of: {question}", llm_name=PYTHIA),
+    saved("LLM", "response[0] + '\\n\\n' + response[1]", "eval", llm_name=PYTHIA),
+)
 RALLES_FILES = {
     "retrieve-read": RETRIEVE_READ,
     "entity-linking": ENTITY_LINKING,
