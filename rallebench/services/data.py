@@ -30,6 +30,7 @@ from rallebench.services.jobs import JobManager, pieces_of
 from rallebench.services.models import Loads
 from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
 from rallebench.workspace.indexes.checks import search_known, verify_index
+from rallebench.workspace.indexes.ensure import described
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
 from rallebench.workspace.indexes.vectors import (
     Building,
@@ -259,19 +260,16 @@ class Data:
         parameters: Mapping[str, Any] | None = None,
     ) -> Generator[str | Estimate, None, None]:
         """What a build would take; see :mod:`rallebench.workspace.indexes.estimate`."""
-        source = self._workspace.corpus(corpus)
-        if not source.exists():
-            raise NotFoundError(f"{source} does not exist.")
-        yield from estimate_build(
-            self._workspace.path,
-            source,
+        recipe = described(
+            self._workspace,
+            corpus,
             kind,
             encoder=encoder,
-            encoders=self._loads.encoders,
             chunking=chunking,
             form=form,
-            parameters=parameters,
+            settings=parameters,
         )
+        yield from estimate_build(self._workspace, recipe, self._loads.encoders)
 
     # combinations
 
