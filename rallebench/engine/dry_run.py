@@ -181,7 +181,8 @@ class Rehearser:
         request = with_columns(request, judgements)
         judged = stored_result(folder, request) if stored and not counts.remaining else None
         self._real = self._real and judged is not None
-        return judged or _simulated(request, episodes, self._fake.value)
+        simulated = _simulated(request, episodes, self._fake.value)
+        return judged or replace(simulated, judgements=judgements)
 
     def _answers(
         self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]

@@ -299,6 +299,10 @@ def result_of(
             for name in request.flow.names
             if (size := (memory or {}).get(name)) is not None
         },
+        judgements={
+            name: StoredEpisodes(RunFolder(run.path / summary["run"]), request)
+            for name, summary in (report.get("judges") or {}).items()
+        },
     )
 
 

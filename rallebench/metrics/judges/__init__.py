@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from rallebench.core.registry import Registry
 from rallebench.core.types import Episode, Flow, Outcome
@@ -34,11 +35,11 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged: an answer to a query, by an article where the judge is to know one."""
+    """An answer to a query, and the text that it is judged by: an article or a reference, '' for a judge that needs none."""
 
     query: str
     answer: str
-    article: str = ""
+    source: str = ""
 
 
 Judge = Callable[..., Flow]
@@ -54,7 +55,7 @@ JUDGES: Registry[Judge] = Registry(
         "prompt": "what makes the judge's prompt of these texts",
         "columns": "metric → definition",
         "scores": "the values of the columns, of one episode",
-        "article": "whether it judges by an article",
+        "source": "example → the text that it judges by, '' where there is none; None: it needs none",
         "paper": "where it was published",
     },
 )
@@ -85,10 +86,10 @@ def mean_of(each: Sequence[Judgement]) -> Judgement:
     return Judgement(values, next((one.reason for one in read if one.reason), ""), "", tuple(each))
 
 
-def ended(judgement: Judgement) -> Outcome:
-    """A judge's last word: its judgement as JSON, without what is empty."""
+def ended(judgement: Judgement, **more: Any) -> Outcome:
+    """A judge's last word: its judgement as JSON, without what is empty. ``more``: what its values come from."""
     return Outcome(
-        json.dumps(_bare(asdict(judgement)), ensure_ascii=False),
+        json.dumps({**_bare(asdict(judgement)), **more}, ensure_ascii=False),
         UNPARSED if judgement.failure else JUDGED,
     )
 

@@ -25,7 +25,7 @@ VALUES = {VERDICT: (0.0, 1.0)}
         "rejection_rate_judge": "1 if the judge says that the question is not addressed, else 0 (RGB's Rej*)."
     },
     scores=verdict_of("rejection_rate_judge"),
-    article=False,
+    source=None,
     paper=PAPER,
 )
 def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
@@ -43,7 +43,7 @@ def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
         "fact_check_rate_judge": "1 if the judge says that the answer notices factual errors, else 0 (RGB's ED*)."
     },
     scores=verdict_of("fact_check_rate_judge"),
-    article=False,
+    source=None,
     paper=PAPER,
 )
 def errors(case: Case, *, llm: str, prompt: str) -> Flow:
