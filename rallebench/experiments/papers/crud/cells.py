@@ -18,7 +18,6 @@ from rallebench.core.types import (
     Generate,
     Gold,
     Message,
-    Note,
     Outcome,
     Question,
     Retrieve,
@@ -39,7 +38,7 @@ from rallebench.experiments.papers.crud.questing import (
 from rallebench.experiments.papers.crud.records import Record, RecordSet
 from rallebench.experiments.papers.crud.retrieval import joined, reciprocal_rank, separator_of
 from rallebench.experiments.papers.crud.tasks import Task
-from rallebench.experiments.runs import scored_run
+from rallebench.experiments.runs import REUSED, replay, scored_run
 from rallebench.metrics.crud_bleu import ORDERS, precisions, unpenalised
 from rallebench.metrics.judges.ragquesteval import spoken
 from rallebench.metrics.rouge import rouge_lcs_score
@@ -48,7 +47,6 @@ from rallebench.metrics.words import jieba_words
 
 WORKFLOW = "crud"
 SEPARATORS = {"line": "\n", "blank": "\n\n"}
-REUSED = "reused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ def _part(plan: Plan, label: str) -> RunRequest:
 
     def flow(question: Question) -> Flow:
         if question.qid in plan.earlier:
-            return _reused(plan.earlier[question.qid])
+            return replay(plan.earlier[question.qid])
         return answering(plan, *cases[question.qid])
 
     settings = {
@@ -251,12 +249,6 @@ def answering(plan: Plan, query: str, values: Mapping[str, str]) -> Flow:
     )
     answer = response_in(reply.text if plan.original else spoken(reply.text))
     return Outcome(answer, "answered" if answer else "empty")
-
-
-def _reused(answer: str) -> Flow:
-    """An answer of an earlier time; asks nobody."""
-    reply = yield Note(answer)
-    return Outcome(reply.text, REUSED)
 
 
 def response_in(reply: str) -> str:
