@@ -174,7 +174,7 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow(
         workbench,
-        workbench.experiments.run_suite(request, options),
+        workbench.experiments.run(request, options),
         lambda task: run_name(name, task),
     )
     if result.warning:

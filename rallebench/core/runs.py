@@ -155,8 +155,8 @@ class Judge:
 class RunRequest:
     """The request for a run. ``label`` is unique in its experiment; ``name`` is the folder's.
 
-    ``metrics``: the registered metrics; ``judges``: metrics that ask a model; ``rates``: the experiment's own. ``on_result``: called after the run, before the
-    experiment continues.
+    ``metrics``: the registered metrics; ``judges``: metrics that ask a model; ``rates``: the experiment's own. ``limit``,
+    ``batch_size``: None is the experiment's own. ``on_result``: called after the run, before the experiment continues.
     """
 
     flow: FlowSpec
@@ -166,6 +166,7 @@ class RunRequest:
     rates: Rates = NO_RATES
     judges: tuple[Judge, ...] = ()
     limit: int | None = None
+    batch_size: int | None = None
     seed: int = 0
     label: str = ""
     name: str = ""

@@ -90,7 +90,7 @@ class Card:
     def interval(self) -> str:
         """What the 95 % interval of its mean is, in words."""
         known = None not in self.range
-        how = "a score interval (Wilson)" if known else "Student's t"
+        how = "the interval of Agresti and Coull" if known else "Student's t"
         return f"{how} with a cluster-robust standard error: {CLUSTERS}."
 
     @property

@@ -21,7 +21,7 @@ from small_workspace import make_workspace
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Finished, Progress
 from rallebench.engine.driver import ExperimentResult
-from rallebench.engine.estimate import Estimate
+from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import REPORT
 from rallebench.gui import app, views_answers, views_suite_plots, views_suites
 from rallebench.gui.tabs import _suites_form as form_of
@@ -52,7 +52,7 @@ def works() -> Works:
 
 @pytest.fixture
 def probes() -> Works:
-    return Works("probe", Estimate)
+    return Works("probe", CostEstimate)
 
 
 def values(form: form_of.SuiteForm, suite: str, **given: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from rallebench.core.events import Progress
 from rallebench.core.runs import RunOptions
 from rallebench.engine import estimate, pilot, plan
 from rallebench.engine.driver import ExperimentResult
-from rallebench.engine.estimate import Estimate
+from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import run_name
 from rallebench.experiments.papers import SUITES
 from rallebench.gui import views, views_suites
@@ -46,7 +46,7 @@ def build(workbench: Workbench, session: Session, tab: gr.Tab, page: gr.Blocks) 
     """Ask, plan, run, watch, read."""
     works, probes = (
         workbench.works("suite", ExperimentResult),
-        workbench.works("probe", Estimate),
+        workbench.works("probe", CostEstimate),
     )
     first = first_suite()
     suite, llm, limit, name = draw_request(workbench, first)
@@ -247,7 +247,7 @@ def on_start(
     request = None
     try:
         request = request_of(workbench, form, suite, llm, limit, name, values)
-        work = workbench.experiments.run_suite(request.asked, RunOptions(track=bool(track)))
+        work = workbench.experiments.run(request.asked, RunOptions(track=bool(track)))
         what = (request.suite, repr(request.asked.settings), request.asked.llm, request.asked.limit)
         next(works.follow(request.name, what, lambda: streamed(work)), None)
     except RalleError as error:
@@ -358,6 +358,6 @@ def probe_panel(probes: Works) -> str:
     if going or not probes.ended():
         return going
     name, end = next(reversed(probes.ended().items()))
-    if isinstance(end, Estimate):
+    if isinstance(end, CostEstimate):
         return views_suites.plan({**plan.as_json(end.plan), "probe": estimate.as_json(end)})
     return views_suites.probe_failed(name, end)

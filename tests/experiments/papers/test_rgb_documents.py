@@ -14,7 +14,12 @@ import pytest
 
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.experiments.papers.rgb import documents
-from rallebench.experiments.papers.rgb.records import Record, find_file, read_records, required_of
+from rallebench.experiments.papers.rgb.records import (
+    RgbRecord,
+    find_file,
+    read_records,
+    required_of,
+)
 
 ORDER = [1, 4, 3, 2, 0]
 """Where ``random.seed(2333)`` puts five documents."""
@@ -22,7 +27,7 @@ ORDER = [1, 4, 3, 2, 0]
 
 def record(
     positive: int = 0, negative: int = 0, groups: tuple[int, ...] = (), wrong: bool = False
-) -> Record:
+) -> RgbRecord:
     """Positives p0, p1 … (of groups: a0, a1 …, b0 …), negatives n0 …, false copies w0 …"""
     flat = tuple(f"p{i}" for i in range(positive))
     several = tuple(
@@ -30,12 +35,12 @@ def record(
     )
     copies = tuple(f"w{i}" for i in range(positive)) if wrong else ()
     noise = tuple(f"n{i}" for i in range(negative))
-    return Record(
+    return RgbRecord(
         "1", "who?", "x", (("x",),), several or (flat,), noise, copies, grouped=bool(groups)
     )
 
 
-def base(one: Record, noise: float, number: int = 5) -> list[str]:
+def base(one: RgbRecord, noise: float, number: int = 5) -> list[str]:
     return sorted(documents.base(one, number, noise).texts)
 
 

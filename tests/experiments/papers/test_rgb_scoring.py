@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import filled, prompt_text
 from rallebench.core.types import Flow, Generate, Message, Outcome, Passage, Question, Reply
-from rallebench.experiments.papers.rgb import files, prompts, scoring
+from rallebench.experiments.papers.predictions import json_lines
+from rallebench.experiments.papers.rgb import files, scoring
 from rallebench.experiments.papers.rgb.documents import Documents
 from rallebench.experiments.papers.rgb.notes import holds_the_true_one
 from rallebench.experiments.papers.rgb.prompts import (
-    Decoding,
     Prompt,
     answering,
     messages,
     read_prompt,
 )
-from rallebench.experiments.papers.rgb.records import Record, read_records, required_of
+from rallebench.experiments.papers.rgb.records import RgbRecord, read_records, required_of
 from rallebench.metrics.judges import JUDGES, Case
 from rallebench.metrics.judges.rgb import verdict_on_errors, verdict_on_rejection
 from rallebench.reader import REFUSAL
@@ -78,8 +78,13 @@ def test_what_labels_count_for(
 
 
 def test_errors_are_found_by_rgbs_words_in_both_languages() -> None:
-    assert scoring.finds_errors(ERRORS) and scoring.finds_errors("提供文档的文档存在事实性错误。")
-    assert not scoring.finds_errors("Factual errors? None.") and not scoring.finds_errors("")
+    texts = {
+        ERRORS: True,
+        "提供文档的文档存在事实性错误。": True,
+        "Factual errors? None.": False,
+        "": False,
+    }
+    assert {text: scoring.assess(text, (), "en").errors for text in texts} == texts
 
 
 # prompts
@@ -131,8 +136,11 @@ def played(flow: Flow, text: str) -> tuple[Generate, Outcome]:
     return request, ended.value.value
 
 
+DECODING = {"temperature": 0.7, "top_p": 0.8, "max_tokens": 256, "seed": 0}
+
+
 def test_the_flow_asks_once_with_rgbs_settings_and_shows_readers_the_documents() -> None:
-    request, outcome = played(answering(ASKED, "llm", PROMPT, Decoding(0.7, 0.8, 256, 0)), "Ada")
+    request, outcome = played(answering(ASKED, "llm", PROMPT, DECODING), "Ada")
     assert (request.temperature, request.max_tokens, request.seed, request.options) == (
         0.7,
         256,
@@ -179,7 +187,7 @@ def test_errors_are_noticed_where_the_judge_says_has_identified_or_yes(
 
 def test_the_judges_prompts_hold_their_demonstrations_and_read_as_they_say() -> None:
     shown = {
-        kind: prompts.text_of(f"judge-{kind}.txt", "", fields)
+        kind: prompt_text("suites/rgb", f"judge-{kind}.txt", "", fields)
         for kind, fields in (("rejection", ("question", "answer")), ("errors", ("answer",)))
     }
     readers = {"rejection": verdict_on_rejection, "errors": verdict_on_errors}
@@ -246,9 +254,9 @@ def test_of_facts_a_rejection_that_found_errors_passes_as_corrected_in_rgbs_own_
 
 
 def test_rows_are_rgbs_and_are_used_again_where_id_query_and_answer_match(tmp_path: Path) -> None:
-    record = Record("7", "who?", ["Ada"], (("Ada",),))
+    record = RgbRecord("7", "who?", ["Ada"], (("Ada",),))
     documents = Documents((("positive", "Ada was there."),))
-    written = files.row_of(record, documents, 0.2, "Ada", (1,), False)
+    written = files.row_of(record, documents, 0.2, scoring.assess("Ada", record.required, "en"))
     assert list(written) == [
         "id",
         "query",
@@ -259,7 +267,7 @@ def test_rows_are_rgbs_and_are_used_again_where_id_query_and_answer_match(tmp_pa
         "noise_rate",
         "factlabel",
     ]
-    (tmp_path / "p.json").write_text(files.lines([written, {**written, "id": 8}]))
+    (tmp_path / "p.json").write_text(json_lines([written, {**written, "id": 8}]))
     rows = files.read_rows(tmp_path / "p.json")
     assert json.loads(json.dumps(written)) == rows["7"] and set(rows) == {"7", "8"}
     assert files.fits(rows["7"], record, documents, original=False) and not files.fits(

@@ -8,20 +8,26 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace, read_lines, write_lines
 
-from rallebench.experiments.papers.rgb import testbed
-from rallebench.experiments.papers.rgb.testbed import Asked, fakes_of, replaced, shape_of, sort_out
+from rallebench.experiments.papers.rgb import building
+from rallebench.experiments.papers.rgb.building import (
+    SourceQuestion,
+    fakes_of,
+    replaced,
+    shape_of,
+    split,
+)
 
 
 def test_documents_are_sorted_by_the_answer_at_word_boundaries_each_once() -> None:
-    found = sort_out((("art", "arts"),), ["A party.", "The Arts grew.", "The Arts grew.", "Art!"])
+    found = split((("art", "arts"),), ["A party.", "The Arts grew.", "The Arts grew.", "Art!"])
     assert found.groups == (("The Arts grew.", "Art!"),) and found.negative == ("A party.",)
 
 
 def test_of_several_required_answers_each_has_its_own_group() -> None:
-    found = sort_out((("Rome",), ("1990",)), ["In Rome in 1990.", "It was 1990.", "In 19901."])
+    found = split((("Rome",), ("1990",)), ["In Rome in 1990.", "It was 1990.", "In 19901."])
     assert found.groups == (("In Rome in 1990.",), ("It was 1990.",)) and found.complete
-    assert sort_out((("Rome",), ("1990",)), ["In Rome in 1990.", "Rome, 1990!"]).complete
-    assert not sort_out((("Rome",), ("1990",)), ["In Rome."]).complete
+    assert split((("Rome",), ("1990",)), ["In Rome in 1990.", "Rome, 1990!"]).complete
+    assert not split((("Rome",), ("1990",)), ["In Rome."]).complete
 
 
 def test_a_false_copy_has_every_occurrence_replaced_and_the_rest_as_it_was() -> None:
@@ -31,12 +37,12 @@ def test_a_false_copy_has_every_occurrence_replaced_and_the_rest_as_it_was() -> 
 
 def test_a_false_answer_looks_like_the_true_one_and_can_be_told_from_it() -> None:
     asked = [
-        Asked("a", "?", (("Tampa",),)),
-        Asked("b", "?", (("Paris",),)),
-        Asked("c", "?", (("1990",),)),
-        Asked("d", "?", (("New Paris",),)),
-        Asked("e", "?", (("Rome",), ("1991",))),
-        Asked("f", "?", (("1955",),), "1066"),
+        SourceQuestion("a", "?", (("Tampa",),)),
+        SourceQuestion("b", "?", (("Paris",),)),
+        SourceQuestion("c", "?", (("1990",),)),
+        SourceQuestion("d", "?", (("New Paris",),)),
+        SourceQuestion("e", "?", (("Rome",), ("1991",))),
+        SourceQuestion("f", "?", (("1955",),), "1066"),
     ]
     found = fakes_of(asked)
     assert found == {"a": "Paris", "b": "Tampa", "c": "1955", "f": "1066"} and found == fakes_of(
@@ -46,7 +52,7 @@ def test_a_false_answer_looks_like_the_true_one_and_can_be_told_from_it() -> Non
 
 
 def test_an_answer_is_written_as_rgb_writes_it() -> None:
-    assert testbed.answer_of((("a",), ("b", "c"))) == ["a", ["b", "c"]]
+    assert building.answer_of((("a",), ("b", "c"))) == ["a", ["b", "c"]]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
-from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, found, sampled, task_of
+from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, available, sampled, task_of
 from rallebench.workspace.paths import Workspace
 
 BELOW = ("", "data/KoLA2", "KoLA2")
@@ -68,7 +68,7 @@ def _files(workspace: Workspace, named: Sequence[str], data: str, domain: str) -
         )
     theirs = _in_folder(folder) if folder is not None else {}
     known = workspace.dataset_paths()
-    here = found(known)
+    here = available(known)
     own = {task.name: task for task in TASKS} | {task.number: task for task in TASKS}
     files: dict[str, Path] = {}
     tasks = [task for task in TASKS if domain in ("", task.domain)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rallebench.experiments.papers.rgb.records import Record
+from rallebench.experiments.papers.rgb.records import RgbRecord
 
 SEED = 2333
 
@@ -46,7 +46,7 @@ def share(number: int, rate: float, original: bool = False) -> int:
     return math.ceil(number * rate) if original else math.ceil(number * Fraction(str(rate)))
 
 
-def base(record: Record, number: int, noise: float, *, original: bool = False) -> Documents:
+def base(record: RgbRecord, number: int, noise: float, *, original: bool = False) -> Documents:
     """The first positives and negatives; what lacks of one kind is made up from the other, but never at noise 1."""
     negatives = share(number, noise, original)
     positives = number - negatives
@@ -65,7 +65,9 @@ def base(record: Record, number: int, noise: float, *, original: bool = False) -
     )
 
 
-def integration(record: Record, number: int, noise: float, *, original: bool = False) -> Documents:
+def integration(
+    record: RgbRecord, number: int, noise: float, *, original: bool = False
+) -> Documents:
     """One positive of every group, also where that is more than asked; then second ones, third ones …, then noise.
 
     Groups without a document, which the original fails on, are passed over.
@@ -88,7 +90,7 @@ def integration(record: Record, number: int, noise: float, *, original: bool = F
 
 
 def counterfactual(
-    record: Record, number: int, noise: float, correct: float, *, original: bool = False
+    record: RgbRecord, number: int, noise: float, correct: float, *, original: bool = False
 ) -> Documents:
     """Wrong copies of some positives, true ones of others, then noise: of no passage are both copies there."""
     if not number:

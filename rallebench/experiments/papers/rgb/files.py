@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
 from rallebench.experiments.papers.rgb.documents import Documents
-from rallebench.experiments.papers.rgb.records import Record
-from rallebench.experiments.papers.rgb.scoring import Labels, counts
+from rallebench.experiments.papers.rgb.records import RgbRecord
+from rallebench.experiments.papers.rgb.scoring import Assessment, counts
 
 Row = Mapping[str, Any]
 
@@ -37,24 +36,17 @@ def file_name(
     return f"result-{language}/prediction_{dataset}_{plain}_{rates}{part}.json"
 
 
-def row_of(
-    record: Record,
-    documents: Documents,
-    noise: float,
-    prediction: str,
-    labels: Labels,
-    errors: bool,
-) -> Row:
+def row_of(record: RgbRecord, documents: Documents, noise: float, assessment: Assessment) -> Row:
     """A line of the predictions."""
     return {
         "id": record.id,
         "query": record.query,
         "ans": record.answer,
-        "label": list(labels),
-        "prediction": prediction,
+        "label": list(assessment.labels),
+        "prediction": assessment.text,
         "docs": list(documents.texts),
         "noise_rate": noise,
-        "factlabel": int(errors),
+        "factlabel": int(assessment.errors),
     }
 
 
@@ -69,51 +61,38 @@ def result_of(rows: Sequence[Row], noise: float, facts: bool) -> dict[str, Any]:
         "nums": len(rows),
     }
     if facts:
-        found = [row for row in rows if row["factlabel"] == 1]
-        corrected = sum(0 not in row["label"] for row in found)
+        noticed = [row for row in rows if row["factlabel"] == 1]
+        corrected = sum(0 not in row["label"] for row in noticed)
         value |= {
-            "fact_check_rate": len(found) / len(rows) if rows else 0,
-            "correct_rate": corrected / len(found) if found else 0,
-            "fact_tt": len(found),
+            "fact_check_rate": len(noticed) / len(rows) if rows else 0,
+            "correct_rate": corrected / len(noticed) if noticed else 0,
+            "fact_tt": len(noticed),
             "correct_tt": corrected,
         }
     return value
 
 
-def lines(rows: Sequence[Row]) -> str:
-    """As JSON lines."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
 def read_rows(path: Path) -> dict[str, Row]:
     """The rows of a file of predictions by id, {} if there is none. Raises BadFileError for what is no such row."""
-    if not path.is_file():
-        return {}
-    found: dict[str, Row] = {}
-    for line, row in Source(path).objects():
-        if not {"id", "query", "ans", "prediction"} <= row.keys() or not isinstance(
-            row["prediction"], str
-        ):
+    rows: dict[str, Row] = {}
+    for line, row in Source(path).objects() if path.is_file() else ():
+        whole = {"id", "query", "ans", "prediction"} <= row.keys()
+        if not whole or not isinstance(row["prediction"], str):
             raise BadFileError(
                 f"{path}, line {line} is no row of RGB's predictions (id, query, ans, prediction)."
             )
         qid = str(row["id"]).strip()
-        if qid in found:
+        if qid in rows:
             raise BadFileError(
                 f"{path}, line {line} repeats the id {qid!r}; keep one prediction for each, and each noise_rate in a file of its own."
             )
-        found[qid] = row
-    return found
+        rows[qid] = row
+    return rows
 
 
-def fits(row: Row | None, record: Record, documents: Documents, original: bool) -> bool:
+def fits(row: Row | None, record: RgbRecord, documents: Documents, original: bool) -> bool:
     """Whether an earlier row answers this record: id, query and answer as they are, and, but in the original,
     the same documents."""
     if row is None or row["query"] != record.query or row["ans"] != record.answer:
         return False
     return original or list(row.get("docs") or ()) == list(documents.texts)
-
-
-def as_json(value: Any) -> str:
-    """A result as RGB writes it: indented by four."""
-    return json.dumps(value, ensure_ascii=False, indent=4)

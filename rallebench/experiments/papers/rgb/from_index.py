@@ -6,23 +6,26 @@ those of a set, or a language model writes one from each of some articles, as RG
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import Values
+from rallebench.core.runs import RunRequest, Values
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
-from rallebench.core.types import Episode, Example, Flow, Gold, Outcome, Question, Retrieve
+from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Retrieve
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.papers import SUITES
-from rallebench.experiments.papers.rgb import scoring, testbed, writing
-from rallebench.experiments.papers.rgb.records import read_records, required_of
-from rallebench.experiments.papers.rgb.testbed import Row, Sorted
+from rallebench.experiments.papers.predictions import json_lines
+from rallebench.experiments.papers.rgb import building, writing
+from rallebench.experiments.papers.rgb.building import Row, SourceQuestion, Split
+from rallebench.experiments.papers.rgb.records import bare_example, read_records, required_of
+from rallebench.experiments.papers.rgb.scoring import assess, is_right
+from rallebench.experiments.papers.rgb.writing import SourceQuestions
 from rallebench.experiments.runs import scored_run
 
 WORKFLOW = "rgb-testbed"
@@ -30,6 +33,15 @@ METRICS = {
     "positives": "documents that hold a required answer, at word boundaries; over all questions",
     "negatives": "documents that hold none; over all questions",
 }
+SENTENCES: Mapping[str, str] = {
+    "without_positives": "have no document for an answer and were left out",
+    "too_few_positives": "have fewer positives than were asked for and were left out",
+    "without_negatives": "have no document without the answer",
+    "without_false_answer": "have no false copies: no other answer looks like theirs",
+    "not_known": "have no false copies: the model does not know them",
+    "unanswered": "have no answer and were left out",
+}
+"""Count of the report → what it says of so many questions."""
 
 
 @SUITES.register(
@@ -64,9 +76,38 @@ METRICS = {
         ),
     },
 )
-def testbed_of_ones_own(asked: ExperimentRequest) -> Experiment:
+def testbed_of_ones_own(request: ExperimentRequest) -> Experiment:
     """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
-    s = asked.settings
+    s = request.settings
+    _check(request)
+    if s["articles"]:
+        source = yield from writing.questions_of(request)
+    else:
+        source = _read(request)
+    questions, known = source.questions, _known(request, source.questions)
+    splits: dict[str, Split] = {}
+    result = yield _documents_run(request, source, splits)
+    for question in questions:
+        if question.id in result.episodes and question.id not in splits:
+            splits[question.id] = _split(question, result.episodes[question.id])
+    sets, counts = _records(questions, splits, s["positives"], known)
+    notes = [f"{n} questions {SENTENCES[key]}." for key, n in counts.items() if n]
+    if source.unanswered:
+        notes.append(f"{source.unanswered} questions {SENTENCES['unanswered']}.")
+    language = s["language"]
+    data = {
+        "questions": len(questions),
+        "unanswered": source.unanswered,
+        "records": {f"{language}{end}": len(rows) for end, rows in sets.items()},
+        **source.counts,
+        **counts,
+    }
+    files = {f"{language}{end}.jsonl": json_lines(rows) for end, rows in sets.items() if rows}
+    return Report(data, (*writing.notes_of(source.counts), *notes), {**source.files, **files})
+
+
+def _check(request: ExperimentRequest) -> None:
+    s = request.settings
     if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
         raise UsageError(
             "A testbed needs a question set and an index: --set data=FILE (or articles=CORPUS) --set index=NAME."
@@ -75,175 +116,128 @@ def testbed_of_ones_own(asked: ExperimentRequest) -> Experiment:
         raise UsageError(
             "--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out."
         )
-    if s["index"] not in asked.workspace.retrievers():
-        asked.workspace.retriever(
-            s["index"]
-        )  # a combination written out, or the sentence that says it is none
-    written: dict[str, str] = {}
-    counted: dict[str, int] = {}
-    if s["articles"]:
-        made_up = yield from writing.questions_of(asked)
-        name, questions, written, counted, unanswered = (
-            made_up.name,
-            made_up.questions,
-            made_up.files,
-            made_up.counts,
-            0,
-        )
-    else:
-        name, path = asked.workspace.dataset(s["data"])
-        found_there = _questions(path)
-        answerable = [question for question in found_there if question.required]
-        unanswered, questions = len(found_there) - len(answerable), answerable[: asked.limit]
-        if not questions:
-            raise UsageError(
-                f"No question of {path} has an answer, so no document can be told from another."
-            )
-    known = _known(asked, questions)
-    examples = tuple(_example(question) for question in questions)
-    required = {question.id: question.required for question in questions}
-    kept: dict[str, Sorted] = {}
+    if s["index"] not in request.workspace.retrievers():
+        # a combination written out, or the sentence that says it is none
+        request.workspace.retriever(s["index"])
 
-    def sorted_of(qid: str, episode: Episode) -> Sorted:
-        if qid not in kept:
-            kept[qid] = testbed.sort_out(required[qid], [hit.passage.text for hit in episode.hits])
-        return kept[qid]
 
-    def score(example: Example, episode: Episode) -> Values:
-        found = sorted_of(example.question.qid, episode)
-        return {
-            "positives": float(sum(map(len, found.groups))),
-            "negatives": float(len(found.negative)),
-        }
+def _documents_run(
+    request: ExperimentRequest, source: SourceQuestions, splits: dict[str, Split]
+) -> RunRequest:
+    """The run that searches the documents of every question; scoring it fills ``splits``."""
+    index, k = request.settings["index"], request.settings["k"]
+    questions = {question.id: question for question in source.questions}
 
     def flow(question: Question) -> Flow:
-        yield Retrieve(s["index"], question.text, s["k"])
+        yield Retrieve(index, question.text, k)
         return Outcome("")
 
-    answered = yield scored_run(
+    def score(example: Example, episode: Episode) -> Values:
+        qid = example.question.qid
+        splits[qid] = _split(questions[qid], episode)
+        return {
+            "positives": float(splits[qid].positives),
+            "negatives": float(len(splits[qid].negative)),
+        }
+
+    return scored_run(
         "documents",
         WORKFLOW,
-        name,
-        examples,
+        source.name,
+        tuple(bare_example(q.id, q.query, q.required) for q in source.questions),
         flow,
-        {"k": s["k"]},
+        {"k": k},
         score,
         METRICS,
-        retrievers=(s["index"],),
+        retrievers=(index,),
     )
-    fakes = testbed.fakes_of(questions)
+
+
+def _split(question: SourceQuestion, episode: Episode) -> Split:
+    return building.split(question.required, [hit.passage.text for hit in episode.hits])
+
+
+def _records(
+    questions: Sequence[SourceQuestion],
+    splits: Mapping[str, Split],
+    positives: int,
+    known: frozenset[str] | None,
+) -> tuple[dict[str, list[Row]], dict[str, int]]:
+    """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
+    fakes = building.fakes_of(questions)
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
-    counts = dict.fromkeys(
-        (
-            "without_positives",
-            "too_few_positives",
-            "without_negatives",
-            "without_false_answer",
-            "not_known",
-        ),
-        0,
-    )
+    counts: Counter[str] = Counter()
     for question in questions:
-        if question.id not in answered.episodes:
+        documents = splits.get(question.id)
+        if documents is None:
             continue
-        found = sorted_of(question.id, answered.episodes[question.id])
-        counts["without_negatives"] += not found.negative
-        enough = sum(map(len, found.groups)) >= s["positives"]
-        if not found.complete or not enough:
-            counts["too_few_positives" if found.complete else "without_positives"] += 1
+        counts["without_negatives"] += not documents.negative
+        if not documents.complete or documents.positives < positives:
+            counts["too_few_positives" if documents.complete else "without_positives"] += 1
             continue
         several = len(question.required) > 1
-        sets["_int" if several else ""].append(testbed.row_of(question, found))
+        sets["_int" if several else ""].append(building.row_of(question, documents))
         if several:
             continue
         if known is not None and question.id not in known:
             counts["not_known"] += 1
         elif question.id in fakes:
-            sets["_fact"].append(testbed.false_row(question, found, fakes[question.id]))
+            sets["_fact"].append(building.false_row(question, documents, fakes[question.id]))
         else:
             counts["without_false_answer"] += 1
-    written |= {f"{s['language']}{kind}.jsonl": _lines(rows) for kind, rows in sets.items() if rows}
-    made = {f"{s['language']}{kind}": len(rows) for kind, rows in sets.items()}
-    notes = (*writing.notes_of(counted), *_notes(counts, unanswered))
-    return Report(
-        {
-            "questions": len(questions),
-            "unanswered": unanswered,
-            "records": made,
-            **counted,
-            **counts,
-        },
-        notes,
-        written,
-    )
+    return sets, {key: counts[key] for key in SENTENCES if key != "unanswered"}
 
 
-def _questions(path: Path) -> Sequence[testbed.Asked]:
+def _read(request: ExperimentRequest) -> SourceQuestions:
+    """The questions of a set that have an answer."""
+    name, path = request.workspace.dataset(request.settings["data"])
+    questions = _questions(path)
+    answerable = [question for question in questions if question.required]
+    if not answerable[: request.limit]:
+        raise UsageError(
+            f"No question of {path} has an answer, so no document can be told from another."
+        )
+    unanswered = len(questions) - len(answerable)
+    return SourceQuestions(name, answerable[: request.limit], unanswered)
+
+
+def _questions(path: Path) -> list[SourceQuestion]:
     _, first = next(iter(Source(path).objects()), (0, {}))
     if "query" in first:
-        return [
-            testbed.Asked(r.id, r.query, r.required, r.fake) for r in read_records(path).records
-        ]
-    found = []
-    for example in read_questions(path):
-        # A KILT record may carry RGB's own answer, in which several are required.
-        own = required_of(example.record["answer"]) if "answer" in example.record else ()
-        required = own or ((example.gold.answers,) if example.gold.answers else ())
-        fake = str(example.record.get("fakeanswer") or "")
-        found.append(testbed.Asked(example.question.qid, example.question.text, required, fake))
-    return found
+        records = read_records(path).records
+        return [SourceQuestion(r.id, r.query, r.required, r.fake) for r in records]
+    return [_question(example) for example in read_questions(path)]
 
 
-def _example(question: testbed.Asked) -> Example:
-    aliases = tuple(dict.fromkeys(alias.strip() for group in question.required for alias in group))
-    row = {
-        "id": question.id,
-        "input": question.query,
-        "output": [{"answer": alias} for alias in aliases],
-    }
-    return Example(Question(question.id, question.query), Gold(aliases, question.required), row)
+def _question(example: Example) -> SourceQuestion:
+    # A KILT record may carry RGB's own answer, in which several are required.
+    record: Mapping[str, Any] = example.record
+    own = required_of(record["answer"]) if "answer" in record else ()
+    required = own or ((example.gold.answers,) if example.gold.answers else ())
+    fake = str(record.get("fakeanswer") or "")
+    return SourceQuestion(example.question.qid, example.question.text, required, fake)
 
 
-def _known(asked: ExperimentRequest, questions: Sequence[testbed.Asked]) -> frozenset[str] | None:
+def _known(
+    request: ExperimentRequest, questions: Sequence[SourceQuestion]
+) -> frozenset[str] | None:
     """The questions that a run answered right; None if no run was named. Raises UsageError."""
-    if not asked.settings["known"]:
+    run, language = request.settings["known"], request.settings["language"]
+    if not run:
         return None
-    episodes = RunFolder.open(asked.workspace.runs, asked.settings["known"]).episodes()
-    right = {
-        q.id
-        for q in questions
-        if q.id in episodes
-        and not episodes[q.id].error
-        and scoring.is_right(
-            scoring.labels_of(
-                scoring.as_scored(episodes[q.id].answer, asked.settings["language"]), q.required
-            )
-        )
+    answers = {
+        qid: episode.answer
+        for qid, episode in RunFolder.open(request.workspace.runs, run).episodes().items()
+        if not episode.error
     }
+    right = frozenset(
+        question.id
+        for question in questions
+        if question.id in answers
+        and is_right(assess(answers[question.id], question.required, language).labels)
+    )
     if not right:
         raise UsageError(
-            f"The run {asked.settings['known']!r} answered none of these questions right, so nothing is known."
+            f"The run {run!r} answered none of these questions right, so nothing is known."
         )
-    return frozenset(right)
-
-
-def _lines(rows: Sequence[Row]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-SENTENCES: Mapping[str, str] = {
-    "unanswered": "have no answer and were left out",
-    "without_positives": "have no document for an answer and were left out",
-    "too_few_positives": "have fewer positives than were asked for and were left out",
-    "without_negatives": "have no document without the answer",
-    "without_false_answer": "have no false copies: no other answer looks like theirs",
-    "not_known": "have no false copies: the model does not know them",
-}
-
-
-def _notes(counts: Mapping[str, Any], unanswered: int) -> tuple[str, ...]:
-    return tuple(
-        f"{n} questions {SENTENCES[what]}."
-        for what, n in {**counts, "unanswered": unanswered}.items()
-        if n
-    )
+    return right

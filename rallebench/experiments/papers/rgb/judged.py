@@ -8,9 +8,9 @@ from typing import Any
 
 from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.types import Episode, Example, Flow
-from rallebench.experiments.papers.rgb import scoring
-from rallebench.experiments.papers.rgb.definitions import named
-from rallebench.experiments.papers.rgb.testing import Request
+from rallebench.experiments.papers.predictions import sentences
+from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, named
+from rallebench.experiments.papers.rgb.testing import Testbed
 from rallebench.metrics.judges import VERDICT, judgement_of
 from rallebench.workspace.judges import judge_named
 
@@ -20,24 +20,24 @@ COLUMNS = {
 }
 
 
-def judges_of(kind: str, request: Request) -> tuple[Judge, ...]:
-    """The judge of that kind if ``judge`` names its model, in a tuple. Raises UsageError, BadFileError.
+def judges_of(kind: str, testbed: Testbed) -> tuple[Judge, ...]:
+    """The judge of that kind, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
 
     In the original a reply that says neither yes nor no counts as a no.
     """
-    settings, language = request.asked.settings, request.records.language
-    if not settings["judge"]:
+    request, language = testbed.request, testbed.records.language
+    model, prompts = request.settings["judge"], request.settings["prompts"]
+    if not model:
         return ()
-    judge = judge_named(request.asked.workspace, f"{kind}:{settings['judge']}", settings["prompts"])
+    judge = judge_named(request.workspace, f"{kind}:{model}", prompts)
     verdict_name, *corrected = COLUMNS[kind]
 
     def ask(example: Example, answer: str) -> Flow | None:
-        return judge.ask(example, scoring.as_scored(answer, language))
+        return judge.ask(example, as_scored(answer, language))
 
     def scores(example: Example, answer: str, judgement: Episode) -> Values:
-        verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if request.original else None)
-        text = scoring.as_scored(answer, language)
-        right = float(scoring.is_right(scoring.labels_of(text, example.gold.required)))
+        verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
+        right = float(is_right(assess(answer, example.gold.required, language).labels))
         return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
 
     ranges = dict.fromkeys(COLUMNS[kind], (0.0, 1.0))
@@ -45,16 +45,17 @@ def judges_of(kind: str, request: Request) -> tuple[Judge, ...]:
 
 
 def report_of(
-    answered: RunResult, judges: Sequence[Judge], request: Request
+    result: RunResult, judges: Sequence[Judge], testbed: Testbed
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """(how many answers were judged and how many verdicts are none, the same in sentences); nothing without a judge."""
-    summary = next(
-        (s for j in judges if (s := answered.report.get("judges", {}).get(j.name))), None
-    )
+    summaries = result.report.get("judges", {})
+    summary = next((summaries[judge.name] for judge in judges if judge.name in summaries), None)
     if summary is None:
         return {}, ()
     n, unparsed, failed = (summary[key] for key in ("judged", "unparsed", "failed"))
-    how = "taken for a no, as the original does" if request.original else "not scored"
-    notes = [f"{unparsed} of {n} verdicts could not be read and are {how}."] * bool(unparsed)
-    notes += [f"{failed} of {n} judgements failed; they are in no rate."] * bool(failed)
-    return {"judged": n, "unparsed": unparsed, "judge_failed": failed}, tuple(notes)
+    how = "taken for a no, as the original does" if testbed.original else "not scored"
+    notes = sentences(
+        (unparsed, f"{unparsed} of {n} verdicts could not be read and are {how}."),
+        (failed, f"{failed} of {n} judgements failed; they are in no rate."),
+    )
+    return {"judged": n, "unparsed": unparsed, "judge_failed": failed}, notes

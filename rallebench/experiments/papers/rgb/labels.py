@@ -9,143 +9,132 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import Table
-from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
-from rallebench.experiments.papers.rgb import published, scoring
-from rallebench.experiments.papers.rgb.testing import Test, labels_in
+from rallebench.experiments.papers.rgb.scoring import is_right
+from rallebench.experiments.papers.rgb.testing import Answered
+from rallebench.experiments.published import published_table
 
 FILE = "errors-to-label.csv"
 COLUMNS = ("part", "qid", "category", "question", "required", "prediction")
 NO_LABEL = "no label"
+CATEGORIES: Mapping[str, tuple[str, ...]] = {
+    "integration": ("merging", "ignoring", "misalignment"),
+    "noise": ("long distance", "evidence uncertainty", "concept confusion"),
+}
+"""Test → what the paper's authors called its errors, by hand."""
+PRINTED: Mapping[str, str] = {"integration": "rgb_table6"}
 
-Done = Mapping[str, "tuple[Test, RunResult]"]
-"""Label of the part → the test and its answers."""
-Labels = Mapping[tuple[str, str], str]
+WrongAnswer = Mapping[str, str]
+"""An answer that is not right, a rejection too: the columns of its row in the file."""
+Categories = Mapping[tuple[str, str], str]
 """(part or '', question id) → category."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """An answer that is not right, a rejection too."""
-
-    part: str
-    qid: str
-    question: str
-    required: str
-    prediction: str
-
-
-def wrong_answers(done: Done) -> list[Wrong]:
+def wrong_answers(answered: Answered) -> list[WrongAnswer]:
     """All of them, in the order asked; questions that failed have no answer."""
-    found = []
-    for label, (test, answered) in done.items():
-        for example in answered.request.examples:
-            episode = answered.episodes.get(example.question.qid)
-            if episode is None:
-                continue
-            said, labels = labels_in(test, example, episode)
-            if not scoring.is_right(labels):
+    rows = []
+    for part, (test, result) in answered.items():
+        for example, assessment in test.assessments(result):
+            if not is_right(assessment.labels):
+                question = example.question
                 required = " + ".join(" / ".join(group) for group in example.gold.required)
-                found.append(
-                    Wrong(label, example.question.qid, example.question.text, required, said)
-                )
-    return found
+                cells = (part, question.qid, "", question.text, required, assessment.text)
+                rows.append(dict(zip(COLUMNS, cells)))
+    return rows
 
 
-def to_fill_in(wrong: Sequence[Wrong]) -> dict[str, str]:
+def to_fill_in(wrong: Sequence[WrongAnswer]) -> dict[str, str]:
     """The file with an empty column ``category``; {} if nothing was wrong."""
     if not wrong:
         return {}
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    rows.writerows(
-        (one.part, one.qid, "", one.question, one.required, one.prediction) for one in wrong
-    )
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(wrong)
     return {FILE: text.getvalue()}
 
 
-def read_labels(path: Path) -> Labels:
+def read_labels(file: str) -> Categories:
     """Categories of a CSV file with a header, or of JSON lines: ``qid``, ``category``, and ``part`` where they differ
-    by part. Blank categories are none. Raises NotFoundError, BadFileError."""
-    if not path.is_file():
+    by part. Blank categories are none; without a ``file`` there is none. Raises NotFoundError, BadFileError."""
+    path = Path(file).expanduser()
+    if file and not path.is_file():
         raise NotFoundError(
             f"--set labels={path}: there is no such file; it should have the columns qid and category."
         )
-    found: dict[tuple[str, str], str] = {}
-    for line, row in _rows(path):
+    categories: dict[tuple[str, str], str] = {}
+    for line, row in _rows(path) if file else ():
         if not {"qid", "category"} <= row.keys():
             raise BadFileError(
                 f"{path}, line {line} has no qid or no category; a file of labels has both, and may have part."
             )
         place = (row.get("part", "").strip(), row["qid"].strip())
         category = " ".join(row["category"].lower().split())
-        if category and found.setdefault(place, category) != category:
+        if category and categories.setdefault(place, category) != category:
             raise BadFileError(
-                f"{path}, line {line} calls {place[1]!r} {category!r}, and an earlier line {found[place]!r}; keep one."
+                f"{path}, line {line} calls {place[1]!r} {category!r}, and an earlier line {categories[place]!r}; keep one."
             )
-    return found
+    return categories
 
 
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     if path.name.endswith((".jsonl", ".json", ".jsonl.gz")):
-        return [
-            (line, {key: "" if value is None else str(value) for key, value in row.items()})
-            for line, row in Source(path).objects()
-        ]
-    table = list(Source(path).table())
-    if not table:
+        for line, row in Source(path).objects():
+            yield line, {key: "" if value is None else str(value) for key, value in row.items()}
+        return
+    table = Source(path).table()
+    _, head = next(table, (0, None))
+    if head is None:
         raise BadFileError(
             f"{path} is empty; its first row should name the columns qid and category."
         )
-    names = [name.strip().lower() for name in table[0][1]]
-    return [
-        (line, dict(zip(names, fields)))
-        for line, fields in table[1:]
-        if any(field.strip() for field in fields)
-    ]
+    names = [name.strip().lower() for name in head]
+    for line, fields in table:
+        if any(field.strip() for field in fields):
+            yield line, dict(zip(names, fields))
 
 
-def counted(test: str, labels: Labels, wrong: Sequence[Wrong]) -> tuple[Table, str]:
-    """How many wrong answers are of which category, in every part; and one sentence on labels that no wrong answer has, or ''."""
-    named = {
-        (one.part, one.qid): labels.get((one.part, one.qid)) or labels.get(("", one.qid), NO_LABEL)
-        for one in wrong
-    }
-    parts = list(dict.fromkeys(one.part for one in wrong))
-    known = [
-        *published.CATEGORIES[test],
-        *sorted(set(named.values()) - {*published.CATEGORIES[test], NO_LABEL}),
-        NO_LABEL,
-    ]
-    counts = Counter((part, category) for (part, _), category in named.items())
-    totals = Counter(category for category in named.values())
-    labelled = sum(n for category, n in totals.items() if category != NO_LABEL)
-    whose, printed = published.errors() if test == "integration" else ("", {})
+def error_table(
+    test: str, categories: Categories, wrong: Sequence[WrongAnswer]
+) -> tuple[Table, tuple[str, ...]]:
+    """How many wrong answers are of which category, in every part; and a sentence on labels that no wrong answer has."""
+    places = [(row["part"], row["qid"]) for row in wrong]
+    named = [categories.get(place) or categories.get(("", place[1]), NO_LABEL) for place in places]
+    counts = Counter(zip((part for part, _ in places), named))
+    totals = Counter(named)
+    labelled = len(wrong) - totals[NO_LABEL]
+    own = CATEGORIES[test]
+    parts = list(dict.fromkeys(part for part, _ in places))
+    printed = _printed(test)
     rows = []
-    for category in known:
+    for category in (*own, *sorted(totals.keys() - {*own, NO_LABEL}), NO_LABEL):
         share = f"{totals[category] / labelled:.0%}" if labelled and category != NO_LABEL else None
-        paper = [f"{printed[category]:.0%}" if category in printed else None] if whose else []
-        rows.append(
-            (category, *(counts[part, category] for part in parts), totals[category], share, *paper)
-        )
+        cells = (*(counts[part, category] for part in parts), totals[category], share)
+        rows.append((category, *cells, *(shares.get(category) for shares in printed.values())))
     note = f"{labelled} of {len(wrong)} wrong answers have a label; the share is of these. Labels are a person's."
-    columns = ("", *parts, "all", "share", *([f"RGB's paper: {whose}"] if whose else []))
-    table = Table("Errors by category", columns, tuple(rows), False, note)
-    strange = [
-        qid
-        for part, qid in labels
-        if not any(qid == one.qid and part in ("", one.part) for one in wrong)
-    ]
-    return (
-        table,
+    columns = ("", *parts, "all", "share", *(f"RGB's paper: {system}" for system in printed))
+    known = {*places, *(("", qid) for _, qid in places)}
+    strange = [qid for part, qid in categories if (part, qid) not in known]
+    sentence = (
         f"{len(strange)} labels are of answers that are not wrong here: {', '.join(strange[:5])}."
-        if strange
-        else "",
     )
+    return Table("Errors by category", columns, tuple(rows), False, note), (sentence,) * bool(
+        strange
+    )
+
+
+def _printed(test: str) -> dict[str, dict[str, str]]:
+    """The system whose errors the paper counts → category → share of them."""
+    if test not in PRINTED:
+        return {}
+    table = published_table(PRINTED[test])
+    shares = {
+        row.settings["error_type"]: f"{table.shares(row)['share_of_errors']:.0%}"
+        for row in table.rows
+    }
+    return {table.rows[0].system: shares}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled, prompt_text
@@ -11,7 +12,7 @@ from rallebench.experiments.papers.rgb.records import Language
 
 FOLDER = "suites/rgb"
 JOIN = "\n"
-"""What stands between two documents."""
+"""Between two documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,35 +25,6 @@ class Prompt:
     merged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Decoding:
-    """How an answer is drawn; ``top_p`` 0 leaves it to the model's entry."""
-
-    temperature: float = 0.7
-    top_p: float = 0.0
-    max_tokens: int = 256
-    seed: int = 0
-
-    def settings(self) -> dict[str, Any]:
-        """As keywords of Generate."""
-        options = {"top_p": self.top_p} if self.top_p else {}
-        return {
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-            "options": options,
-        }
-
-    def as_json(self) -> dict[str, Any]:
-        """For a fingerprint."""
-        return asdict(self)
-
-
-def text_of(name: str, folder: str = "", fields: tuple[str, ...] = ()) -> str:
-    """RGB's prompt file ``name``, see ``prompt_text``. Raises BadFileError."""
-    return prompt_text(FOLDER, name, folder, fields)
-
-
 def names_of(language: Language) -> tuple[str, str]:
     """The files of a language: the system's text, and the user's."""
     return f"system-{language}.txt", f"user-{language}.txt"
@@ -61,14 +33,16 @@ def names_of(language: Language) -> tuple[str, str]:
 def read_prompt(language: Language, folder: str = "", merged: bool = False) -> Prompt:
     """The prompt of a language. Raises BadFileError."""
     system, user = names_of(language)
-    return Prompt(text_of(system, folder), text_of(user, folder, ("DOCS", "QUERY")), merged)
+    fields = ("DOCS", "QUERY")
+    return Prompt(
+        prompt_text(FOLDER, system, folder), prompt_text(FOLDER, user, folder, fields), merged
+    )
 
 
 def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
-    """What is sent. Without documents the system's text is not."""
-    user = filled(
-        prompt.user, {"DOCS": JOIN.join(p.text for p in question.passages), "QUERY": question.text}
-    )
+    """The messages of a question. Without documents the system's text is not sent."""
+    documents = JOIN.join(passage.text for passage in question.passages)
+    user = filled(prompt.user, {"DOCS": documents, "QUERY": question.text})
     if not question.passages:
         return (Message("user", user),)
     if prompt.merged:
@@ -76,10 +50,18 @@ def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
     return (Message("system", prompt.system), Message("user", user))
 
 
-def answering(question: Question, llm: str, prompt: Prompt, decoding: Decoding) -> Flow:
-    """Ask one question with its documents; the reply is the answer, as it came."""
-    evidence = Evidence(question.text, question.passages)
+def answering(question: Question, llm: str, prompt: Prompt, decoding: Mapping[str, Any]) -> Flow:
+    """Ask one question with its documents; the reply is the answer, as it came.
+
+    ``decoding``: temperature, max_tokens, seed, and top_p, whose 0 leaves it to the model's entry.
+    """
     reply = yield Generate(
-        llm, messages(prompt, question), evidence=evidence, **decoding.settings()
+        llm,
+        messages(prompt, question),
+        max_tokens=decoding["max_tokens"],
+        temperature=decoding["temperature"],
+        seed=decoding["seed"],
+        options={"top_p": decoding["top_p"]} if decoding["top_p"] else {},
+        evidence=Evidence(question.text, question.passages),
     )
     return Outcome(reply.text)

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.sources import Source
+from rallebench.core.types import Example, Gold, Question
 
 Language = Literal["en", "zh"]
 Required = tuple[tuple[str, ...], ...]
@@ -20,7 +21,7 @@ SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RgbRecord:
     """``answer`` as the file has it. ``positive``: groups of documents, one group where the file has a flat list;
     ``grouped`` says which. ``wrong``: counterfactual copies of the positives, () where there are none."""
 
@@ -41,13 +42,13 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordSet:
+class RgbRecords:
     """A file of records. ``without``: what is absent (answers, positives …) → the ids of those that lack it."""
 
     name: str
     path: Path
     language: Language
-    records: tuple[Record, ...]
+    records: tuple[RgbRecord, ...]
     without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -61,27 +62,33 @@ def required_of(answer: Any) -> Required:
     ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
     """
     elements = answer if isinstance(answer, list) else [answer]
-    groups = map(_aliases, elements)
-    named = (
-        tuple(str(alias) for alias in group if alias is not None and str(alias).strip())
-        for group in groups
+    groups = (
+        tuple(str(alias) for alias in _aliases(element) if alias is not None and str(alias).strip())
+        for element in elements
     )
-    return tuple(group for group in named if group)
+    return tuple(group for group in groups if group)
 
 
 def _aliases(value: Any) -> list[Any]:
     """What is no list in a value, in order, however deep lists are nested."""
-    left, found = [value], []
+    left, aliases = [value], []
     while left:
-        one = left.pop()
-        if isinstance(one, list):
-            left.extend(reversed(one))
+        element = left.pop()
+        if isinstance(element, list):
+            left.extend(reversed(element))
         else:
-            found.append(one)
-    return found
+            aliases.append(element)
+    return aliases
 
 
-def read_records(path: Path, language: str = "") -> RecordSet:
+def bare_example(qid: str, query: str, required: Required) -> Example:
+    """A question with its gold, of which any alias answers, and without documents."""
+    aliases = tuple(dict.fromkeys(alias.strip() for group in required for alias in group))
+    row = {"id": qid, "input": query, "output": [{"answer": alias} for alias in aliases]}
+    return Example(Question(qid, query), Gold(aliases, required), row)
+
+
+def read_records(path: Path, language: str = "") -> RgbRecords:
     """Every record of a file. Raises BadFileError with the line for what is no record of RGB.
 
     ``language``: ``en``, ``zh``, or '' to tell it from the file's name and, failing that, the questions.
@@ -101,17 +108,12 @@ def read_records(path: Path, language: str = "") -> RecordSet:
     if not records:
         raise BadFileError(f"{path} holds no record.")
     name = path.name.split(".json")[0]
-    spoken = (
-        cast(Language, language)
-        if language
-        else language_of(name, [record.query for record in records])
-    )
-    return RecordSet(
-        name, path, spoken, tuple(records), {what: tuple(ids) for what, ids in without.items()}
-    )
+    spoken = language or language_of(name, [record.query for record in records])
+    lacking = {what: tuple(ids) for what, ids in without.items()}
+    return RgbRecords(name, path, cast(Language, spoken), tuple(records), lacking)
 
 
-def _lacking(record: Record) -> Iterator[str]:
+def _lacking(record: RgbRecord) -> Iterator[str]:
     if not record.required:
         yield "answers"
     if not any(record.positive):
@@ -129,19 +131,18 @@ def language_of(name: str, questions: Sequence[str]) -> Language:
     ('zh', 'zh', 'en')
     """
     parts = re.split(r"[^a-z]+", name.lower())
-    if said := [part for part in parts if part in ("zh", "en")]:
-        return "zh" if said[0] == "zh" else "en"
+    if languages := [part for part in parts if part in ("zh", "en")]:
+        return "zh" if languages[0] == "zh" else "en"
     chinese = sum(bool(_CHINESE.search(question)) for question in questions)
     return "zh" if 2 * chinese > len(questions) else "en"
 
 
-def _record(row: Mapping[str, Any], where: str) -> Record:
-    missing = [
-        key for key in ("id", "query", "answer") if row.get(key) is None and key not in ("answer",)
-    ]
-    if missing or "answer" not in row:
+def _record(row: Mapping[str, Any], where: str) -> RgbRecord:
+    missing = [key for key in ("id", "query") if row.get(key) is None]
+    missing += ["answer"] * ("answer" not in row)
+    if missing:
         raise BadFileError(
-            f"{where} has no {(missing or ['answer'])[0]!r}; a record of RGB has id, query, answer, positive, negative."
+            f"{where} has no {missing[0]!r}; a record of RGB has id, query, answer, positive, negative."
         )
     if not isinstance(row["query"], str) or not row["query"].strip():
         raise BadFileError(f"{where}: 'query' is no question; it should hold text.")
@@ -150,23 +151,21 @@ def _record(row: Mapping[str, Any], where: str) -> Record:
             f"{where}: 'answer' is no answer; it should hold a text, or a list of texts and of lists of aliases."
         )
     positive = row.get("positive") or []
-    grouped = isinstance(positive, list) and any(isinstance(one, list) for one in positive)
-    groups = (
-        [_texts(one, "positive", where) for one in positive]
-        if grouped
-        else [_texts(positive, "positive", where)]
+    grouped = isinstance(positive, list) and any(isinstance(group, list) for group in positive)
+    groups = tuple(
+        _texts(group, "positive", where) for group in (positive if grouped else [positive])
     )
     wrong = _texts(row.get("positive_wrong") or [], "positive_wrong", where)
     if wrong and len(wrong) != len(groups[0]):
         raise BadFileError(
             f"{where}: 'positive_wrong' has {len(wrong)} documents and 'positive' {len(groups[0])}; each is a copy of one."
         )
-    return Record(
+    return RgbRecord(
         str(row["id"]).strip(),
         row["query"],
         row["answer"],
         required_of(row["answer"]),
-        tuple(groups),
+        groups,
         _texts(row.get("negative") or [], "negative", where),
         wrong,
         str(row.get("fakeanswer") or ""),

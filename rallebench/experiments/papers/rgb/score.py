@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.engine.statistics import means
 from rallebench.experiments.papers import SCORERS
-from rallebench.experiments.papers.predictions import check_file
-from rallebench.experiments.papers.rgb import files, scoring
-from rallebench.experiments.papers.rgb.definitions import named
+from rallebench.experiments.papers.predictions import check_file, means_of, sentences
+from rallebench.experiments.papers.rgb import files
 from rallebench.experiments.papers.rgb.records import (
     Required,
     language_of,
     read_records,
     required_of,
 )
-from rallebench.experiments.runs import bounds_of
+from rallebench.experiments.papers.rgb.scoring import assess, named
 
 METRICS = ("all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate")
 
@@ -32,66 +29,62 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     one found here. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "RGB's predictions, a JSON object a line")
-    rows = list(files.read_rows(guess).values())
+    rows = files.read_rows(guess)
     if not rows:
         raise BadFileError(
             f"{guess} holds no row of RGB's predictions (id, query, ans, prediction)."
         )
     answers, missing, notes = _answers(rows, guess, gold)
-    language = language_of(guess.name, [str(row["query"]) for row in rows])
-    shares: dict[float, list[files.Row]] = {}
-    for row in rows:
-        shares.setdefault(_noise(row, guess), []).append(row)
-    found = [_share(noise, mine, answers, language) for noise, mine in sorted(shares.items())]
+    language = language_of(guess.name, [str(row["query"]) for row in rows.values()])
+    by_share: dict[float, list[str]] = {}
+    for qid, row in rows.items():
+        by_share.setdefault(_noise(row, guess), []).append(qid)
     without = sum(not required for required in answers.values())
-    if without:
-        notes.append(f"{without} rows have no answer and are not scored.")
     return {
         "suite": "rgb",
         "language": language,
         "n": len(rows),
         "missing": missing,
-        "shares": found,
+        "shares": [
+            _share(noise, [(rows[qid], answers[qid]) for qid in qids if answers[qid]], language)
+            for noise, qids in sorted(by_share.items())
+        ],
         "definitions": named(*METRICS),
-        "notes": notes,
+        "notes": [
+            *notes,
+            *sentences((without, f"{without} rows have no answer and are not scored.")),
+        ],
     }
 
 
 def _answers(
-    rows: Sequence[files.Row], guess: Path, gold: Path | None
-) -> tuple[dict[str, Required], int, list[str]]:
+    rows: Mapping[str, files.Row], guess: Path, gold: Path | None
+) -> tuple[dict[str, Required], int, tuple[str, ...]]:
     """Row id → what is required, how many records have no row, and what must be said."""
-    own = {str(row["id"]).strip(): required_of(row["ans"]) for row in rows}
+    own = {qid: required_of(row["ans"]) for qid, row in rows.items()}
     if gold is None:
-        return (
-            own,
-            0,
-            ["The answers are those in the rows; give RGB's file with --gold to be sure of them."],
-        )
+        note = "The answers are those in the rows; give RGB's file with --gold to be sure of them."
+        return own, 0, (note,)
     check_file(gold, "RGB's records, a JSON object a line", "--gold")
     records = {record.id: record for record in read_records(gold).records}
-    strange = [qid for qid in own if qid not in records]
-    if strange:
-        raise BadFileError(
-            f"{guess} answers {strange[0]!r}, which {gold} does not hold; give the file that was asked."
-        )
-    other = [
-        q
-        for q, row in ((str(row["id"]).strip(), row) for row in rows)
-        if row["query"] != records[q].query
-    ]
-    if other:
-        raise BadFileError(
-            f"{guess} has another question for {other[0]!r} than {gold}; give the file that was asked."
-        )
+    for qid, row in rows.items():
+        if qid not in records:
+            raise BadFileError(
+                f"{guess} answers {qid!r}, which {gold} does not hold; give the file that was asked."
+            )
+        if row["query"] != records[qid].query:
+            raise BadFileError(
+                f"{guess} has another question for {qid!r} than {gold}; give the file that was asked."
+            )
     changed = sum(own[qid] != records[qid].required for qid in own)
-    notes = [f"{changed} rows have another answer than {gold.name}; the latter's counts."] * bool(
-        changed
-    )
     missing = len(records) - len(own)
-    notes += [
-        f"{missing} of {len(records)} records have no row; they are in no rate, as in RGB's script."
-    ] * bool(missing)
+    notes = sentences(
+        (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
+        (
+            missing,
+            f"{missing} of {len(records)} records have no row; they are in no rate, as in RGB's script.",
+        ),
+    )
     return {qid: records[qid].required for qid in own}, missing, notes
 
 
@@ -105,30 +98,23 @@ def _noise(row: files.Row, guess: Path) -> float:
 
 
 def _share(
-    noise: float, rows: Sequence[files.Row], answers: Mapping[str, Required], language: str
+    noise: float, rows: Sequence[tuple[files.Row, Required]], language: str
 ) -> dict[str, Any]:
     """The rates of the rows of one share of noise, and RGB's own result over the same labels."""
-    columns: dict[str, list[float | None]] = {metric: [] for metric in METRICS}
-    relabelled, differ = [], 0
-    for row in rows:
-        required = answers[str(row["id"]).strip()]
-        if not required:
-            continue
-        said = scoring.as_scored(str(row["prediction"]), language)
-        labels, errors = scoring.labels_of(said, required), scoring.finds_errors(said)
-        differ += "label" in row and list(row["label"] or ()) != list(labels)
-        relabelled.append({**row, "label": list(labels), "factlabel": int(errors)})
-        columns["all_rate"].append(float(scoring.counts(labels, noise)))
-        columns["rejection_rate"].append(float(scoring.is_rejection(labels)))
-        columns["lucky_rate"].append(float(scoring.is_right(labels)) if noise == 1 else None)
-        columns["fact_check_rate"].append(float(errors))
-        columns["correct_rate"].append(float(scoring.is_right(labels)) if errors else None)
+    assessments = [assess(str(row["prediction"]), required, language) for row, required in rows]
+    rates = [assessment.rates(noise) for assessment in assessments]
+    labelled = [
+        {**row, "label": list(own.labels), "factlabel": int(own.errors)}
+        for (row, _), own in zip(rows, assessments)
+    ]
+    differ = sum(
+        "label" in row and list(row["label"] or ()) != new["label"]
+        for (row, _), new in zip(rows, labelled)
+    )
     return {
         "noise_rate": noise,
-        "n": len(relabelled),
+        "n": len(labelled),
         "labels_differ": differ,
-        "metrics": {
-            name: asdict(mean) for name, mean in means(columns, ranges=bounds_of(columns)).items()
-        },
-        "as_rgb_counts": files.result_of(relabelled, noise, True),
+        "metrics": means_of({name: [row[name] for row in rates] for name in METRICS}),
+        "as_rgb_counts": files.result_of(labelled, noise, True),
     }

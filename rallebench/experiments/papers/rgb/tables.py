@@ -1,17 +1,18 @@
-"""The paper's tables with ours above its own row, and lines over the shares of noise."""
+"""The paper's tables (Chen et al. 2023, arXiv:2309.01431) with ours above its own row, and lines over the shares of noise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rallebench.core.experiments import Figure, Table
 from rallebench.core.runs import RunResult
 from rallebench.engine.statistics import Mean
-from rallebench.experiments.papers.rgb import published
-from rallebench.experiments.papers.rgb.testing import Request, Test
+from rallebench.experiments.papers.rgb.testing import Answered, Testbed
+from rallebench.experiments.published import published_table
 
-Done = Mapping[str, "tuple[Test, RunResult]"]
+SYSTEM = "ChatGPT"
+MODEL = f"RGB's paper: {SYSTEM}"
 KNOWS = 0.7
 """Error detection is reported for models that know more than this share of the answers without documents."""
 SETS: Mapping[str, tuple[str, ...]] = {
@@ -20,125 +21,121 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "facts": ("_fact",),
 }
 """Test → the ends of the names of the sets that the printed figures are of, or corrections of them."""
+NOISE = {"noise": "rgb_table1", "integration": "rgb_table5"}
+"""Test → the paper's table of its accuracy over shares of noise."""
+REJECTION = {
+    "rejection_rate": ("Rej", "Rej"),
+    "rejection_rate_judge": ("Rej*", "Rej*"),
+    "lucky_rate": ("lucky", ""),
+    "all_rate": ("RGB's all_rate", ""),
+}
+"""Metric → (our column, the paper's); so, too:"""
+COUNTERFACTUAL = {
+    "acc": ("Acc", "Acc"),
+    "acc_doc": ("Acc_doc", "Acc_doc"),
+    "fact_check_rate": ("ED", "ED"),
+    "fact_check_rate_judge": ("ED*", "ED*"),
+    "correct_rate": ("CR of ED", ""),
+    "correct_rate_judge": ("CR of ED*", "CR"),
+}
+"""The paper's correction rate is over the judge's detections."""
+
+Means = Mapping[str, "Mean | None"]
+Columns = Mapping[str, tuple[str, str]]
 
 
-def over_noise(done: Done, test: str) -> tuple[Table, Figure]:
-    """Accuracy and rejections at every share of noise. ``test``: ``noise`` or ``integration``."""
-    request = _request(done)
-    ratios = [one.noise for one, _ in done.values()]
-    printed = published.accuracy(test, request.records.language, ratios)
-    right = [answered.means.get("all_rate") for _, answered in done.values()]
-    declined = [answered.means.get("rejection_rate") for _, answered in done.values()]
-    rows: list[tuple[Any, ...]] = [
-        (f"{request.asked.llm}: right", *right),
-        (f"{request.asked.llm}: declined", *declined),
-    ]
-    series: dict[str, tuple[tuple[Any, Any], ...]] = {"right": _points(ratios, right)}
-    series["declined"] = _points(ratios, declined)
+def over_noise(answered: Answered, kind: str) -> tuple[Table, Figure]:
+    """Accuracy and rejections at every share of noise. ``kind``: ``noise`` or ``integration``."""
+    tests, results = zip(*answered.values())
+    testbed, ratios = tests[0].testbed, [test.noise for test in tests]
+    cells, language = _printed(NOISE[kind]), testbed.records.language
+    printed = {r: cells[key] for r in ratios if (key := f"{language}_{r:g}") in cells}
+    title = "Accuracy over shares of noise" + ", information integration" * (kind == "integration")
+    rows: list[tuple[Any, ...]] = []
+    series: dict[str, tuple[tuple[Any, Any], ...]] = {}
+    for name, metric in (("right", "all_rate"), ("declined", "rejection_rate")):
+        means = [result.means.get(metric) for result in results]
+        rows.append((f"{testbed.request.llm}: {name}", *means))
+        series[name] = _scored(zip(ratios, means))
+    if any(test.other_noise for test in tests):
+        rows.append(("noise among the documents", *(test.noisy for test in tests)))
     if printed:
-        rows.append((published.MODEL, *(printed.get(ratio) for ratio in ratios)))
-        series[published.MODEL] = tuple(printed.items())
-    if any(one.other_noise for one, _ in done.values()):
-        rows.insert(2, ("noise among the documents", *(one.noisy for one, _ in done.values())))
-    title = "Accuracy over shares of noise" + (
-        ", information integration" if test == "integration" else ""
-    )
-    table = Table(
-        title,
-        ("", *(f"noise {ratio:g}" for ratio in ratios)),
-        tuple(rows),
-        True,
-        _note(request, bool(printed), test),
-    )
-    return table, Figure(title, "share of noise", "share of the answers", series)
+        rows.append((MODEL, *map(printed.get, ratios)))
+        series[MODEL] = tuple(printed.items())
+    columns = ("", *(f"noise {ratio:g}" for ratio in ratios))
+    note = _note(testbed, kind) if printed else ""
+    figure = Figure(title, "share of noise", "share of the answers", series)
+    return Table(title, columns, tuple(rows), True, note), figure
 
 
-def rejection(test: Test, answered: RunResult) -> tuple[Table, Figure]:
+def rejection(testbed: Testbed, result: RunResult) -> tuple[Table, Figure]:
     """Rej, lucky hits and RGB's sum of the two, and Rej* where a judge was asked."""
-    request = test.request
-    names = {
-        "rejection_rate": "Rej",
-        "rejection_rate_judge": "Rej*",
-        "lucky_rate": "lucky",
-        "all_rate": "RGB's all_rate",
-    }
-    means = answered.means
-    printed = published.rejection(request.records.language)
-    rows: list[tuple[Any, ...]] = [(request.asked.llm, *(means.get(name) for name in names))]
-    rows.append((published.MODEL, *(printed.get(name) for name in names)))
-    table = Table(
-        "Negative rejection, nothing but noise",
-        ("", *names.values()),
-        tuple(rows),
-        True,
-        _note(request, True, "noise"),
-    )
-    return table, _bars("Negative rejection", names, means, printed)
+    cells = _printed("rgb_table3")
+    language = f"{testbed.records.language}_"
+    own = {key.removeprefix(language): v for key, v in cells.items() if key.startswith(language)}
+    ours, printed = _rows(testbed, REJECTION, result.means, own)
+    columns = ("", *(head for head, _ in REJECTION.values()))
+    title, note = "Negative rejection, nothing but noise", _note(testbed, "noise")
+    table = Table(title, columns, (ours, printed), True, note)
+    return table, _bars("Negative rejection", columns, ours, printed)
 
 
-def counterfactual(alone: RunResult, test: Test, shown: RunResult) -> tuple[Table, Figure]:
+def counterfactual(testbed: Testbed, alone: RunResult, result: RunResult) -> tuple[Table, Figure]:
     """What is known without documents and with false ones, errors found, and corrected: over those found by RGB's words and
     over those that the judge saw, which is the paper's."""
-    request = test.request
-    names = {
-        "acc": "Acc",
-        "acc_doc": "Acc_doc",
-        "fact_check_rate": "ED",
-        "fact_check_rate_judge": "ED*",
-        "correct_rate": "CR of ED",
-        "correct_rate_judge": "CR of ED*",
-    }
-    means: dict[str, Mean | None] = {
-        **shown.means,
-        "acc": alone.means.get("all_rate"),
-        "acc_doc": shown.means.get("all_rate"),
-    }
-    known = alone.mean("all_rate")
-    rows: list[tuple[Any, ...]] = [
-        (request.asked.llm, *(means.get(name) for name in names), _rule(known))
-    ]
-    printed = published.counterfactual(request.records.language)
-    rows.append((published.MODEL, *(printed.get(name) for name in names), _rule(printed["acc"])))
-    columns = ("", *names.values(), f"Acc above {KNOWS:.0%}")
-    note = f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(request, True, 'facts')}"
-    table = Table("Counterfactual robustness, false documents", columns, tuple(rows), True, note)
-    return table, _bars("Counterfactual robustness", names, means, printed)
+    accuracies = {"acc": alone.means.get("all_rate"), "acc_doc": result.means.get("all_rate")}
+    cells = _printed("rgb_table7", language=testbed.records.language)
+    ours, printed = _rows(testbed, COUNTERFACTUAL, {**result.means, **accuracies}, cells)
+    columns = ("", *(head for head, _ in COUNTERFACTUAL.values()))
+    note = f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(testbed, 'facts')}"
+    table = Table(
+        "Counterfactual robustness, false documents",
+        (*columns, f"Acc above {KNOWS:.0%}"),
+        ((*ours, _rule(alone.mean("all_rate"))), (*printed, _rule(cells["Acc"]))),
+        True,
+        note,
+    )
+    return table, _bars("Counterfactual robustness", columns, ours, printed)
 
 
-def _rule(known: float | None) -> str:
-    return "yes" if known is not None and known > KNOWS else "no: not to be compared"
+def reported(accuracy: float | None) -> bool:
+    """Whether RGB reports error detection for a model that knows so much."""
+    return accuracy is not None and accuracy > KNOWS
 
 
-def _request(done: Done) -> Request:
-    return next(iter(done.values()))[0].request
+def _rule(accuracy: float | None) -> str:
+    return "yes" if reported(accuracy) else "no: not to be compared"
 
 
-def _note(request: Request, printed: bool, test: str) -> str:
-    if not printed:
-        return ""
-    sets = [f"{request.records.language}{end}" for end in SETS[test]]
-    ours = "" if request.records.name in sets else f"; ours are of {request.records.name}"
+def _printed(table: str, **settings: Any) -> dict[str, float]:
+    """The paper's column → share, of its row of ``SYSTEM``."""
+    published = published_table(table)
+    return published.shares(published.row(SYSTEM, **settings))
+
+
+def _rows(
+    testbed: Testbed, columns: Columns, means: Means, cells: Mapping[str, float]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Our row of a table, and the paper's."""
+    ours = (testbed.request.llm, *(means.get(metric) for metric in columns))
+    return ours, (MODEL, *(cells.get(theirs) for _, theirs in columns.values()))
+
+
+def _note(testbed: Testbed, test: str) -> str:
+    records = testbed.records
+    sets = [f"{records.language}{end}" for end in SETS[test]]
+    ours = "" if records.name in sets else f"; ours are of {records.name}"
     return f"The paper's row is of {sets[0]}, five documents, temperature 0.7{ours}."
 
 
-def _points(ratios: list[float], values: list[Mean | None]) -> tuple[tuple[float, Mean], ...]:
-    return tuple(
-        (ratio, value)
-        for ratio, value in zip(ratios, values)
-        if value is not None and value.value is not None
-    )
+def _scored(points: Iterable[tuple[Any, Mean | None]]) -> tuple[tuple[Any, Mean], ...]:
+    """The points of a series that have a value."""
+    return tuple((x, mean) for x, mean in points if mean is not None and mean.value is not None)
 
 
 def _bars(
-    title: str,
-    names: Mapping[str, str],
-    means: Mapping[str, Mean | None],
-    printed: Mapping[str, float],
+    title: str, columns: Sequence[str], ours: Sequence[Any], printed: Sequence[Any]
 ) -> Figure:
-    found = ((names[name], means.get(name)) for name in names)
-    ours = tuple(
-        (label, mean) for label, mean in found if mean is not None and mean.value is not None
-    )
-    series: dict[str, tuple[tuple[Any, Any], ...]] = {"ours": ours}
-    series[published.MODEL] = tuple((names[name], value) for name, value in printed.items())
+    theirs = tuple((x, value) for x, value in zip(columns[1:], printed[1:]) if value is not None)
+    series = {"ours": _scored(zip(columns[1:], ours[1:])), MODEL: theirs}
     return Figure(title, "rate", "share", series, "bar")

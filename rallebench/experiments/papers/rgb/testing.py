@@ -1,8 +1,9 @@
-"""One of RGB's tests as a part of a suite: its documents, its flow, its values, its files."""
+"""One of RGB's tests as a run: its documents, its flow, its rates, its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,55 +12,62 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import sha256_file
 from rallebench.core.prompts import check_own
-from rallebench.core.runs import Judge, RunRequest, RunResult, Values
-from rallebench.core.types import Episode, Example, Flow, Gold, Note, Outcome, Passage, Question
-from rallebench.experiments.papers.rgb import files, scoring
-from rallebench.experiments.papers.rgb.definitions import named
+from rallebench.core.runs import Judge, RunRequest, RunResult
+from rallebench.core.types import Example, Flow, Note, Outcome, Passage, Question
+from rallebench.experiments.papers.predictions import json_lines
+from rallebench.experiments.papers.rgb import files
 from rallebench.experiments.papers.rgb.documents import Documents, share
-from rallebench.experiments.papers.rgb.prompts import (
-    Decoding,
-    Prompt,
-    answering,
-    names_of,
-    read_prompt,
+from rallebench.experiments.papers.rgb.prompts import Prompt, answering, names_of, read_prompt
+from rallebench.experiments.papers.rgb.records import (
+    RgbRecord,
+    RgbRecords,
+    bare_example,
+    find_file,
+    read_records,
 )
-from rallebench.experiments.papers.rgb.records import Record, RecordSet, find_file, read_records
+from rallebench.experiments.papers.rgb.scoring import Assessment, assess, named
 from rallebench.experiments.runs import scored_run
 from rallebench.metrics.judges import JUDGES
 
 WORKFLOW = "rgb"
-Build = Callable[[Record, int, float, float, bool], Documents]
-"""Record, number, noise, share of correct ones, whether as the original does → its documents."""
+JUDGING = ("rgb-rejection", "rgb-errors")
+Build = Callable[..., Documents]
+"""(record, number, share of noise, with false documents also the share of true ones; ``original=``) → its documents."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What all parts of a suite share."""
+class Testbed:
+    """What all tests of an experiment share. ``facts``: the documents are false."""
 
-    asked: ExperimentRequest
-    records: RecordSet
+    request: ExperimentRequest
+    records: RgbRecords
     build: Build
     prompt: Prompt
-    decoding: Decoding
-    original: bool
-    facts: bool = False
-    metrics: Mapping[str, str] = field(default_factory=lambda: named("all_rate", "rejection_rate"))
+    decoding: Mapping[str, Any]
+    facts: bool
+    metrics: Mapping[str, str]
 
     @property
-    def usable(self) -> list[Record]:
+    def original(self) -> bool:
+        """Whether it counts as RGB's code does."""
+        return bool(self.request.settings["compat"] == "original")
+
+    @property
+    def usable(self) -> list[RgbRecord]:
         """The records that can be scored."""
         return [record for record in self.records.records if record.required]
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One run. ``documents``: record id → its list; ``left_out``: records for which there was no document at all."""
+    """One run. ``documents``: record id → its list; ``left_out``: records for which there was no document at all;
+    ``earlier``: rows of an earlier time that are not asked again."""
 
-    request: Request
+    testbed: Testbed
     noise: float
     correct: float
     number: int
-    records: tuple[Record, ...]
+    records: tuple[RgbRecord, ...]
     documents: Mapping[str, Documents]
     left_out: tuple[str, ...]
     earlier: Mapping[str, files.Row] = field(default_factory=dict)
@@ -76,195 +84,172 @@ class Test:
         stands in for a negative."""
         if self.noise == 1:
             return 0
-        wanted = share(self.number, self.noise, self.request.original)
-        return sum(documents.negatives != wanted for documents in self.documents.values())
+        negatives = share(self.number, self.noise, self.testbed.original)
+        return sum(documents.negatives != negatives for documents in self.documents.values())
 
     @property
     def noisy(self) -> float:
         """The share of negatives among the documents of all lists."""
-        all_of_them = sum(len(documents.items) for documents in self.documents.values())
-        return sum(documents.negatives for documents in self.documents.values()) / (
-            all_of_them or 1
-        )
+        total = sum(len(documents.items) for documents in self.documents.values())
+        return sum(documents.negatives for documents in self.documents.values()) / (total or 1)
+
+    def file(self, part: str = "") -> str:
+        """Where RGB would write this test's predictions, or with ``_result`` its result."""
+        records, decoding = self.testbed.records, self.testbed.decoding
+        shares = decoding["temperature"], self.noise, self.number, self.correct
+        llm = self.testbed.request.llm
+        return files.file_name(records.name, records.language, llm, *shares, part)
+
+    def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
+        """Every example that was answered, with what its answer is worth, in the order asked."""
+        for example in result.request.examples:
+            if (episode := result.episodes.get(example.question.qid)) is not None:
+                yield example, self.assess(example, episode.answer)
+
+    def assess(self, example: Example, answer: str) -> Assessment:
+        """What an answer is worth."""
+        return assess(answer, example.gold.required, self.testbed.records.language)
 
 
-def request_of(
-    asked: ExperimentRequest, names: tuple[str, ...], build: Build, **more: Any
-) -> Request:
+Answered = Mapping[str, "tuple[Test, RunResult]"]
+"""Label of the run → the test and its answers."""
+
+
+def read_testbed(
+    request: ExperimentRequest,
+    names: tuple[str, ...],
+    build: Build,
+    *,
+    facts: bool = False,
+    metrics: tuple[str, ...] = ("all_rate", "rejection_rate"),
+) -> Testbed:
     """Read data and prompts. ``names``: the sets that the test is made for, best first. Raises UsageError."""
-    s = asked.settings
+    s = request.settings
     language = "" if s["language"] == "auto" else s["language"]
-    data = asked.workspace.data(s["data"], "the folder or file of RGB's records")
+    data = request.workspace.data(s["data"], "the folder or file of RGB's records")
     path = find_file(
         data, s["set"], tuple(name.format(language=language or "en") for name in names)
     )
     records = read_records(path, language)
-    original = s["compat"] == "original"
-    top_p = s["top_p"] or (
-        1.0 if asked.workspace.llm(asked.llm).backend == "openai_compatible" else 0.8
-    )
-    decoding = Decoding(
-        s["temperature"], top_p if s["temperature"] else 0.0, s["max_tokens"], asked.seed
-    )
-    judging = (
-        [
-            name
-            for kind in ("rgb-rejection", "rgb-errors")
-            for name in JUDGES.entry(kind).traits["prompts"]
-        ]
-        if s.get("judge")
-        else []
-    )
+    api = request.workspace.llm(request.llm).backend == "openai_compatible"
+    decoding = {
+        "temperature": s["temperature"],
+        "top_p": (s["top_p"] or (1.0 if api else 0.8)) if s["temperature"] else 0.0,
+        "max_tokens": s["max_tokens"],
+        "seed": request.seed,
+    }
+    kinds = JUDGING if s.get("judge") else ()
+    judging = [name for kind in kinds for name in JUDGES.entry(kind).traits["prompts"]]
     check_own(s["prompts"], [*names_of(records.language), *judging])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
-    request = Request(asked, records, build, prompt, decoding, original, **more)
-    if not request.usable:
+    testbed = Testbed(request, records, build, prompt, decoding, facts, named(*metrics))
+    if not testbed.usable:
         raise UsageError(f"No record of {path} has an answer, so nothing can be scored.")
-    return request
+    return testbed
 
 
 def make_test(
-    request: Request, noise: float, correct: float = 0.0, number: int | None = None
+    testbed: Testbed, noise: float, correct: float = 0.0, number: int | None = None
 ) -> Test:
     """Every record's documents, and which rows of an earlier time can be used again. Raises UsageError."""
-    s = request.asked.settings
-    number = s["passages"] if number is None else number
+    number = testbed.request.settings["passages"] if number is None else number
+    shares = (noise, correct) if testbed.facts else (noise,)
     built = {
-        r.id: request.build(r, number, noise, correct, request.original) for r in request.usable
+        record.id: testbed.build(record, number, *shares, original=testbed.original)
+        for record in testbed.usable
     }
     # The original asks such a question without documents, and so without the system's text: another test.
-    empty = (
-        () if request.original or not number else tuple(i for i, d in built.items() if not d.items)
-    )
-    kept = [record for record in request.usable if record.id not in empty][: request.asked.limit]
-    if not kept:
+    drop = bool(number) and not testbed.original
+    empty = tuple(qid for qid, documents in built.items() if drop and not documents.items)
+    records = [record for record in testbed.usable if record.id not in empty]
+    records = records[: testbed.request.limit]
+    if not records:
         raise UsageError(
-            f"No record of {request.records.path} has documents for noise {noise:g}; choose another set."
+            f"No record of {testbed.records.path} has documents for noise {noise:g}; choose another set."
         )
-    documents = {record.id: built[record.id] for record in kept}
-    test = Test(request, noise, correct, number, tuple(kept), documents, empty)
-    if not s["reuse"]:
+    lists = {record.id: built[record.id] for record in records}
+    return _with_earlier(Test(testbed, noise, correct, number, tuple(records), lists, empty))
+
+
+def _with_earlier(test: Test) -> Test:
+    """The test with those rows of the folder ``reuse`` that answer it."""
+    reuse = test.testbed.request.settings["reuse"]
+    if not reuse:
         return test
-    folder = Path(s["reuse"]).expanduser()
+    folder = Path(reuse).expanduser()
     if not folder.is_dir():
-        raise UsageError(f"--set reuse={s['reuse']}: there is no such folder.")
-    path = folder / predictions_file(test)
+        raise UsageError(f"--set reuse={reuse}: there is no such folder.")
+    path = folder / test.file()
     rows = files.read_rows(path)
     fitting = {
         record.id: rows[record.id]
-        for record in kept
-        if files.fits(rows.get(record.id), record, documents[record.id], request.original)
+        for record in test.records
+        if files.fits(rows.get(record.id), record, test.documents[record.id], test.testbed.original)
     }
     return replace(test, earlier=fitting, earlier_sha256=sha256_file(path) if rows else "")
 
 
-def predictions_file(test: Test, part: str = "") -> str:
-    """Where RGB would write this test's predictions, or with ``_result`` its result."""
-    records, asked = test.request.records, test.request.asked
-    return files.file_name(
-        records.name,
-        records.language,
-        asked.llm,
-        test.request.decoding.temperature,
-        test.noise,
-        test.number,
-        test.correct,
-        part,
-    )
-
-
-def part_of(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunRequest:
-    """The test as a part of a suite."""
-    request = test.request
+def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunRequest:
+    """The test as a run; answers in RGB's own files of an earlier time are not asked again."""
+    testbed = test.testbed
+    llm, prompt = testbed.request.llm, testbed.prompt
 
     def flow(question: Question) -> Flow:
         earlier = test.earlier.get(question.qid)
         if earlier is not None:
             return reused(str(earlier["prediction"]))
-        return answering(question, request.asked.llm, request.prompt, request.decoding)
+        return answering(question, llm, prompt, testbed.decoding)
 
     settings = {
         "noise": test.noise,
         "correct": test.correct,
         "passages": test.number,
-        "language": request.records.language,
-        "system": request.prompt.system if test.number else "",
-        "user": request.prompt.user,
-        "merged": request.prompt.merged,
-        "decoding": request.decoding.as_json(),
-        "compat": "original" if request.original else "corrected",
+        "language": testbed.records.language,
+        "system": prompt.system if test.number else "",
+        "user": prompt.user,
+        "merged": prompt.merged,
+        "decoding": dict(testbed.decoding),
+        "compat": testbed.request.settings["compat"],
         "reuse": test.earlier_sha256,
     }
-    examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
     return scored_run(
         label,
         WORKFLOW,
-        request.records.name,
-        examples,
+        testbed.records.name,
+        tuple(example_of(record, test.documents[record.id]) for record in test.records),
         flow,
         settings,
-        lambda example, episode: values_of(test, example, episode),
-        request.metrics,
-        (request.asked.llm,),
+        lambda example, episode: test.assess(example, episode.answer).rates(
+            test.noise, testbed.original
+        ),
+        testbed.metrics,
+        (llm,),
         judges=judges,
     )
 
 
 def reused(prediction: str) -> Flow:
-    """An answer of an earlier time; asks nobody."""
+    """An answer of an earlier time; asks no model."""
     reply = yield Note(prediction)
     return Outcome(reply.text, "reused")
 
 
-def example_of(record: Record, documents: Documents) -> Example:
+def example_of(record: RgbRecord, documents: Documents) -> Example:
     """The question with its documents; the gold stays outside of it, also in the passages' ids."""
+    bare = bare_example(record.id, record.query, record.required)
     passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(documents.texts, 1))
-    aliases = tuple(dict.fromkeys(alias.strip() for group in record.required for alias in group))
-    row = {
-        "id": record.id,
-        "input": record.query,
-        "output": [{"answer": alias} for alias in aliases],
-        "rgb": {
-            "answer": record.answer,
-            "docs": [{"kind": kind, "text": text} for kind, text in documents.items],
-        },
-    }
-    return Example(Question(record.id, record.query, passages), Gold(aliases, record.required), row)
+    kinds = [{"kind": kind, "text": text} for kind, text in documents.items]
+    row = {**bare.record, "rgb": {"answer": record.answer, "docs": kinds}}
+    return replace(bare, question=replace(bare.question, passages=passages), record=row)
 
 
-def labels_in(test: Test, example: Example, episode: Episode) -> tuple[str, scoring.Labels]:
-    """The prediction as it is scored, and its labels."""
-    said = scoring.as_scored(episode.answer, test.request.records.language)
-    return said, scoring.labels_of(said, example.gold.required)
-
-
-def values_of(test: Test, example: Example, episode: Episode) -> Values:
-    """Every number of one answer; ``correct_rate`` only where errors were found."""
-    said, labels = labels_in(test, example, episode)
-    found = scoring.finds_errors(said)
-    return {
-        "all_rate": float(scoring.counts(labels, test.noise)),
-        "rejection_rate": float(scoring.is_rejection(labels)),
-        "lucky_rate": float(scoring.is_right(labels)),
-        "fact_check_rate": float(found),
-        "correct_rate": float(scoring.corrects(labels, test.request.original)) if found else None,
-    }
-
-
-def files_of(test: Test, answered: RunResult) -> dict[str, str]:
+def files_of(test: Test, result: RunResult) -> dict[str, str]:
     """RGB's own two files of this test; questions that failed have no row."""
+    records = {record.id: record for record in test.records}
     rows = []
-    examples = {example.question.qid: example for example in answered.request.examples}
-    for record in test.records:
-        episode = answered.episodes.get(record.id)
-        if episode is not None:
-            said, labels = labels_in(test, examples[record.id], episode)
-            errors = scoring.finds_errors(said)
-            rows.append(
-                files.row_of(record, test.documents[record.id], test.noise, said, labels, errors)
-            )
-    result = files.result_of(rows, test.noise, test.request.facts)
-    return {
-        predictions_file(test): files.lines(rows),
-        predictions_file(test, "_result"): files.as_json(result),
-    }
+    for example, assessment in test.assessments(result):
+        record = records[example.question.qid]
+        rows.append(files.row_of(record, test.documents[record.id], test.noise, assessment))
+    value = files.result_of(rows, test.noise, test.testbed.facts)
+    text = json.dumps(value, ensure_ascii=False, indent=4)
+    return {test.file(): json_lines(rows), test.file("_result"): text}

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SourceQuestion:
     """A question of a testbed; ``fake``: the false answer that its record names, '' to have one chosen."""
 
     id: str
@@ -29,8 +29,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
-    """What was found for a question: ``groups`` of positives, one per required answer, and negatives."""
+class Split:
+    """The passages of a question: ``groups`` of positives, one per required answer, and negatives."""
 
     groups: tuple[tuple[str, ...], ...]
     negative: tuple[str, ...]
@@ -40,8 +40,13 @@ class Sorted:
         """Every required answer stands in some document."""
         return bool(self.groups) and all(self.groups)
 
+    @property
+    def positives(self) -> int:
+        """How many documents hold an answer."""
+        return sum(map(len, self.groups))
 
-def sort_out(required: Required, texts: Sequence[str]) -> Sorted:
+
+def split(required: Required, texts: Sequence[str]) -> Split:
     """Documents, best first, by the required answer that stands in them, at word boundaries; each text once, and one that
     holds several answers where the fewest are so far."""
     groups: list[list[str]] = [[] for _ in required]
@@ -49,7 +54,7 @@ def sort_out(required: Required, texts: Sequence[str]) -> Sorted:
     for text in dict.fromkeys(texts):
         held = [groups[i] for i, group in enumerate(required) if find_answers(text, group)]
         (min(held, key=len) if held else negative).append(text)
-    return Sorted(tuple(map(tuple, groups)), tuple(negative))
+    return Split(tuple(map(tuple, groups)), tuple(negative))
 
 
 def answer_of(required: Required) -> Any:
@@ -63,25 +68,22 @@ def answer_of(required: Required) -> Any:
     return [group[0] if len(group) == 1 else list(group) for group in required]
 
 
-def row_of(asked: Asked, found: Sorted) -> Row:
+def row_of(question: SourceQuestion, documents: Split) -> Row:
     """A record of a base set, or of an integration set where several answers are required."""
-    positive: Any = (
-        [list(group) for group in found.groups] if len(found.groups) > 1 else list(found.groups[0])
-    )
+    groups = [list(group) for group in documents.groups]
     return {
-        "id": asked.id,
-        "query": asked.query,
-        "answer": answer_of(asked.required),
-        "positive": positive,
-        "negative": list(found.negative),
+        "id": question.id,
+        "query": question.query,
+        "answer": answer_of(question.required),
+        "positive": groups if len(groups) > 1 else groups[0],
+        "negative": list(documents.negative),
     }
 
 
-def false_row(asked: Asked, found: Sorted, fake: str) -> Row:
+def false_row(question: SourceQuestion, documents: Split, fake: str) -> Row:
     """The record with a false copy of every positive."""
-    row = row_of(asked, found)
-    wrong = [replaced(text, asked.required[0], fake) for text in found.groups[0]]
-    return {**row, "fakeanswer": fake, "positive_wrong": wrong}
+    wrong = [replaced(text, question.required[0], fake) for text in documents.groups[0]]
+    return {**row_of(question, documents), "fakeanswer": fake, "positive_wrong": wrong}
 
 
 def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
@@ -102,33 +104,30 @@ def shape_of(answer: str) -> str:
     ('9 A 9999', '99 A 9999', 'A')
     """
     words = (
-        re.sub(r"[^\W\d_]+", lambda found: "A" if found[0][0].isupper() else "a", word)
+        re.sub(r"[^\W\d_]+", lambda match: "A" if match[0][0].isupper() else "a", word)
         for word in answer.split()
     )
     return " ".join(re.sub(r"\d", "9", word) for word in words)
 
 
-def fakes_of(questions: Sequence[Asked]) -> Mapping[str, str]:
+def fakes_of(questions: Sequence[SourceQuestion]) -> Mapping[str, str]:
     """Question id → a false answer: its own, else another question's that looks alike. Questions for which there
     is none, or with several required answers, are absent."""
-    pool = list(dict.fromkeys(q.required[0][0] for q in questions if len(q.required) == 1))
+    single = [question for question in questions if len(question.required) == 1]
     shapes: dict[str, list[str]] = {}
-    for answer in pool:
+    for answer in dict.fromkeys(question.required[0][0] for question in single):
         shapes.setdefault(shape_of(answer), []).append(answer)
-    found = {}
-    for question in questions:
-        if len(question.required) != 1:
-            continue
-        aliases = question.required[0]
-        alike = [one for one in shapes.get(shape_of(aliases[0]), ()) if not _overlap(one, aliases)]
+    fakes = {}
+    for question in single:
+        (aliases,) = question.required
+        alike = [other for other in shapes[shape_of(aliases[0])] if not _overlap(other, aliases)]
         if question.fake or alike:
-            found[question.id] = question.fake or random.Random(f"{SEED} {question.id}").choice(
-                alike
-            )
-    return found
+            chance = random.Random(f"{SEED} {question.id}")
+            fakes[question.id] = question.fake or chance.choice(alike)
+    return fakes
 
 
-def _overlap(one: str, aliases: Sequence[str]) -> bool:
-    """Whether one stands in the other: RGB's scoring could then not tell them apart."""
-    low = one.lower()
+def _overlap(answer: str, aliases: Sequence[str]) -> bool:
+    """Whether one is part of the other: RGB's scoring could then not tell them apart."""
+    low = answer.lower()
     return any(low in alias.lower() or alias.lower() in low for alias in aliases)
