@@ -110,7 +110,7 @@ def agreement(request: ExperimentRequest) -> Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ScoredAnswers:
     """The answers of a run file that have scores and an article, by question id; ``lost``: how many have not."""
 
     run: Run
@@ -127,7 +127,9 @@ class Sample:
         ]
 
 
-def _sample(run: Run, articles: Mapping[tuple[str, str], Article], limit: int | None) -> Sample:
+def _sample(
+    run: Run, articles: Mapping[tuple[str, str], Article], limit: int | None
+) -> ScoredAnswers:
     answers: dict[str, tuple[Row, Article]] = {}
     lost = 0
     for number, row in enumerate(run.rows[:limit]):
@@ -137,10 +139,10 @@ def _sample(run: Run, articles: Mapping[tuple[str, str], Article], limit: int | 
             continue
         qid = row.id if row.id and row.id not in answers else f"{row.id or 'row'}-{number}"
         answers[qid] = row, article
-    return Sample(run, answers, lost)
+    return ScoredAnswers(run, answers, lost)
 
 
-def _run(request: ExperimentRequest, sample: Sample) -> RunRequest:
+def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
     """The answers of a run file as a run, which asks nothing but the judge."""
     run, answers = sample.run, {qid: row.answer for qid, (row, _) in sample.answers.items()}
     examples = tuple(
