@@ -113,7 +113,7 @@ def test_a_few_questions_are_answered_and_carried_over_to_all_that_are_left(
     bench: Workbench,
 ) -> None:
     found = probed(bench, "small-alone")
-    assert [sample.asked for sample in found.samples if sample] == [2, 2]
+    assert [sample.questions for sample in found.samples if sample] == [2, 2]
     assert (
         found.total["model_calls"] == Interval(16, 16, 16)
         and found.total["completion_tokens"].value == 16
@@ -134,7 +134,7 @@ def test_what_the_probe_asked_is_not_asked_again(bench: Workbench) -> None:
 
 def test_a_later_part_is_probed_with_the_answers_of_the_probe(bench: Workbench) -> None:
     found = probed(bench, "small-judged")
-    assert [sample.asked for sample in found.samples if sample] == [2, 2]
+    assert [sample.questions for sample in found.samples if sample] == [2, 2]
     assert found.parts[1]["model_calls"].value == 8
 
 
