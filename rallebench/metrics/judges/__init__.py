@@ -79,11 +79,17 @@ def mean_of(each: Sequence[Judgement]) -> Judgement:
     """
     if len(each) == 1:
         return each[0]
-    read = [one for one in each if not one.failure]
+    read = [judgement for judgement in each if not judgement.failure]
     if not read:
-        return Judgement(failure=each[0].failure if each else "Nobody was asked.", each=tuple(each))
-    values = {name: sum(one.values[name] for one in read) / len(read) for name in read[0].values}
-    return Judgement(values, next((one.reason for one in read if one.reason), ""), "", tuple(each))
+        return Judgement(
+            failure=each[0].failure if each else "No judgement was asked for.", each=tuple(each)
+        )
+    values = {
+        name: sum(judgement.values[name] for judgement in read) / len(read)
+        for name in read[0].values
+    }
+    reasons = (judgement.reason for judgement in read if judgement.reason)
+    return Judgement(values, next(reasons, ""), "", tuple(each))
 
 
 def ended(judgement: Judgement, **more: Any) -> Outcome:
@@ -117,12 +123,12 @@ def _judgement(value: Mapping[str, object]) -> Judgement:
         dict(values),
         str(value.get("reason", "")),
         str(value.get("failure", "")),
-        tuple(_judgement(one) for one in inside),
+        tuple(_judgement(single) for single in inside),
     )
 
 
 def _bare(value: Mapping[str, object]) -> dict[str, object]:
-    bare = {key: one for key, one in value.items() if one}
+    bare = {key: content for key, content in value.items() if content}
     if "each" in bare:
-        bare["each"] = [_bare(one) for one in value["each"]]  # type: ignore[attr-defined]
+        bare["each"] = [_bare(single) for single in value["each"]]  # type: ignore[attr-defined]
     return bare

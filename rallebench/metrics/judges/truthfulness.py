@@ -104,7 +104,7 @@ def truthfulness(
         sent = [Message("user", filled(prompt.swapped if swapped else prompt.user, values))]
         if compat != "original":
             sent.insert(0, Message("system", prompt.system))
-        tools, options = _asked(form, names)
+        tools, options = _form_of(form, names)
         reply = yield Generate(
             llm,
             tuple(sent),
@@ -118,7 +118,7 @@ def truthfulness(
     return ended(mean_of(each))
 
 
-def _asked(form: str, names: tuple[str, str]) -> tuple[tuple[ToolSpec, ...], dict[str, Any]]:
+def _form_of(form: str, names: tuple[str, str]) -> tuple[tuple[ToolSpec, ...], dict[str, Any]]:
     score = {"type": "number", "minimum": LOW, "maximum": HIGH}
     properties = {"reason": {"type": "string"}, **dict.fromkeys(names, score)}
     if form == "tool":
