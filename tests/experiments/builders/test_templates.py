@@ -13,6 +13,8 @@ from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.builders import settings_of
+from rallebench.services.builders import builder_request
+from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import STARTER, Workspace
 
 BOOKS = "id,title,author,year,price\n1,Tide,a1,1990,5\n2,Moss,a2,1990,7\n3,Fern,a1,2001,9\n4,Tide,a3,2005,\n5,Reed,a9,2010,3\n"
