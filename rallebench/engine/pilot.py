@@ -17,6 +17,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     IndexResult,
+    RowsRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult
@@ -67,6 +68,8 @@ class Pilot:
 
     def play(self, step: WorkRequest) -> Operation[Any]:
         """Perform one request with a few questions."""
+        if isinstance(step, RowsRequest):
+            raise _Enough  # a pilot writes no file
         if not isinstance(step, (RunRequest, IndexRequest)):
             return None
         if isinstance(step, IndexRequest):
