@@ -21,6 +21,7 @@ from rallebench.core.types import Action, Chain
 from rallebench.engine.store import RunFolder
 from rallebench.gui import form, views_questions
 from rallebench.gui.tabs import benchmark as tab
+from rallebench.gui.works import baselines_of
 from rallebench.services.workbench import Workbench
 
 CHAIN = Chain("said", (Action("identity", "{question}"),))
@@ -86,7 +87,7 @@ def test_a_wrong_setting_is_one_sentence_and_nothing_runs(
 def test_an_empty_batch_size_is_the_usual_one(bench: Workbench) -> None:
     run(bench, batch_size=None)
     deadline = time.monotonic() + 30
-    while not bench.jobs["next"].done and time.monotonic() < deadline:
+    while not bench.jobs.get("run", "next").done and time.monotonic() < deadline:
         time.sleep(0.02)
     assert bench.open_run("next").spec()["batch_size"] == 20
 
@@ -120,7 +121,7 @@ def test_whoever_comes_back_after_the_end_finds_the_run(bench: Workbench) -> Non
     )
     run(bench)
     deadline = time.monotonic() + 30
-    while not bench.jobs["next"].done and time.monotonic() < deadline:
+    while not bench.jobs.get("run", "next").done and time.monotonic() < deadline:
         time.sleep(0.02)
     followed, _, progress, report, falls, questions, counted = tab.on_tick(bench, "", "", "all")
     assert followed == "next" and "3 of 3 questions" in progress
@@ -139,7 +140,7 @@ def test_a_resumed_run_is_logged_to_mlflow_only_if_that_is_ticked(
     list(bench.run(plan))
     tab.on_resume(bench, "first", track)
     deadline = time.monotonic() + 30
-    while not bench.jobs["first"].done and time.monotonic() < deadline:
+    while not bench.jobs.get("run", "first").done and time.monotonic() < deadline:
         time.sleep(0.02)
     assert bench.logged == (["first"] if track else [])
 
@@ -169,7 +170,7 @@ def reading(tmp_path: Path) -> Workbench:
 
 def wait(bench: Workbench) -> None:
     deadline = time.monotonic() + 30
-    while bench.baselines.going_on() and time.monotonic() < deadline:
+    while baselines_of(bench).going_on() and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
@@ -201,7 +202,7 @@ def test_lines_that_are_running_are_shown_while_the_report_stays_and_stop_ends_t
         paused.wait(10)
         yield Progress("oracle", 1, 3)
 
-    following = reading.baselines.follow("found", "found", lines)
+    following = baselines_of(reading).follow("found", "found", lines)
     assert [next(following).task, next(following).task] == ["closed-book", "random"]
     _, mark, progress, *_ = tab.on_tick(reading, "found", mark, "all")
     assert "found closed-book" in progress and "1 of 3 questions" in progress

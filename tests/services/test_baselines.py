@@ -30,7 +30,7 @@ from rallebench.core.types import Action, Chain, Example
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import baselines
 from rallebench.experiments.baselines import line_name, written
-from rallebench.services.background import streamed
+from rallebench.services.jobs import pieces_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.overrides import with_overrides
 
@@ -247,11 +247,12 @@ def test_a_stop_ends_the_line_that_is_running_and_those_after_it_and_they_can_be
     list(bench.run(prepared(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)))
 
     def follow() -> Iterator[Any]:
-        return bench.baselines.follow("late", 0, lambda: streamed(perform(bench, "late")))
+        work = perform(bench, "late")
+        return pieces_of(bench.jobs.submit("baselines", "late", 0, lambda job: work))
 
     lines = follow()
     next(lines)
-    bench.baselines.stop("late")
+    bench.jobs.stop("baselines late")
     with pytest.raises(StoppedError):
         list(lines)
     assert not (bench.workspace.runs / "late random").exists()

@@ -20,10 +20,11 @@ from rallebench.experiments.benchmark import prepare
 from rallebench.gui import form, views, views_fall, views_questions, views_runs
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
+from rallebench.gui.works import baselines_of
 from rallebench.metrics import METRICS
-from rallebench.services.background import streamed
+from rallebench.services.jobs import Job
 from rallebench.services.live.opened import is_agents
-from rallebench.services.runs import Job, where_read
+from rallebench.services.runs import phase_of, where_read
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
 from rallebench.workspace.flows import chain_flow
@@ -225,7 +226,7 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
         return [
             gr.skip(),
             gr.skip(),
-            progress if followed in workbench.baselines.going_on() else gr.skip(),
+            progress if followed in baselines_of(workbench).going_on() else gr.skip(),
             *nothing,
         ]
     return [followed, mark, progress, *result(workbench, followed, which)]
@@ -233,8 +234,9 @@ def on_tick(workbench: Workbench, followed: str, shown: str, which: str) -> list
 
 def newest(workbench: Workbench) -> str:
     """What is running now, a run before its reference lines; else what this process ran last, '' if nothing."""
-    lines = workbench.baselines
-    jobs = [job.name for job in workbench.jobs.values() if job.folder is not None]
+    lines = baselines_of(workbench)
+    runs = workbench.benches
+    jobs = [job.name for job in workbench.jobs.list("run") if runs.folder_of(job) is not None]
     running = next(iter(lines.going_on()), "") or workbench.running()
     return running or next(reversed([*lines.ended(), *jobs]), "")
 
@@ -242,8 +244,8 @@ def newest(workbench: Workbench) -> str:
 def now(workbench: Workbench, name: str) -> tuple[str, str]:
     """(HTML of where the run and its reference lines stand, its version once it has ended or '')."""
     progress, version = run_now(workbench, name)
-    progress = warned(workbench.jobs.get(name)) + progress
-    works = workbench.baselines
+    progress = warned(workbench.jobs.get("run", name)) + progress
+    works = baselines_of(workbench)
     end = works.ended().get(name)
     if not version or (name not in works.going_on() and end is None):
         return progress, version
@@ -284,14 +286,15 @@ def warned(job: Job | None) -> str:
 
 def run_now(workbench: Workbench, name: str) -> tuple[str, str]:
     """(HTML of where the run stands, its version once it has ended or '')."""
-    job = workbench.jobs.get(name)
-    if job is not None and not job.done and job.folder is None:
-        return views_runs.live(name, {}, job.phase, job.message), ""
-    if job is not None and job.error and job.folder is None:
-        return views_runs.live(name, {}, failure=job.error), "failed"
+    job = workbench.jobs.get("run", name)
+    opened = job is not None and workbench.benches.folder_of(job) is not None
+    if job is not None and not job.done and not opened:
+        return views_runs.live(name, {}, phase_of(job), job.message), ""
+    if job is not None and job.error and not opened:
+        return views_runs.live(name, {}, failure=str(job.error)), "failed"
     state = workbench.open_run(name).state()
     active = job is not None and not job.done
-    phase = job.phase if job is not None and active and job.phase != "running" else ""
+    phase = phase_of(job).replace("running", "") if job is not None and active else ""
     if phase == "tracking":
         return views_runs.live(
             name, state, phase, "The report is ready; it is being logged to MLflow."
@@ -348,8 +351,8 @@ def on_stop(workbench: Workbench, followed: str) -> str:
     """Stop after the current batch; what is answered is kept."""
     if not followed:
         raise UsageError("No run is followed, so there is nothing to stop.")
-    if followed in workbench.baselines.going_on():
-        workbench.baselines.stop(followed)
+    if followed in baselines_of(workbench).going_on():
+        baselines_of(workbench).stop(followed)
         return views.note(f"Stopping the reference lines of {followed} after the current batch …")
     if now(workbench, followed)[1]:
         raise UsageError(f"The run {followed!r} has ended, so there is nothing to stop.")
@@ -377,7 +380,7 @@ def on_references(workbench: Workbench, followed: str, track: bool) -> str:
         )
     request = workbench.experiments.baselines(followed)
     work = workbench.experiments.run(request, RunOptions(track=bool(track)))
-    next(workbench.baselines.follow(followed, followed, lambda: streamed(work)), None)
+    next(baselines_of(workbench).follow(followed, followed, lambda: work), None)
     return now(workbench, followed)[0]
 
 
