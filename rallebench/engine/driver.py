@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rallebench.core.errors import MismatchError, RalleError, StoppedError, UsageError
+from rallebench.core.errors import BadFileError, MismatchError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Failed, Finished, Operation, Warned, under
 from rallebench.core.experiments import (
     Experiment,
@@ -146,7 +146,7 @@ class Performer:
             return result
         size = request.batch_size or self._options.batch_size
         options = replace(self._options, batch_size=size)
-        running = execute(request, self._context, options, lambda run: self._save())
+        running = execute(request, self._context, options, lambda run: self.save())
         try:
             result = yield from self._heard(running, request)
         except (StoppedError, MismatchError):
@@ -189,7 +189,7 @@ class Performer:
         if self._transient and self._transient != result.name:
             self._context.release((self._transient,))
         self._transient = result.name if step.transient else ""
-        self._save()
+        self.save()
         return result
 
     def _measure(self, step: MeasureRequest) -> Operation[tuple[Mapping[str, Any], ...]]:
@@ -197,11 +197,14 @@ class Performer:
         folder = self._store.folder(self._request.name) / MEASUREMENTS
         file = folder / f"{folder_name(step.label, LONGEST_RUN)}.json"
         job = digest([step.module, step.job])
-        stored = read_json(file) if file.is_file() else None
-        if isinstance(stored, dict) and stored.get("job") == job:
+        stored = None
+        with suppress(BadFileError, KeyError, TypeError):  # none yet, or damaged: measured anew
+            content = read_json(file)
+            stored = tuple(content["measurements"]) if content["job"] == job else None
+        if stored is not None:
             yield Finished(step.label, reused=True)
-            return tuple(stored["measurements"])
-        self._save()
+            return stored
+        self.save()
         try:
             lines = yield from under(step.label, measurements(step))
         except RalleError as error:
@@ -217,7 +220,8 @@ class Performer:
             self._context.release((self._transient,))
             self._transient = ""
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write the request and the runs so far."""
         self._store.save_request(
             self._request.name,
             self._request.kind,
@@ -263,6 +267,7 @@ def perform(
         files = tuple(str(folder / path) for path in (*report.files, *report.files_to_edit))
         result = ExperimentResult(request, folder, tuple(performer.results), report, files)
         value = document(result)
+        performer.save()
         store.save_report(
             request.name,
             {**value, "request": request.as_json(), "made": time.strftime("%Y-%m-%dT%H:%M:%S%z")},

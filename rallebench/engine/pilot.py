@@ -17,6 +17,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     IndexResult,
+    MeasureRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult
@@ -68,7 +69,7 @@ class Pilot:
     def play(self, step: WorkRequest) -> Operation[Any]:
         """Perform one request with a few questions."""
         if not isinstance(step, (RunRequest, IndexRequest)):
-            return None
+            return () if isinstance(step, MeasureRequest) else None
         if isinstance(step, IndexRequest):
             name, built = self.context.foresee(step.recipe)
             if not built:

@@ -106,13 +106,14 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
 
 
 def _examples(request: ExperimentRequest) -> list[Example]:
-    """The first questions that have a text. Raises UsageError if there is none."""
+    """The first questions. Raises UsageError if there is none."""
+    if request.limit is not None and request.limit < 1:
+        raise UsageError(f"The number of questions is {request.limit}; it must be at least 1.")
     _, path = request.workspace.dataset(request.settings["dataset"])
-    with_text = [example for example in read_questions(path) if example.question.text.strip()]
-    examples = with_text[: request.limit]
+    examples = read_questions(path, request.limit)
     if not examples:
         raise UsageError("The question set holds no question, so nothing can be measured.")
-    return examples
+    return list(examples)
 
 
 def _check(
