@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from rallebench.core.errors import MismatchError, RalleError
@@ -180,7 +180,8 @@ class Rehearser:
         request = with_columns(request, judgements)
         judged = stored_result(folder, request) if stored and not counts.remaining else None
         self._real = self._real and judged is not None
-        return judged or _simulated(request, episodes, self._fake.value)
+        simulated = _simulated(request, episodes, self._fake.value)
+        return judged or replace(simulated, judgements=judgements)
 
     def _answers(
         self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]
