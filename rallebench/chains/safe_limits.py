@@ -69,8 +69,8 @@ def check_length(length: int) -> None:
 def check_limit(count: int, limit: int, what: str) -> None:
     """Raises TemplateRefused if ``count`` is above the limit; ``what`` names the thing, with {} for the count."""
     if count > limit:
-        shown = what.format(f"{count:,}")
-        raise TemplateRefused(f"{shown} is not allowed: the limit is {limit:,}")
+        size = what.format(f"{count:,}")
+        raise TemplateRefused(f"{size} is not allowed: the limit is {limit:,}")
 
 
 def clip(text: str, length: int = 60) -> str:
