@@ -24,7 +24,6 @@ from rallebench.core.types import (
     digest,
 )
 from rallebench.encoders.references import check_encoder
-from rallebench.engine.statistics import Mean
 from rallebench.experiments.papers.crud import files
 from rallebench.experiments.papers.crud.definitions import named
 from rallebench.experiments.papers.crud.questing import (
@@ -106,12 +105,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell's outcome. ``means``: metric → mean, those of RAGQuestEval among them; ``counts``: what is in no mean, and why."""
+    """A cell's run. ``counts``: the answers that are in no mean, and why."""
 
     plan: Plan
     answered: RunResult
     judged: Judged | None
-    means: Mapping[str, Mean]
     counts: Mapping[str, int]
 
 
@@ -194,7 +192,7 @@ def perform_cell(plan: Plan, label: str) -> Generator[RunRequest, RunResult, Cel
     if plan.judging is not None and len(answered.episodes) > empty:
         judged = judged_of(plan.judging, plan.chosen, answered)
         counts |= judged.counts if judged else {}
-    return Cell(plan, answered, judged, answered.means, counts)
+    return Cell(plan, answered, judged, counts)
 
 
 def _part(plan: Plan, label: str) -> RunRequest:
