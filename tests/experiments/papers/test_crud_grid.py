@@ -23,9 +23,9 @@ from rallebench.experiments.papers.crud.configurations import (
     FACTORS,
     Config,
     Grid,
+    describe,
     grid_of,
     indexes_of,
-    describe,
 )
 from rallebench.experiments.papers.crud.recommending import (
     NONE_SHOWN,

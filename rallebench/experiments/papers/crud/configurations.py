@@ -107,19 +107,19 @@ class Grid:
         return "base"
 
 
-def grid_of(asked: ExperimentRequest) -> Grid:
+def grid_of(request: ExperimentRequest) -> Grid:
     """The grid that is asked for; loads and reads nothing. Raises UsageError."""
-    s = asked.settings
+    s = request.settings
     names = _factors(s["factors"])
-    base = Config(s["chunk"], s["overlap"], s["embedding"], s["retriever"], s["k"], asked.llm)
+    base = Config(s["chunk"], s["overlap"], s["embedding"], s["retriever"], s["k"], request.llm)
     values: dict[str, dict[Any, Config]] = {}
     impossible: dict[tuple[str, Any], str] = {}
-    for name in names if asked.llm else [name for name in names if name != "llm"]:
+    for name in names if request.llm else [name for name in names if name != "llm"]:
         values[name] = {}
         factor = FACTORS[name]
         for value in _values(factor, s[factor.setting], getattr(base, factor.field)):
             explicit = bool(s[factor.setting].strip()) or value == getattr(base, factor.field)
-            why = _refused(asked, factor, value, explicit)
+            why = _refused(request, factor, value, explicit)
             if name == "embedding" and base.retriever == WORDS and value != base.embedding:
                 why = why or (
                     "the base searches words, and no encoder is asked (--set retriever=dense)."
@@ -174,18 +174,18 @@ def _plain(config: Config) -> Config:
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 
-def _refused(asked: ExperimentRequest, factor: Factor, value: Any, explicit: bool) -> str:
+def _refused(request: ExperimentRequest, factor: Factor, value: Any, explicit: bool) -> str:
     """Why a value is not asked for, '' if it is. Raises UsageError for an unknown one that the user named (``explicit``)."""
     try:
-        if factor.name == "llm" and (explicit or value in asked.workspace.llms()):
-            asked.workspace.llm(value)
+        if factor.name == "llm" and (explicit or value in request.workspace.llms()):
+            request.workspace.llm(value)
         elif factor.name == "llm":
             return "the workspace has no model of this name (nothing is fetched unasked; --set llms=… names others)."
         elif factor.name == "embedding":
             check_encoder(value)
         elif factor.name == "retriever" and value not in RETRIEVERS:
             raise UsageError(unknown("retriever of CRUD-RAG", value, list(RETRIEVERS)))
-        elif value == "hybrid-rerank" and not asked.settings["reranker"].strip():
+        elif value == "hybrid-rerank" and not request.settings["reranker"].strip():
             return "no cross-encoder is named (--set reranker=FOLDER)."
     except RalleError as error:
         if explicit:
@@ -206,9 +206,9 @@ def _ordered(base: Config, configs: list[Config]) -> tuple[Config, ...]:
     return tuple(ordered)
 
 
-def indexes_of(asked: ExperimentRequest, config: Config) -> dict[str, Described]:
+def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, Described]:
     """Kind of list (``dense``, ``bm25``) → the index that a configuration searches for it. Raises UsageError."""
-    s = asked.settings
+    s = request.settings
     if not s["corpus"].strip():
         raise UsageError(
             "No documents are named; give a file or folder of them, or an imported corpus, with --set corpus=…."
@@ -219,7 +219,7 @@ def indexes_of(asked: ExperimentRequest, config: Config) -> dict[str, Described]
 
     def recipe(kind: str, **encoder: str) -> Described:
         return described(
-            asked.workspace, s["corpus"], kind, chunking=chunking, form=s["form"], **encoder
+            request.workspace, s["corpus"], kind, chunking=chunking, form=s["form"], **encoder
         )
 
     recipes = {}

@@ -130,16 +130,16 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
     )
 
 
-def _deciding(asked: ExperimentRequest) -> str:
+def _deciding(request: ExperimentRequest) -> str:
     """The metric that decides. Raises UsageError for one that is not measured."""
-    s = asked.settings
-    metric: str = s["by"] if s["by"] != "auto" else "rouge-L" if asked.llm else "mrr"
+    s = request.settings
+    metric: str = s["by"] if s["by"] != "auto" else "rouge-L" if request.llm else "mrr"
     needs = {"similarity": "similarity", "QA_avg_F1": "quest", "QA_recall": "quest"}.get(metric)
-    if (metric in RETRIEVAL and metric != "mrr" and asked.llm) or (
-        metric not in RETRIEVAL and not asked.llm
+    if (metric in RETRIEVAL and metric != "mrr" and request.llm) or (
+        metric not in RETRIEVAL and not request.llm
     ):
         raise UsageError(
-            f"--set by={metric}: that is measured only {'without' if asked.llm else 'with'} a language model (--llm)."
+            f"--set by={metric}: that is measured only {'without' if request.llm else 'with'} a language model (--llm)."
         )
     if needs and not s[needs]:
         raise UsageError(

@@ -15,7 +15,6 @@ from rallebench.engine.clusters import clusters_of
 from rallebench.experiments.papers.crud.cells import (
     SEPARATORS,
     Cell,
-    Decoding,
     Plan,
     example_of,
     perform_cell,
@@ -156,7 +155,7 @@ def _indexes(
 def _perform(
     plan: Plan, label: str
 ) -> Generator[RunRequest, RunResult, tuple[RunResult, Cell | None]]:
-    if not plan.asked.llm:
+    if not plan.request.llm:
         return (yield _retrieving(plan, label)), None
     cell = yield from perform_cell(plan, label)
     return cell.answered, cell
@@ -173,7 +172,7 @@ def _plan(
         plan = plan_cell(mine, task, records)
     else:
         chosen, original = records.records[: request.limit], s["compat"] == "original"
-        plan = Plan(mine, task, records, chosen, "", 0, "", "", Decoding(), original)
+        plan = Plan(mine, task, records, chosen, "", 0, "", "", {}, original)
     return replace(plan, index=retriever, k=config.k, separator=separator)
 
 

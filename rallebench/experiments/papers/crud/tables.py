@@ -48,7 +48,7 @@ def papers_base(task: Task) -> dict[str, float]:
 
 def _describe(cell: Cell) -> str:
     plan = cell.plan
-    return f"{plan.task.name} · {plan.asked.llm}, " + (
+    return f"{plan.task.name} · {plan.request.llm}, " + (
         f"{plan.index}, top {plan.k}" if plan.k else "no documents"
     )
 
@@ -80,7 +80,7 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
     """One sentence each."""
     notes = [note for cell in cells for note in _notes(cell)]
     first = cells[0].plan
-    if first.asked.workspace.llm(first.asked.llm).backend == READER:
+    if first.request.workspace.llm(first.request.llm).backend == READER:
         notes.append(
             "The embedded reader reads English only and says so instead of answering Chinese questions: choose another model."
         )
