@@ -16,11 +16,7 @@ from rallebench.core.types import Example, Gold, Question, digest
 from rallebench.engine.statistics import means
 from rallebench.experiments.papers import SUITES
 from rallebench.experiments.papers.barag.articles import PREFIX, Article, by_title
-from rallebench.experiments.papers.barag.coefficients import (
-    COLUMNS,
-    agreement_of,
-    by_given,
-)
+from rallebench.experiments.papers.barag.coefficients import COLUMNS, agreement_of, by_given
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import Row, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES

@@ -32,14 +32,7 @@ from rallebench.metrics.judges import JUDGES
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.text import answer_tokens
 from rallebench.metrics.token_f1 import token_f1
-from rallebench.workflows.barag import (
-    READ,
-    SETTINGS,
-    UNDECIDED,
-    BaragAgent,
-    Prompts,
-    context_of,
-)
+from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, Prompts, context_of
 from rallebench.workflows.barag_uncertain import declines
 
 SCORES = ("truthfulness", "relevance")

@@ -93,10 +93,7 @@ GridRequests = Generator["RunRequest | IndexRequest | Release", Any, Outcomes]
 
 
 def perform_grid(
-    request: ExperimentRequest,
-    grid: Grid,
-    tasks: Sequence[Task],
-    records: Mapping[str, RecordSet],
+    request: ExperimentRequest, grid: Grid, tasks: Sequence[Task], records: Mapping[str, RecordSet]
 ) -> GridRequests:
     """All cells of a grid. Whatever can be known to be wrong is raised before the first request is yielded."""
     for config in grid.order:
