@@ -136,7 +136,7 @@ def test_a_threshold_is_tried_on_the_questions_it_was_not_chosen_on() -> None:
 
 
 def row(n: int, score: float, n_in: int, read: bool = False) -> Row:
-    return Row(str(n), f"T{n}", "Q?", "A", n_in, 1, read, "", score, score)
+    return Row(str(n), f"T{n}", "Q?", "A", n_in, 1, read, score, score, "")
 
 
 def test_an_agents_choice_is_set_against_a_coin_and_the_better_answer() -> None:

@@ -286,6 +286,6 @@ def _row(study: Study, example: Example, episode: Episode, scores: list[float | 
         sent,
         written,
         read and not (study.agent.original and by_definition),
-        context_of(hits) if read else "",
         *scores,
+        context_of(hits) if read else "",
     )

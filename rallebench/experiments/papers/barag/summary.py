@@ -107,27 +107,26 @@ def bin_of(total: float) -> int:
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    return (
-        None
-        if any(count is None for count in counts)
-        else sum(count for count in counts if count is not None)
-    )
+    return None if None in counts else sum(count or 0 for count in counts)
 
 
 def runs_table(title: str, rows: Mapping[str, Summary], note: str = "") -> Table:
     """Tables II and III: a row per way of answering."""
     return Table(
-        title, ("Run", *COLUMNS), tuple((name, *one.cells) for name, one in rows.items()), note=note
+        title,
+        ("Run", *COLUMNS),
+        tuple((name, *summary.cells) for name, summary in rows.items()),
+        note=note,
     )
 
 
 def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:
     """Truthfulness + relevance, counted in unit bins; the mean stands in the series' name."""
     series = {
-        f"{name} (mean {one.total:.2f})": tuple(
-            (str(center), count) for center, count in one.histogram.items()
+        f"{name} (mean {summary.total:.2f})": tuple(
+            (str(center), count) for center, count in summary.histogram.items()
         )
-        for name, one in rows.items()
-        if one.total is not None
+        for name, summary in rows.items()
+        if summary.total is not None
     }
     return Figure(title, "truthfulness + relevance", "answers", series, kind="bar")
