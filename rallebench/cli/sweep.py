@@ -14,7 +14,7 @@ from rallebench.cli.verbs import VERBS, loop_flags, mlflow_flags, say, workbench
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.engine.statistics import ends_text, interval_text, p_text
-from rallebench.experiments.sweeps import STRATEGIES, Variant, indexing, remarks, run_name
+from rallebench.experiments.sweeps import STRATEGIES, Variant, indexing, remarks
 from rallebench.experiments.sweeps.results import as_json, headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.services.workbench import Workbench
@@ -121,9 +121,9 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     request = workbench.experiments.request("sweep", name, settings, args.limit, args.seed)
-    sweep = workbench.experiments.run(request, options)
-    names = {variant.label: run_name(name, variant) for variant in variants}
-    result = follow(workbench, sweep, lambda task: names.get(task, ""))
+    result = follow(
+        workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
+    )
     if result.warning:
         say(f"Warning: {result.warning}")
     failed = result.report.failed

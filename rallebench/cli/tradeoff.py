@@ -12,11 +12,10 @@ from rallebench.cli.partial_failure import fail_at_end
 from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.memory import size
 from rallebench.core.runs import RunOptions
-from rallebench.experiments.papers.text import plan_text
 from rallebench.experiments.tradeoff import Point
 from rallebench.experiments.tradeoff.running import QUESTIONS, read_swept, tradeoff_settings
 from rallebench.retrievers.composites import split_names
-from rallebench.services.experiments import plan_json
+from rallebench.services.experiments import plan_json, plan_lines
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 
@@ -67,7 +66,7 @@ HEADERS = (
 
 def _plain(value: Mapping[str, Any]) -> str:
     if "plan" in value:
-        return "\n".join(plan_text(value))
+        return "\n".join(plan_lines(value))
     points = [Point(**point) for point in value["points"]]
     rows = [HEADERS, *(_row(point) for point in points)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADERS))]
@@ -123,7 +122,7 @@ def tradeoff(args: argparse.Namespace) -> dict[str, Any]:
     if args.plan:
         return plan_json(workbench.experiments.plan(request))
     options = RunOptions(track=False)
-    result = follow(workbench, workbench.experiments.run(request, options), lambda task: "")
+    result = follow(workbench.experiments.run(request, options))
     if failed := result.report.failed:
         fail_at_end(
             args,

@@ -24,8 +24,12 @@ from rallebench.engine.experiment_store import (
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan, as_json, plan
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.baselines import baselines, line_name
+from rallebench.experiments.batch import batch
 from rallebench.experiments.benchmark import check_options
 from rallebench.experiments.papers import SUITES
+from rallebench.experiments.papers.text import plan_text
 from rallebench.experiments.sweeps.running import sweep
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.experiments.tradeoff.running import tradeoff
@@ -61,6 +65,11 @@ def kind_of(name: str) -> Kind:
 def plan_json(plan: Plan) -> dict[str, Any]:
     """A plan as one JSON document."""
     return as_json(plan, "suite" if plan.kind in SUITES else "experiment")
+
+
+def plan_lines(value: Mapping[str, Any]) -> list[str]:
+    """The lines of a plan's JSON."""
+    return plan_text(value)
 
 
 class Experiments:
@@ -130,6 +139,12 @@ class Experiments:
                 )
             )
 
+    def stop(self, name: str) -> None:
+        """Ask the current run of an experiment to stop after the current batch; nothing where it has none."""
+        runs = self.store.open(name).runs.values() if self.store.exists(name) else ()
+        for run in [*runs][-1:]:
+            self._workbench.stop_run(run)
+
     def request(
         self,
         kind: str,
@@ -141,6 +156,12 @@ class Experiments:
         """The request for an experiment of this workspace that names its models itself."""
         workspace = self._workbench.workspace
         return ExperimentRequest(workspace, "", settings, limit, seed, kind=kind, name=name)
+
+    def baselines(self, run: str) -> ExperimentRequest:
+        """The request for the baselines of a run. Raises UsageError if there is no such run."""
+        spec = RunFolder.open(self._workbench.workspace.runs, run).spec()["spec"]
+        name = line_name(run, BASELINES)
+        return self.request(BASELINES, name, {"run": run}, spec["limit"], spec["seed"])
 
     def _checked(self, request: ExperimentRequest) -> ExperimentRequest:
         """The request, if it can be made. Raises UsageError, NotFoundError."""
@@ -231,9 +252,11 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
     }
 
 
-SWEEP, TRADEOFF = "sweep", "tradeoff"
+SWEEP, TRADEOFF, BASELINES, BATCH = "sweep", "tradeoff", "baselines", "batch"
 OWN = {
     SWEEP: Kind(sweep, "sweep", _data),
+    BASELINES: Kind(baselines, "baselines", _data),
+    BATCH: Kind(batch, "batch", _data, fixed=False),
     TRADEOFF: Kind(tradeoff, "trade-off", _data),
 }
 """Name → kind, of the experiments that are no suites."""

@@ -197,7 +197,7 @@ def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
     while not list(folder.glob("*/episodes.jsonl")) and time.monotonic() < end:
         time.sleep(0.01)
     bench.stop_run("r")
-    bench.benches.wait(60)
+    assert job.wait(60)
     state = bench.open_run("r").state()
     bench.close()
     assert job.done and state["state"] == "stopped" and state["done"] == 8

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine.plan import Plan
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps.running import sweep_settings
-from rallebench.services.background import streamed
 from rallebench.services.experiments import named
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
+
+
+def streamed(operation: Operation[Any]) -> Iterator[Any]:
+    """The events of an operation, then its result."""
+    yield (yield from operation)
 
 
 def prepared(workspace: Workspace, chain: Chain, dataset: str, **settings: Any) -> Benchmark:
@@ -63,4 +68,4 @@ def sweep(
     return streamed(bench.experiments.run(request, RunOptions(**options)))
 
 
-__all__ = ["plan", "prepared", "probe", "run_suite", "sweep"]
+__all__ = ["plan", "prepared", "probe", "run_suite", "streamed", "sweep"]
