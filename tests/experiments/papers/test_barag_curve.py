@@ -15,10 +15,10 @@ from rallebench.experiments.papers.barag.points import (
     Case,
     always,
     as_good,
-    asked,
     chosen,
     held_out,
     helps,
+    model_asked,
     never,
     oracle,
 )
@@ -101,7 +101,7 @@ def test_the_coin_reads_as_many_and_the_oracle_takes_the_better_and_then_the_che
 
 
 def test_the_model_asked_pays_for_its_decision_and_reads_where_it_said_nothing_clear() -> None:
-    point = asked(CASES)
+    point = model_asked(CASES)
     assert (point.share, point.n_in, point.n_out) == (pytest.approx(2 / 3), 3 * 25 + 200, 3 * 2 + 4)
     assert chosen(CASES).n_in == 10 + 100 + 10
 

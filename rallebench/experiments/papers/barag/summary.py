@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,8 +87,8 @@ def summary_of(rows: Sequence[Row]) -> Summary:
         len(totals),
         scores["t"],
         scores["r"],
-        _sum([row.n_in for row in rows]),
-        _sum([row.n_out for row in rows]),
+        total_of(row.n_in for row in rows),
+        total_of(row.n_out for row in rows),
         sum(row.read for row in rows),
         sum(row.retrieved for row in rows),
         sum(row.truthfulness == PERFECT == row.relevance for row in rows),
@@ -106,8 +106,10 @@ def bin_of(total: float) -> int:
     return min(BINS[-1], max(BINS[0], math.floor(total + 0.5)))
 
 
-def _sum(counts: Sequence[int | None]) -> int | None:
-    return None if None in counts else sum(count or 0 for count in counts)
+def total_of(counts: Iterable[int | None]) -> int | None:
+    """The sum; None where one is not known."""
+    known = list(counts)
+    return None if None in known else sum(count or 0 for count in known)
 
 
 def runs_table(title: str, rows: Mapping[str, Summary], note: str = "") -> Table:
