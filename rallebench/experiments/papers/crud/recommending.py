@@ -61,11 +61,6 @@ class Versus:
         """Corrected for all comparisons."""
         return self.paired.corrected
 
-    @property
-    def shown(self) -> bool:
-        """Whether it differs by more than chance."""
-        return self.paired.significant
-
 
 def versus(
     outcomes: Outcomes, grid: Grid, metric: str, groups: Mapping[str, Sequence[str]]
@@ -112,7 +107,7 @@ def recommended(
 
     The best of the values that are shown to be better than the base; the base where others are only shown to be worse.
     """
-    significant = [versus for versus in compared if versus.shown]
+    significant = [versus for versus in compared if versus.paired.significant]
     better = [versus for versus in significant if (versus.paired.difference or 0) > 0]
     if better:
         best = max(better, key=lambda versus: versus.paired.difference or 0)
