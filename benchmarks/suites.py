@@ -90,7 +90,7 @@ def by_the_suite(
         kind="rgb-noise",
         name=name,
     )
-    return complete(workbench.experiments.run_suite(request, RunOptions(track=False)))
+    return complete(workbench.experiments.run(request, RunOptions(track=False)))
 
 
 def measure(
@@ -165,7 +165,7 @@ def read_by_the_reader(
     request = ExperimentRequest(
         workbench.workspace, "", settings, LOOKED_AT, kind="rgb-testbed", name="bed"
     )
-    made = complete(workbench.experiments.run_suite(request, RunOptions(track=False)))
+    made = complete(workbench.experiments.run(request, RunOptions(track=False)))
     building = time.perf_counter() - started
     noise = by_the_suite(
         workbench, made.folder, "read", SHARES, llm="extractive-reader", limit=count

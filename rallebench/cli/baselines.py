@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.baselines import COLUMNS, LABELS, compare_baselines
+from rallebench.analysis.baselines import COLUMNS, LABELS
+from rallebench.cli.following import follow
 from rallebench.cli.partial_failure import tell_failed
-from rallebench.cli.run import run_plan
 from rallebench.cli.verbs import VERBS, mlflow_flags, say, workbench_of
-from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.runs import RunOptions
+from rallebench.services.experiments import plan_json, plan_lines
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN")
+    parser.add_argument("--plan", action="store_true", help="only say what it would run")
     mlflow_flags(parser)
 
 
 def _plain(value: Mapping[str, Any]) -> str:
+    if "plan" in value:
+        return "\n".join(plan_lines(value))
     columns = {
         "run": "this run",
         **{name: label for name, label in COLUMNS.items() if name in value["columns"]},
@@ -47,42 +50,28 @@ def _plain(value: Mapping[str, Any]) -> str:
     flags=_flags,
     plain=_plain,
 )
-def reference(args: argparse.Namespace) -> dict[str, Any]:
-    """Run the reference lines that a run has not yet; every metric of the run, of these and of the ceiling."""
+def baselines(args: argparse.Namespace) -> dict[str, Any]:
+    """Run the baselines that a run has not yet; every metric of the run, of these and of the ceiling."""
     workbench = workbench_of(args)
-    run = workbench.open_run(args.run)
-    failed: dict[str, str] = {}
-    for line, plan in workbench.benches.baseline_runs(run, track=not args.no_mlflow).items():
-        say(f"── {LABELS[line]}: {plan.name}")
-        try:
-            run_plan(workbench, plan)
-        except StoppedError:
-            raise
-        except (
-            RalleError
-        ) as error:  # a chain may need a passage to work at all; the other lines are worth having
-            failed[line] = str(error)
-            say(f"{LABELS[line]} failed: {error}")
-    found = compare_baselines(run, workbench.benches.baselines_of(run))
-    if not {"oracle"} & {*found.lines, *failed}:
+    request = workbench.experiments.baselines(args.run)
+    if args.plan:
+        return plan_json(workbench.experiments.plan(request))
+    options = RunOptions(track=not args.no_mlflow)
+    result = follow(
+        workbench.experiments.run(request, options),
+        lambda: workbench.experiments.stop(request.name),
+    )
+    if result.warning:
+        say(f"Warning: {result.warning}")
+    document, failed = dict(result.document), result.report.failed
+    if not {"oracle"} & {*document["lines"], *failed}:
         say("The gold names no pages, so there are no oracle passages.")
-    if not found.lines:
-        labels = [LABELS[line] for line in failed]
+    if not document["lines"]:
         tell_failed(
             args,
             "reference lines",
-            labels,
+            [LABELS[line] for line in failed],
             len(failed),
-            f"Ask for the lines of {run.name!r} again when it is mended.",
+            f"Ask for the lines of {args.run!r} again when it is mended.",
         )
-    metrics = {
-        name: {column: asdict(mean) for column, mean in row.items()}
-        for name, row in found.cells.items()
-    }
-    return {
-        "run": run.name,
-        "lines": dict(found.lines),
-        "columns": found.columns,
-        "failed": failed,
-        "metrics": metrics,
-    }
+    return document

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,19 +12,19 @@ from typing import Any
 from rallebench.chains.ralle import Experiment
 from rallebench.cli.acting import agent_flags, agent_of
 from rallebench.cli.ask import overridden, override_flags
+from rallebench.cli.following import follow
 from rallebench.cli.partial_failure import fail_at_end
-from rallebench.cli.stopping import Stoppable
-from rallebench.cli.verbs import VERBS, Paced, mlflow_flags, say, workbench_of
-from rallebench.core.errors import RalleError, StoppedError, UsageError
-from rallebench.core.events import Event, Progress, Warned, complete
-from rallebench.core.runs import FlowSpec
+from rallebench.cli.verbs import VERBS, mlflow_flags, say, workbench_of
+from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.runs import FlowSpec, RunOptions, RunResult
 from rallebench.engine import cost_text
 from rallebench.engine.clusters import sentence
+from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
 from rallebench.engine.statistics import interval_text
-from rallebench.experiments.benchmark import Benchmark, prepare
-from rallebench.experiments.sweeps.results import SweepReport, as_json, ranked
+from rallebench.experiments.batch import chain_entry
+from rallebench.experiments.benchmark import Benchmark, fresh_name, prepare
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.flows import chain_flow, told
+from rallebench.workspace.flows import chain_flow, ending_summary
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 
@@ -96,149 +97,126 @@ def run(args: argparse.Namespace) -> Any:
         raise UsageError("--resume needs --name RUN, the run to continue.")
     agent = agent_of(workbench, args)
     if agent is not None:
-        return run_plan(
-            workbench,
-            _plan(workbench, agent.flow, args, args.name, args.resume),
-        )
+        return run_plan(workbench, _plan(workbench, agent.flow, args))
     files = workbench.workspace.chain_folder(args.chain)
-    if files is None:
-        return run_plan(workbench, _prepare(workbench, args.chain, args, args.name, args.resume))
-    for (
-        name,
-        path,
-    ) in files:  # a night of runs should not end at a file that was wrong from the start
-        _prepare_in_folder(workbench, name, path, args)
-    results, ran, failures = [], [], []
-    for name, path in files:
-        say(f"── {name}")
-        try:
-            results.append(run_plan(workbench, _prepare_in_folder(workbench, name, path, args)))
-            ran.append(name)
-        except StoppedError:
-            raise
-        except RalleError as error:
-            failures.append(f"{name}: {error}")
-            say(failures[-1])
-    if results and not args.no_mlflow:
-        _track_together(
-            workbench, args, dict(zip((result["run"] for result in results), ran)), failures
+    if files is not None:
+        return _run_folder(workbench, args, files)
+    chain = overridden(workbench.workspace.chain(args.chain), args)
+    experiment = workbench.workspace.experiment(args.chain)
+    return run_plan(
+        workbench,
+        _plan(workbench, chain_flow(chain), args, experiment=experiment),
+    )
+
+
+def _run_folder(
+    workbench: Workbench, args: argparse.Namespace, files: Sequence[tuple[str, Path]]
+) -> Any:
+    """The results of all chains of a folder that could be run."""
+    title = args.name or Path(args.chain).resolve().name
+    name = args.name or folder_name(f"{title} {time.strftime('%Y%m%d-%H%M%S')}", LONGEST_RUN)
+    chains: dict[str, Any] = {}
+    for label, path in files:
+        chains[label] = _entry(workbench, args, label, path)
+    settings = {
+        "title": title,
+        "chains": chains,
+        "metrics": _metrics(args),
+        "resume": args.resume,
+    }
+    request = workbench.experiments.request("batch", name, settings, seed=args.seed)
+    options = RunOptions(max_errors=args.max_errors, track=not args.no_mlflow)
+    try:
+        result = follow(
+            workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
         )
-    if failures:
-        fail_at_end(args, f"{len(failures)} of {len(files)} chains could not be run. {failures[0]}")
-    return results or None
+    except StoppedError as error:
+        again = f"--name {name}" if args.name else "--chain FILE --name RUN"
+        raise StoppedError(
+            f"{str(error).partition(';')[0]}; continue with {again} --resume."
+        ) from None
+    if result.warning:
+        say(f"Warning: {result.warning}")
+    if failed := result.report.failed:
+        label, sentence = next(iter(failed.items()))
+        fail_at_end(
+            args,
+            f"{len(failed)} of {len(files)} chains could not be run. {label}: {sentence}",
+        )
+    return [_result(workbench, run) for run in result.runs] or None
 
 
-def _track_together(
-    workbench: Workbench,
-    args: argparse.Namespace,
-    chains: Mapping[str, str],
-    failures: Sequence[str],
-) -> None:
-    """Put the runs (name → chain) of a folder below one run in MLflow; what goes wrong is a warning."""
-    name = args.name or Path(args.chain).resolve().name
-    failed = dict(failure.split(": ", 1) for failure in failures)
+def _entry(
+    workbench: Workbench, args: argparse.Namespace, label: str, path: Path
+) -> dict[str, Any]:
+    """A chain of a folder with what the flags change; what they leave open is as its file says."""
+    workspace = workbench.workspace
     try:
-        told = as_json(ranked(workbench.workspace, name, chains, failed))
-    except (
-        RalleError
-    ) as error:  # they asked different questions: side by side all the same, without a winner
-        told = as_json(SweepReport(name, chains, None, failed)) | {"verdict": str(error)}
-    if warning := workbench.track_experiment(told, "batch"):
-        say(f"Warning: {warning}")
-
-
-def _prepare_in_folder(
-    workbench: Workbench, name: str, path: Path, args: argparse.Namespace
-) -> Benchmark:
-    run = f"{args.name}-{name}" if args.name else ""
-    resume = args.resume and (workbench.workspace.runs / run).exists()
-    try:
-        return _prepare(workbench, str(path), args, run, resume, name)
+        chain = replace(workspace.chain(str(path)), name=label)
+        chain = overridden(chain, args, all_fit=False)
+        dataset, limit, batch_size = _size(args, workspace.experiment(str(path)))
+        run = (
+            f"{args.name}-{label}"
+            if args.name
+            else fresh_name(workspace, label, workspace.dataset(dataset)[0])
+        )
     except UsageError as error:
         raise type(error)(f"{path}: {error}") from None
+    return chain_entry(str(path), chain, dataset, limit, batch_size, run)
 
 
-def _prepare(
-    workbench: Workbench,
-    reference: str,
-    args: argparse.Namespace,
-    run: str,
-    resume: bool,
-    name: str = "",
-) -> Benchmark:
-    """The plan of one chain, checked; ``name`` is that of a chain in a folder of chains."""
-    chain = workbench.workspace.chain(reference)
-    experiment = workbench.workspace.experiment(reference)
-    changed = overridden(replace(chain, name=name or chain.name), args, all_fit=not name)
-    return _plan(workbench, chain_flow(changed), args, run, resume, experiment=experiment)
+def _metrics(args: argparse.Namespace) -> tuple[str, ...] | None:
+    names = [m.strip() for m in (args.metrics or "").split(",") if m.strip()]
+    return tuple(names) if args.metrics else None
+
+
+def _size(args: argparse.Namespace, experiment: Experiment | None) -> tuple[str, int | None, int]:
+    """(question set, limit, batch size): the flags', else those of an ``experiment`` of RaLLe's, else the defaults."""
+    dataset, limit, batch_size = args.dataset, args.limit, args.batch_size
+    if experiment is not None:
+        dataset = dataset or experiment.dataset_name
+        limit = limit if limit is not None else experiment.num_evaluate
+        batch_size = batch_size if batch_size is not None else experiment.batch_size
+    return dataset or DEFAULT_DATASET, limit, 20 if batch_size is None else batch_size
 
 
 def _plan(
     workbench: Workbench,
     flow: FlowSpec,
     args: argparse.Namespace,
-    run: str,
-    resume: bool,
     *,
     experiment: Experiment | None = None,
 ) -> Benchmark:
-    """The plan of what the flags ask for; what they leave open is as an ``experiment`` of RaLLe's says."""
-    dataset, limit, batch_size = args.dataset, args.limit, args.batch_size
-    if experiment is not None:
-        dataset = dataset or experiment.dataset_name
-        limit = limit if limit is not None else experiment.num_evaluate
-        batch_size = batch_size if batch_size is not None else experiment.batch_size
+    """The benchmark of what the flags ask for; what they leave open is as an ``experiment`` of RaLLe's says."""
+    dataset, limit, batch_size = _size(args, experiment)
     return prepare(
         workbench.workspace,
         flow,
-        dataset or DEFAULT_DATASET,
+        dataset,
         limit=limit,
-        metrics=tuple(m.strip() for m in args.metrics.split(",") if m.strip())
-        if args.metrics
-        else None,
-        name=run,
-        batch_size=20 if batch_size is None else batch_size,
+        metrics=_metrics(args),
+        name=args.name,
+        batch_size=batch_size,
         seed=args.seed,
         max_errors=args.max_errors,
-        resume=resume,
+        resume=args.resume,
         track=not args.no_mlflow,
     )
 
 
 def run_plan(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
     """Run a benchmark to its end, saying how far it is; returns what ``run`` prints. Raises StoppedError if it was stopped."""
-    warnings: list[str] = []
-    progress = Paced()
-
-    def hear(event: Event) -> None:
-        if isinstance(event, Warned):
-            warnings.append(event.message)
-            say(f"Warning: {event.message}")
-        elif isinstance(event, Progress) and event.message:
-            stoppable.running = event.message == "running"
-            say(where(event) + event.message)
-        elif isinstance(event, Progress):
-            errors = f", {event.errors} failed" if event.errors else ""
-            progress.say(
-                f"{where(event)}{event.done}/{event.total}{errors} ({event.seconds:.0f} s)",
-                always=event.done == event.total,
-            )
-
-    def where(event: Progress) -> str:
-        return f"{event.task}: " if event.task else ""
-
-    with Stoppable(workbench, benchmark.name) as stoppable:
-        result = complete(workbench.run(benchmark), hear)
-    report = result.report
-    for warning in (text for text in result.warnings if text not in warnings):
-        say(f"Warning: {warning}")
-    for message, count in report["errors"].items():
-        say(f"{count} failed: {message}")
+    result = follow(workbench.run(benchmark), lambda: workbench.stop_run(benchmark.name))
     if result.stopped:
         raise StoppedError(
-            f"Stopped after {report['n_done']} of {report['n']} questions; continue with --name {benchmark.name} --resume."
+            f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {benchmark.name} --resume."
         )
-    agent = benchmark.request.flow.agent
+    return _result(workbench, result)
+
+
+def _result(workbench: Workbench, result: RunResult) -> dict[str, Any]:
+    """What ``run`` prints of a run."""
+    report, agent = result.report, result.request.flow.agent
     return {
         "run": result.run,
         "n": report["n"],
@@ -252,7 +230,11 @@ def run_plan(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
         **({"judges": report["judges"]} if report.get("judges") else {}),
         "clusters": report.get("clusters"),
         "cost": report["cost"],
-        **({"agent": told(workbench.open_run(result.run).episodes().values())} if agent else {}),
+        **(
+            {"agent": ending_summary(workbench.open_run(result.run).episodes().values())}
+            if agent
+            else {}
+        ),
     }
 
 

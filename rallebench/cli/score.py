@@ -77,7 +77,7 @@ def _score_run(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
     workbench = workbench_of(args)
     names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
-    result = follow(workbench, workbench.benches.rescore(args.run, names), lambda task: "")
+    result = follow(workbench.benches.rescore(args.run, names))
     return dict(result.report)
 
 
@@ -113,10 +113,8 @@ def track(args: argparse.Namespace) -> dict[str, Any]:
     """Send a finished run, or the runs of a sweep, to MLflow; with ``--model`` its chain as a model, too."""
     workbench = workbench_of(args)
     kind = _kind_of(workbench, args)
-    if kind == "sweep":
-        return _track_sweep(workbench, args)
-    if kind == "suite":
-        return _track_suite(workbench, args)
+    if kind != "run":
+        return _track_experiment(workbench, args, kind)
     folder = workbench.open_run(args.run)
     value = {"run": args.run, "mlflow_run_id": workbench.log_run(folder)}
     if args.model:
@@ -141,38 +139,19 @@ def _kind_of(workbench: Workbench, args: argparse.Namespace) -> str:
     return next(iter(have), "run")
 
 
-def _track_suite(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+def _track_experiment(workbench: Workbench, args: argparse.Namespace, noun: str) -> dict[str, Any]:
+    """Send the runs of an experiment and the run above them; those of a sweep before it has ended, too."""
     if args.model:
-        raise UsageError(f"{args.run!r} is a suite; give --model with one of its runs.")
-    report = workbench.experiments.open_suite(args.run).report
-    if not report or not report["parts"]:
+        raise UsageError(f"{args.run!r} is a {noun}; give --model with one of its runs.")
+    report: Mapping[str, Any] | None = (
+        as_json(opened(workbench.workspace, args.run))
+        if noun == "sweep"
+        else workbench.experiments.store.open(args.run, noun).report
+    )
+    group = group_of(workbench.workspace, report, noun) if report else None
+    if group is None:
         raise UsageError(
-            f"The suite run {args.run!r} has not ended yet; run it again under its name, then send it."
+            f"No run of the {noun} {args.run!r} has ended yet, so there is nothing to send; run it again under its name."
         )
-    runs = {
-        part["run"]: workbench.log_run(workbench.open_run(part["run"])) for part in report["parts"]
-    }
-    return {
-        "suite": args.run,
-        "mlflow_run_id": workbench.log_group(_group(workbench, report, "suite")),
-        "runs": runs,
-    }
-
-
-def _track_sweep(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
-    if args.model:
-        raise UsageError(f"{args.run!r} is a sweep; give --model with one of its runs.")
-    found = opened(workbench.workspace, args.run)
-    if not found.runs:
-        raise UsageError(
-            f"No variant of the sweep {args.run!r} has ended yet, so there is nothing to send."
-        )
-    runs = {name: workbench.log_run(workbench.open_run(name)) for name in found.runs}
-    parent = workbench.log_group(_group(workbench, as_json(found), "sweep"))
-    return {"sweep": args.run, "mlflow_run_id": parent, "runs": runs}
-
-
-def _group(workbench: Workbench, report: Mapping[str, Any], kind: str) -> Any:
-    group = group_of(workbench.workspace, report, kind)
-    assert group is not None  # it has runs
-    return group
+    runs = {path.name: workbench.log_run(workbench.open_run(path.name)) for path in group.runs}
+    return {noun: args.run, "mlflow_run_id": workbench.log_group(group), "runs": runs}

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from rallebench.cli.verbs import say
-from rallebench.services.workbench import Workbench
 
 
 class Stoppable:
-    """The first Ctrl-C or SIGTERM stops the run ``name`` after the current batch, the second at once; while nothing
-    is being answered (``running`` is false) the first one stops at once."""
+    """The first Ctrl-C or SIGTERM calls ``stop``, which ends the work after the current batch, the second ends it at once;
+    while nothing is being answered (``running`` is false) the first one ends it at once."""
 
-    def __init__(self, workbench: Workbench, name: str = "") -> None:
-        self.workbench, self.name, self.running = workbench, name, False
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self.stop, self.running = stop, False
 
     def _stop(self, signum: int, frame: Any) -> None:
         if not self.running:
             raise KeyboardInterrupt
         signal.signal(signum, signal.default_int_handler)
         say("Stopping after the current batch; press Ctrl-C again to stop at once.")
-        self.workbench.stop_run(self.name)
+        self.stop()
 
     def __enter__(self) -> Stoppable:
         self._before = {}

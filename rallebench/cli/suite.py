@@ -25,7 +25,6 @@ from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.engine import estimate, pilot, plan
-from rallebench.engine.experiment_store import run_name
 from rallebench.engine.statistics import interval_text
 from rallebench.experiments.papers import SUITES, settings_of
 from rallebench.experiments.papers.text import plan_text, table_text
@@ -173,9 +172,7 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--probe goes with --plan; without it the suite is run.")
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow(
-        workbench,
-        workbench.experiments.run_suite(request, options),
-        lambda task: run_name(name, task),
+        workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
     )
     if result.warning:
         say(f"Warning: {result.warning}")
@@ -199,9 +196,7 @@ def _planned(
     if planned.builds:
         value["indexes"]["costs"] = _costs(workbench, planned.builds)
     estimated = follow(
-        workbench,
         workbench.experiments.pilot(planned, request, questions=count, batch_size=args.batch_size),
-        lambda task: "",
     )
     value["probe"] = estimate.as_json(estimated)
     return value

@@ -14,7 +14,7 @@ from rallebench.cli.verbs import VERBS, loop_flags, mlflow_flags, say, workbench
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.engine.statistics import ends_text, interval_text, p_text
-from rallebench.experiments.sweeps import STRATEGIES, Variant, indexing, remarks, run_name
+from rallebench.experiments.sweeps import STRATEGIES, Variant, indexing, remarks
 from rallebench.experiments.sweeps.results import as_json, headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.services.workbench import Workbench
@@ -120,11 +120,10 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
         return _planned(workbench, variants)
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    sweep = workbench.experiments.run_sweep(
-        name, settings, options, limit=args.limit, seed=args.seed
+    request = workbench.experiments.request("sweep", name, settings, args.limit, args.seed)
+    result = follow(
+        workbench.experiments.run(request, options), lambda: workbench.experiments.stop(name)
     )
-    names = {variant.label: run_name(name, variant) for variant in variants}
-    result = follow(workbench, sweep, lambda task: names.get(task, ""))
     if result.warning:
         say(f"Warning: {result.warning}")
     failed = result.report.failed
@@ -153,7 +152,7 @@ def _planned(workbench: Workbench, variants: Sequence[Variant]) -> dict[str, Any
         say(f"Note: {remark}")
     return {
         "variants": labels,
-        "indexes_there": list(costs.there),
+        "indexes_there": list(costs.existing),
         "index_builds": costs.builds,
         "passages": costs.passages,
         "encodings": encodings,

@@ -6,11 +6,11 @@ share its files.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import time
 from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.disk import unwritten
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.events import mapped
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folders import beside, check_name
 from rallebench.core.sources import Problems, Source, files_in
@@ -130,17 +131,16 @@ def import_corpus(
             yield ImportProgress(0, 0, 0, reading.total, 0.0)
             counted = _PageCounter(read_corpus(source, pages, form=form, source=reading))
             writing = writing_store(part, ((passage, None) for passage in counted))
-            with contextlib.closing(writing):
-                while True:
-                    try:
-                        count = next(writing)
-                    except StopIteration as ended:
-                        count, sha = ended.value
-                        break
-                    seconds = time.perf_counter() - started
-                    yield ImportProgress(
-                        count, reading.problems.count, reading.done, reading.total, seconds
-                    )
+            count, sha = yield from mapped(
+                writing,
+                lambda count: ImportProgress(
+                    count,
+                    reading.problems.count,
+                    reading.done,
+                    reading.total,
+                    time.perf_counter() - started,
+                ),
+            )
             sizes = {p.name: p.stat().st_size for p in sorted(part.iterdir())}
             card = Corpus(
                 name=name,
@@ -222,12 +222,9 @@ def read_card(folder: Path) -> Corpus:
 def imported_corpora(corpora: Path) -> dict[str, Corpus]:
     """Name → card of every corpus of a workspace, sorted, without damaged cards."""
     cards = {}
-    for path in sorted(Path(corpora).glob(f"*/{CARD}")):
-        if not path.parent.name.startswith("."):
-            try:
-                cards[path.parent.name] = read_card(path.parent)
-            except BadFileError:
-                continue
+    for path in sorted(Path(corpora).glob(f"[!.]*/{CARD}")):
+        with suppress(BadFileError):
+            cards[path.parent.name] = read_card(path.parent)
     return cards
 
 
@@ -246,12 +243,9 @@ def delete_corpus(corpora: Path, name: str) -> None:
 @CORPORA.register(IMPORTED, recognises=is_imported)
 def read_imported(source: Source) -> Iterator[CorpusRow]:
     """An imported corpus of the workspace."""
-    store = PassageStore(source.path)
-    try:
+    with closing(PassageStore(source.path)) as store:
         for number, passage in enumerate(store, 1):
             yield CorpusRow(number, passage.doc_id, passage.text, passage.title, passage.page_id)
-    finally:
-        store.close()
 
 
 # ── into an index ────────────────────────────────────────────────────────────
@@ -279,11 +273,9 @@ def store_corpus(
     writing = writing_store(
         folder, chunk(read_corpus(corpus, pages, form=form, source=source), chunking)
     )
-    with contextlib.closing(writing):
-        while True:
-            try:
-                count = next(writing)
-            except StopIteration as ended:
-                stored: tuple[int, str] = ended.value
-                return stored
-            yield count, min(1.0, source.done / source.total) if source.total else 0.0
+    return (
+        yield from mapped(
+            writing,
+            lambda count: (count, min(1.0, source.done / source.total) if source.total else 0.0),
+        )
+    )

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rallebench.core.errors import BackendError, BadFileError
+from rallebench.core.events import complete
 from rallebench.core.types import Passage
 from rallebench.corpora._columns import NumberColumn, rows_with, stable_hash, write_lookup
 
@@ -75,21 +76,14 @@ class PassageStore:
             raise IndexError(row)
         try:
             record = json.loads(self._map[int(self._offsets[row]) : int(self._offsets[row + 1])])
-            passage = Passage(record["id"], record["text"], record["title"], record["page"])
-            is_sound = (
-                str
-                is type(passage.doc_id)
-                is type(passage.text)
-                is type(passage.title)
-                is type(passage.page_id)
-            )
+            fields = record["id"], record["text"], record["title"], record["page"]
+            if {*map(type, fields)} != {str}:
+                raise TypeError(fields)
         except (ValueError, LookupError, TypeError):
-            is_sound = False
-        if not is_sound:
             raise BadFileError(
                 f"{self._folder / PASSAGES}, passage {row + 1} was damaged by another program; import the corpus or build the index again."
-            )
-        return passage
+            ) from None
+        return Passage(*fields)
 
     def __iter__(self) -> Iterator[Passage]:
         return (self[row] for row in range(len(self)))
@@ -133,13 +127,8 @@ def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
     The sha256 is the corpus's fingerprint: ids, texts, titles and page ids, in order.
     Raises BackendError if the disk is full.
     """
-    writing = writing_store(folder, ((passage, None) for passage in passages))
     try:
-        while True:
-            next(writing)
-    except StopIteration as ended:
-        count, total = ended.value
-        return count, total
+        return complete(writing_store(folder, ((passage, None) for passage in passages)))
     except OSError as error:
         raise BackendError(
             f"Could not write {folder}: {error.strerror or error}; free space or choose another --workspace."

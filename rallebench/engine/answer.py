@@ -89,7 +89,7 @@ class _Counter:
         self.first_message = ""
         self.session = f"{time.time():.3f}"
         self._started = time.perf_counter()
-        self._told, self._looked = 0.0, -STATE_EVERY
+        self._reported, self._looked = 0.0, -STATE_EVERY
         self._stop = False
         self._lock = threading.RLock()
         self._later: threading.Timer | None = None
@@ -116,7 +116,7 @@ class _Counter:
                 self.first_message = self.first_message or episode.error
             else:
                 self._add(self.observe(episode))
-            if self.elapsed - self._told > STATE_EVERY:
+            if self.elapsed - self._reported > STATE_EVERY:
                 self.tell("running")
             elif self._later is None:  # a batch ends all at once, and the next may take minutes
                 self._later = threading.Timer(STATE_EVERY, self._tell_later)
@@ -165,7 +165,7 @@ class _Counter:
             self._write(state, message)
 
     def _write(self, state: str, message: str) -> None:
-        self._told = self.elapsed
+        self._reported = self.elapsed
         rate = self.new / self.elapsed if self.elapsed > 0 else 0.0
         self.folder.set_state(
             state,

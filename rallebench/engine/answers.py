@@ -18,18 +18,18 @@ _STEPS = b', "steps": ['
 def heads(run: RunFolder) -> dict[str, Mapping[str, Any]]:
     """Question id → its last line without ``steps``: ``answer`` and ``stop_reason``, or ``error``. In order of first
     appearance. Raises BadFileError for a line that is no episode."""
-    found: dict[str, Mapping[str, Any]] = {}
+    lines: dict[str, Mapping[str, Any]] = {}
     for number, raw in enumerate(_whole_lines(run), 1):
-        head, there, _ = raw.partition(_STEPS)
+        head, cut, _ = raw.partition(_STEPS)
         try:
-            value = json.loads(head + b"}" if there else raw)
-            found[value["qid"]] = value
+            value = json.loads(head + b"}" if cut else raw)
+            lines[value["qid"]] = value
         except (ValueError, LookupError, TypeError):
             raise BadFileError(
                 f"{run.path / EPISODES}, line {number} was damaged by another program. Remove that line: a resumed run asks "
                 "its question again."
             ) from None
-    return found
+    return lines
 
 
 def episode_of(run: RunFolder, qid: str) -> Episode | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rallebench.engine.run_cost import recorded
+from rallebench.engine.cost import recorded
 
 NOT_COUNTED, UNKNOWN = "not counted", "unknown"
 
@@ -168,21 +168,21 @@ def lines(cost: Mapping[str, Any]) -> list[str]:
     """A run's cost as the command line prints it: totals, then the distributions per question."""
     if not recorded(cost):
         return [f"  cost {UNKNOWN}: imported predictions do not say it"]
-    found = ["  cost"]
+    text = ["  cost"]
     for key, label, about in TOTALS:
         total = cost[key]
         if key == "failed" and not total["questions"]:
             continue
-        found.append(f"    {label} ({about}), n = {total['questions']}")
-        found.append(f"      {total_line(total)}")
-    found.append(f"    {'per question':<20} {'mean':>11} {'median':>11} {'p95':>11}   n")
+        text.append(f"    {label} ({about}), n = {total['questions']}")
+        text.append(f"      {total_line(total)}")
+    text.append(f"    {'per question':<20} {'mean':>11} {'median':>11} {'p95':>11}   n")
     for name, label in SHORT.items():
         spread = cost["per_question"][name]
-        shown = (cell(name, spread[key]) for key in ("mean", "median", "p95"))
-        found.append("    {:<20} {:>11} {:>11} {:>11}   {}".format(label, *shown, spread["n"]))
+        cells = (cell(name, spread[key]) for key in ("mean", "median", "p95"))
+        text.append("    {:<20} {:>11} {:>11} {:>11}   {}".format(label, *cells, spread["n"]))
     if cost["not_included"]:
-        found.append(f"    {left_out(cost)}")
-    return found
+        text.append(f"    {left_out(cost)}")
+    return text
 
 
 def side_by_side(names: Sequence[str], costs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -208,21 +208,21 @@ def side_by_side(names: Sequence[str], costs: Sequence[Mapping[str, Any]]) -> li
     rows.append(("US dollars", dollars))
     for part, label in SHORT.items():
         spreads = [cost["per_question"][part] for cost in costs]
-        shown = [
+        cells = [
             f"{cell(part, spread['mean'])} (n = {spread['n']})" if spread["n"] else UNKNOWN
             for spread in spreads
         ]
-        rows.append((f"{label}, mean", shown))
+        rows.append((f"{label}, mean", cells))
     wide = [max(24, *(len(cells[i]) for _, cells in rows)) for i in range(len(names))]
     lines = ("  ".join(f"{text:>{width}}" for text, width in zip(cells, wide)) for _, cells in rows)
     return [f"{label:<24} {line}" for (label, _), line in zip(rows, lines)] + notes
 
 
-def _total(cost: Mapping[str, Any], key: str, shown: Callable[[float], str]) -> str:
+def _total(cost: Mapping[str, Any], key: str, style: Callable[[float], str]) -> str:
     value = cost["total"][key]
     if value is None:
         return NOT_COUNTED if recorded(cost) else UNKNOWN
-    return shown(value)
+    return style(value)
 
 
 def cell(name: str, value: float | None) -> str:

@@ -17,6 +17,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     IndexResult,
+    MeasureRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult, records_sha256
@@ -34,9 +35,8 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.engine.driver import drive, request_spec, spec_of
+from rallebench.engine.driver import drive, request_spec, run_of, spec_of
 from rallebench.engine.execute import RunContext, result_of
-from rallebench.engine.experiment_store import run_name
 from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.statistics import Mean
 from rallebench.engine.store import JUDGES, RunFolder, difference
@@ -110,10 +110,11 @@ class DryRun:
 
 @dataclass(slots=True)
 class IndexNeeds:
-    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label."""
+    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` by label."""
 
     built: dict[str, None] = field(default_factory=dict)
     missing: dict[str, Any] = field(default_factory=dict)
+    measurements: dict[str, None] = field(default_factory=dict)
 
 
 class Rehearser:
@@ -137,6 +138,9 @@ class Rehearser:
         try:
             if isinstance(step, RunRequest):
                 return self._run(step)
+            if isinstance(step, MeasureRequest):
+                self._indexes.measurements[step.label] = None
+                return ()
             return self._index(step) if isinstance(step, IndexRequest) else None
         except RalleError as error:
             self.failure = error
@@ -155,12 +159,7 @@ class Rehearser:
         """The run with its answers: those that are stored where it is complete, fake ones otherwise."""
         if len(self.runs) >= MOST_RUNS:
             raise _TooMany
-        request = replace(
-            step,
-            name=step.name or run_name(self._request.name, step.label),
-            limit=self._request.limit,
-            seed=self._request.seed,
-        )
+        request = run_of(self._request, step)
         folder = RunFolder(self._context.runs / request.name)
         lines = self._lines(folder, request) if folder.path.exists() else {}
         episodes, counts = self._answers(request, lines)
@@ -181,7 +180,8 @@ class Rehearser:
         request = with_columns(request, judgements)
         judged = stored_result(folder, request) if stored and not counts.remaining else None
         self._real = self._real and judged is not None
-        return judged or _simulated(request, episodes, self._fake.value)
+        simulated = _simulated(request, episodes, self._fake.value)
+        return judged or replace(simulated, judgements=judgements)
 
     def _answers(
         self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]

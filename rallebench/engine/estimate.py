@@ -12,19 +12,19 @@ QUANTITIES = ("seconds", "model_calls", "retrievals", "prompt_tokens", "completi
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """``asked`` questions of a part, ``failed`` of them failed. ``rows``: one per answered question, quantity → what
+class PilotSample:
+    """``questions`` of a part were asked, ``failed`` of them failed. ``rows``: one per answered question, quantity → what
     it took; None where it is not known. ``why``: the first failure, or for which model a price is not known; without rows, why the
     part could not be asked."""
 
-    asked: int
+    questions: int
     failed: int
     rows: tuple[Mapping[str, float | None], ...]
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class Interval:
     """What is to be expected, and between which bounds at 95 %; None: not known. Of one question there are no bounds."""
 
     value: float | None = None
@@ -33,18 +33,18 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """``samples``: per part of the plan, None where it was not reached; ``parts``: quantity → Amount for what is left of each;
+class CostEstimate:
+    """``samples``: per part of the plan, None where it was not reached; ``parts``: quantity → Interval for what is left of each;
     ``total`` the same for all. ``notes``: how far it can be trusted."""
 
     plan: Plan
-    samples: tuple[Sample | None, ...]
-    parts: tuple[Mapping[str, Amount], ...]
-    total: Mapping[str, Amount]
+    samples: tuple[PilotSample | None, ...]
+    parts: tuple[Mapping[str, Interval], ...]
+    total: Mapping[str, Interval]
     notes: tuple[str, ...]
 
 
-def estimated(plan: Plan, samples: Sequence[Sample | None]) -> Estimate:
+def estimated(plan: Plan, samples: Sequence[PilotSample | None]) -> CostEstimate:
     """Every part's sample carried over to the questions that are left of it; parts without one get those of their sort."""
     borrowed: list[str] = []
     unknown: list[str] = []
@@ -60,13 +60,13 @@ def estimated(plan: Plan, samples: Sequence[Sample | None]) -> Estimate:
         for part, rows in zip(plan.runs, used)
     ]
     whole = {q: _sum([amounts[q] for amounts in parts]) for q in QUANTITIES}
-    return Estimate(
+    return CostEstimate(
         plan, tuple(samples), tuple(parts), whole, _notes(plan, samples, borrowed, unknown)
     )
 
 
 def _alike(
-    plan: Plan, samples: Sequence[Sample | None], part: PlannedRun
+    plan: Plan, samples: Sequence[PilotSample | None], part: PlannedRun
 ) -> tuple[Mapping[str, float | None], ...]:
     sort = (part.workflow, part.llms, part.retrievers)
     return tuple(
@@ -77,88 +77,91 @@ def _alike(
     )
 
 
-def _amount(values: Sequence[float | None], left: int) -> Amount:
+def _amount(values: Sequence[float | None], left: int) -> Interval:
     """So many questions, each as those of the sample: Student's t interval, which of two or three is rightly wide."""
     known = [value for value in values if value is not None]
     if not left:
-        return Amount(0.0, 0.0, 0.0)
+        return Interval(0.0, 0.0, 0.0)
     if not known or len(known) < len(values):
-        return Amount()
+        return Interval()
     mean = sum(known) / len(known)
     if len(known) == 1:
-        return Amount(mean * left)
+        return Interval(mean * left)
     from scipy import stats
 
     variance = sum((value - mean) ** 2 for value in known) / (len(known) - 1)
     half = float(stats.t.ppf(0.975, len(known) - 1)) * (variance / len(known)) ** 0.5
-    return Amount(mean * left, max(0.0, mean - half) * left, (mean + half) * left)
+    return Interval(mean * left, max(0.0, mean - half) * left, (mean + half) * left)
 
 
-def _sum(amounts: Sequence[Amount]) -> Amount:
+def _sum(amounts: Sequence[Interval]) -> Interval:
     """Independent errors of several parts; not known where that of any part is not."""
     values = [amount.value for amount in amounts]
     if None in values:
-        return Amount()
+        return Interval()
     value = sum(v for v in values if v is not None)
     if any(amount.high is None for amount in amounts):
-        return Amount(value)
+        return Interval(value)
     half = sum(((amount.high or 0.0) - (amount.value or 0.0)) ** 2 for amount in amounts) ** 0.5
-    return Amount(value, max(0.0, value - half), value + half)
+    return Interval(value, max(0.0, value - half), value + half)
 
 
 def _notes(
-    plan: Plan, samples: Sequence[Sample | None], borrowed: Sequence[str], unknown: Sequence[str]
+    plan: Plan,
+    samples: Sequence[PilotSample | None],
+    borrowed: Sequence[str],
+    unknown: Sequence[str],
 ) -> tuple[str, ...]:
-    there = [sample for sample in samples if sample and sample.rows]
+    measured = [sample for sample in samples if sample and sample.rows]
     if not plan.runs:
         return plan.notes
-    count = sum(len(sample.rows) for sample in there)
+    count = sum(len(sample.rows) for sample in measured)
     refused: dict[str, list[str]] = {}
     for part, sample in zip(plan.runs, samples):
         if sample and sample.why and not sample.rows:
             refused.setdefault(sample.why, []).append(part.label)
-    said = [f"{listed(labels)}: could not be probed: {why}" for why, labels in refused.items()]
-    said += [
-        f"Measured on {count} questions of {len(there)} part{'s' * (len(there) != 1)} and carried over; the bounds (95 %, Student's t) "
+    notes = [f"{listed(labels)}: could not be probed: {why}" for why, labels in refused.items()]
+    notes += [
+        f"Measured on {count} questions of {len(measured)} part{'s' * (len(measured) != 1)} and carried over; the bounds (95 %, Student's t) "
         "know only how much these questions differ. Not in it: loading, scoring, larger batches, other work on the machine; "
         "what the workspace remembers is not asked again and costs nothing."
-    ] * bool(there)
-    failed = sum(sample.failed for sample in there)
+    ] * bool(measured)
+    failed = sum(sample.failed for sample in measured)
     if failed:
-        first = next(sample.why for sample in there if sample.failed)
-        said.append(f"{failed} of the probe's questions failed and are in no figure: {first}")
-    asked = {label for labels in refused.values() for label in labels}
-    said += [f"{listed(borrowed)}: not asked; told by parts of the same sort."] * bool(borrowed)
+        first = next(sample.why for sample in measured if sample.failed)
+        notes.append(f"{failed} of the probe's questions failed and are in no figure: {first}")
+    refused_labels = {label for labels in refused.values() for label in labels}
+    notes += [f"{listed(borrowed)}: not asked; told by parts of the same sort."] * bool(borrowed)
     builds = "; it builds no index" * bool(plan.builds)
-    unreached = [label for label in unknown if label not in asked]
-    said += [
+    unreached = [label for label in unknown if label not in refused_labels]
+    notes += [
         f"{listed(unreached)}: not reached by the probe{builds}, so the sums are not known."
     ] * bool(unreached)
-    said += ["The sums are not known."] * bool(unknown and not unreached)
+    notes += ["The sums are not known."] * bool(unknown and not unreached)
     unpriced = sorted(
         {
             s.why
-            for s in there
+            for s in measured
             if s.why and not s.failed and any(row["usd"] is None for row in s.rows)
         }
     )
-    said += [f"US dollars are not known for {why}." for why in unpriced]
-    return (*said, *plan.notes)
+    notes += [f"US dollars are not known for {why}." for why in unpriced]
+    return (*notes, *plan.notes)
 
 
-def as_json(found: Estimate) -> dict[str, Any]:
+def as_json(estimate: CostEstimate) -> dict[str, Any]:
     """What a plan's JSON gets beside it."""
     rows = [
         {
             "label": part.label,
-            "asked": sample.asked if sample else 0,
+            "asked": sample.questions if sample else 0,
             "failed": sample.failed if sample else 0,
             **{name: asdict(amount) for name, amount in amounts.items()},
         }
-        for part, sample, amounts in zip(found.plan.runs, found.samples, found.parts)
+        for part, sample, amounts in zip(estimate.plan.runs, estimate.samples, estimate.parts)
     ]
     return {
         "parts": rows,
-        "total": {name: asdict(amount) for name, amount in found.total.items()},
-        "notes": list(found.notes),
+        "total": {name: asdict(amount) for name, amount in estimate.total.items()},
+        "notes": list(estimate.notes),
     }

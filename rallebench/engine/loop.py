@@ -57,9 +57,9 @@ class _Worker:
         for _ in range(threads):
             threading.Thread(target=self._work, daemon=True).start()
 
-    def add(self, asked: list[_Open]) -> None:
+    def add(self, waiting: list[_Open]) -> None:
         with self._wake:
-            self._waiting.extend(asked)
+            self._waiting.extend(waiting)
             self._wake.notify_all()
 
     def close(self) -> None:
@@ -78,8 +78,8 @@ class _Worker:
             batch: list[_Open] = []
             rest: list[_Open] = []
             while self._waiting and len(batch) < self._batch_size:
-                asked = self._waiting.popleft()
-                (batch if batch_key(asked.request) == key else rest).append(asked)
+                item = self._waiting.popleft()
+                (batch if batch_key(item.request) == key else rest).append(item)
             self._waiting.extendleft(reversed(rest))
             self.busy += 1
             return batch
@@ -87,14 +87,14 @@ class _Worker:
     def _work(self) -> None:
         while (batch := self._take()) is not None:
             started = time.perf_counter()
-            answers = perform([asked.request for asked in batch], self._backends)
+            answers = perform([item.request for item in batch], self._backends)
             share = (time.perf_counter() - started) / len(batch)
             # Remembered here and now: a killed process then loses at most the batch that is being answered.
             if self._memo:
-                kept = [
+                replies = [
                     (o.request, a, share) for o, a in zip(batch, answers) if isinstance(a, Reply)
                 ]
-                self._memo.put(kept, self._backends, batch=len(batch))
+                self._memo.put(replies, self._backends, batch=len(batch))
             self._done.put((batch, answers, share))
             with self._wake:
                 self.busy -= 1
@@ -146,7 +146,7 @@ class _Loop:
         self._batch_size = batch_size
         self._done: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
         self._workers: dict[tuple[str, str], _Worker] = {}
-        self._asked: dict[tuple[str, str], list[_Open]] = {}
+        self._pending: dict[tuple[str, str], list[_Open]] = {}
         self._open: dict[int, _Open] = {}
         self._ended: deque[Episode] = deque()
         self._patient = True
@@ -198,7 +198,7 @@ class _Loop:
                 step = self._at_once(request)
                 if step is None:
                     opened.request = request
-                    self._asked.setdefault(resource(request), []).append(opened)
+                    self._pending.setdefault(resource(request), []).append(opened)
                     return
                 opened.steps.append(step)
                 reply = step.reply
@@ -233,11 +233,11 @@ class _Loop:
 
     def _dispatch(self) -> None:
         """Hand over all that was asked since the last time, so that batches are as full as can be."""
-        for name, asked in self._asked.items():
+        for name, waiting in self._pending.items():
             if name not in self._workers:
-                self._workers[name] = self._start_worker(asked[0].request)
-            self._workers[name].add(asked)
-        self._asked = {}
+                self._workers[name] = self._start_worker(waiting[0].request)
+            self._workers[name].add(waiting)
+        self._pending = {}
 
     def _start_worker(self, request: Request) -> _Worker:
         try:

@@ -79,13 +79,15 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
 
 
 def _searched(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:
-    found = retriever.search(queries, k)
+    results = retriever.search(queries, k)
     counts = (
-        embedding_tokens(retriever, queries) if len(found) == len(queries) else [None] * len(found)
+        embedding_tokens(retriever, queries)
+        if len(results) == len(queries)
+        else [None] * len(results)
     )
     return [
         replace(retrieval_reply(hits, retriever.titled), embedding_tokens=tokens)
-        for hits, tokens in zip(found, counts)
+        for hits, tokens in zip(results, counts)
     ]
 
 

@@ -25,7 +25,7 @@ from rallebench.engine import loop
 from rallebench.engine.cost import prices_of, total
 from rallebench.engine.driver import drive
 from rallebench.engine.dry_run import PlanContext
-from rallebench.engine.estimate import QUANTITIES, Estimate, Sample, estimated
+from rallebench.engine.estimate import QUANTITIES, CostEstimate, PilotSample, estimated
 from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.plan import Plan
 from rallebench.engine.score import rate_means, rate_values
@@ -62,7 +62,7 @@ class Pilot:
     deadline: float
 
     def __post_init__(self) -> None:
-        self.samples: list[Sample | None] = []
+        self.samples: list[PilotSample | None] = []
         self.failure: RalleError | None = None
 
     def play(self, step: WorkRequest) -> Operation[Any]:
@@ -83,7 +83,7 @@ class Pilot:
         except RalleError as error:
             failures = error.failures if isinstance(error, NoneAnswered) else ()
             reason = next(iter(failures), str(error))
-            self.samples.append(Sample(len(failures), len(failures), (), reason))
+            self.samples.append(PilotSample(len(failures), len(failures), (), reason))
             self.failure = error
             raise
 
@@ -99,9 +99,15 @@ class Pilot:
             backends = replace(backends, llms={**backends.llms, **loaded.llms})
             judgements[judge.name] = judged
             failures += errors
-            steps = {qid: (*steps[qid], *judged[qid].steps) for qid in steps if qid in judged}
+            lost = {question.qid for question in inner.questions} - judged.keys()
+            steps = {
+                qid: (*of_question, *(judged[qid].steps if qid in judged else ()))
+                for qid, of_question in steps.items()
+                if qid not in lost
+            }
         self.samples.append(_sample(backends, n, steps, failures))
-        return _result(with_columns(request, judgements), good, n)
+        result = _result(with_columns(request, judgements), good, n)
+        return replace(result, judgements=judgements)
 
     def _answers(
         self, request: RunRequest, task: str
@@ -139,7 +145,7 @@ def pilot(
     questions: int = QUESTIONS,
     batch_size: int = 20,
     seconds: float = MOST_SECONDS,
-) -> Operation[Estimate]:
+) -> Operation[CostEstimate]:
     """Ask ``questions`` of each run of a plan through the loop, evenly spread over it; returns the estimate.
 
     A run made of earlier answers gets those of the pilot. Raises RalleError: what cannot be asked, and BackendError where
@@ -165,7 +171,7 @@ def pilot(
 
 def _sample(
     backends: Backends, n: int, steps: Mapping[str, Sequence[Step]], failures: Sequence[str]
-) -> Sample:
+) -> PilotSample:
     """What the answers to ``n`` questions took, their judgements included. ``steps``: of those that did not fail."""
     prices = prices_of(backends.llms)
     spent = [total(of_question, prices) for of_question in steps.values()]
@@ -178,7 +184,7 @@ def _sample(
         }
         for row, of_question in zip(spent, steps.values())
     )
-    return Sample(n, n - len(rows), rows, failures[0] if failures else reason)
+    return PilotSample(n, n - len(rows), rows, failures[0] if failures else reason)
 
 
 def _result(request: RunRequest, good: Mapping[str, Episode], n: int) -> RunResult:

@@ -101,10 +101,10 @@ class Memo:
         key = memo_key(request, backends)
         if key is None:
             return None
-        found = self._find(key)
-        if found is None:
+        row = self._find(key)
+        if row is None:
             return None
-        depth, (reply, seconds, batch) = found
+        depth, (reply, seconds, batch) = row
         if isinstance(request, Retrieve):
             if depth < request.k and len(reply.hits) >= depth:
                 return None
@@ -118,9 +118,9 @@ class Memo:
                 row = rows.fetchone()
             if row is None:
                 return None
-            kept = json.loads(row[2])
+            value = json.loads(row[2])
             return int(row[0]), Remembered(
-                checked_reply(reply_from_json(kept)), float(row[1]), int(kept.get("batch", 1))
+                checked_reply(reply_from_json(value)), float(row[1]), int(value.get("batch", 1))
             )
         except (sqlite3.Error, LookupError, TypeError, ValueError, AttributeError) as error:
             if not self._damaged:
@@ -197,8 +197,8 @@ def memo_key(request: Request, backends: Backends) -> str | None:
         seed = request.seed if request.seed is not None else getattr(llm, "seed", None)
         if seed is None and _temperature(request, llm) > 0:
             return None
-        asked = {key: value for key, value in request_to_json(request).items() if key != "llm"}
-        return digest(["generate", llm.fingerprint, asked, _evidence(request)])
+        content = {key: value for key, value in request_to_json(request).items() if key != "llm"}
+        return digest(["generate", llm.fingerprint, content, _evidence(request)])
     return None
 
 

@@ -14,8 +14,7 @@ from rallebench.core.runs import NO_RATES, Rates, Values
 from rallebench.core.types import Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import clusters_of
-from rallebench.engine.cost import question_to_json, recorded_prices
-from rallebench.engine.run_cost import not_recorded, run_cost
+from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
 from rallebench.engine.statistics import Mean, means
 from rallebench.engine.store import COSTS, SCORES, RunFolder
 from rallebench.metrics import metric
@@ -60,22 +59,22 @@ def has_gold(examples: Iterable[Example]) -> dict[str, int]:
 
 
 def choose_metrics(
-    asked: Sequence[str] | None, examples: Sequence[Example], dataset: str
+    names: Sequence[str] | None, examples: Sequence[Example], dataset: str
 ) -> tuple[str, ...]:
     """The metrics to compute: those asked for, or all that the gold allows.
 
     Raises UsageError before a run for a metric whose gold is absent from the whole dataset.
     """
     have = has_gold(examples)
-    if not asked:
+    if not names:
         return tuple(name for name in DEFAULT_METRICS if all(have[need] for need in _needs(name)))
-    for name in asked:
+    for name in names:
         for need in _needs(name):
             if not have[need]:
                 raise UsageError(
                     f"{name} needs {need}; {dataset} has none. Drop that metric or choose another question set."
                 )
-    return tuple(dict.fromkeys(metric(name).name for name in asked))
+    return tuple(dict.fromkeys(metric(name).name for name in names))
 
 
 def _needs(name: str) -> tuple[str, ...]:
@@ -90,8 +89,8 @@ def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> l
     scores = []
     for name in names:
         entry = metric(name)
-        if said := unrecorded(episode, entry):
-            scores.append(Score(episode.qid, name, None, said))
+        if reason := unrecorded(episode, entry):
+            scores.append(Score(episode.qid, name, None, reason))
         else:
             scores.append(
                 Score(
@@ -139,7 +138,7 @@ def report_of(
     ]
     clusters = clusters_of(examples)
     labels = clusters.labels([example.question.qid for example in answered])
-    found = means(
+    intervals = means(
         {name: column.values for name, column in scored.items()}, labels, ranges_of(scored)
     )
     failed = Counter(e.error for e in episodes.values() if e.error)
@@ -162,7 +161,7 @@ def report_of(
         "steps_from_memory": sum(step.cached for step in steps),
         "prompt_tokens": sum(step.reply.prompt_tokens for step in steps),
         "completion_tokens": sum(step.reply.completion_tokens for step in steps),
-        "metrics": {name: asdict(mean) for name, mean in found.items()},
+        "metrics": {name: asdict(mean) for name, mean in intervals.items()},
         "clusters": clusters_of(answered).as_json(),
         "over_all": {
             name: column.over_all for name, column in scored.items() if column.over_all is not None
@@ -213,8 +212,8 @@ def memory_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     {'bytes': None, 'unknown': []}
     """
     held = spec.get("memory") or {}
-    unknown = [name for name, one in held.items() if one is None]
-    known = sum(one["ram"] + one["vram"] for one in held.values() if one is not None)
+    unknown = [name for name, size in held.items() if size is None]
+    known = sum(size["ram"] + size["vram"] for size in held.values() if size is not None)
     return {"bytes": known if known and not unknown else None, "unknown": unknown}
 
 
@@ -280,8 +279,8 @@ def cost_of(folder: RunFolder) -> dict[str, Any]:
 
     Raises BadFileError for a damaged run.
     """
-    found = (folder.report() or {}).get("cost")
-    whole = isinstance(found, dict) and found.get("total")
-    if isinstance(found, dict) and whole and folder.spec()["spec"]["workflow"] != IMPORTED:
-        return found
+    cost = (folder.report() or {}).get("cost")
+    whole = isinstance(cost, dict) and cost.get("total")
+    if isinstance(cost, dict) and whole and folder.spec()["spec"]["workflow"] != IMPORTED:
+        return cost
     return _cost(folder, folder.episodes())

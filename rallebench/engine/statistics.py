@@ -1,8 +1,8 @@
 """Means and mean differences of clustered questions, with 95 % intervals: the cluster is the unit, not the question.
 
 Means: a cluster-robust variance (CR2; Bell and McCaffrey 2002) with Satterthwaite's degrees of freedom under an estimated
-intra-cluster correlation (Imbens and Kolesár 2016), for metrics with two bounds in a score interval (Wilson 1927) of the
-effective number of questions. Differences: one sign-flip test over clusters (Fisher 1935; Canay, Romano and Shaikh 2017)
+intra-cluster correlation (Imbens and Kolesár 2016), for metrics with two bounds in the interval of Agresti and Coull (1998)
+with the effective number of questions. Differences: one sign-flip test over clusters (Fisher 1935; Canay, Romano and Shaikh 2017)
 with mid-p (Lancaster 1961); its inversion is the interval (Hartigan 1969), so the two never disagree.
 ``docs/statistics.md`` has the coverage.
 """
@@ -72,15 +72,15 @@ def means(
     """
     import numpy as np
 
-    found = {}
+    intervals = {}
     for name, column in columns.items():
         values = np.array([np.nan if v is None else float(v) for v in column])
         scored = ~np.isnan(values)
         labels = np.arange(len(values)) if clusters is None else np.asarray(clusters)
-        found[name] = _mean(
+        intervals[name] = _mean(
             values[scored], labels[scored], (ranges or {}).get(name) or (None, None)
         )
-    return found
+    return intervals
 
 
 def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
@@ -112,17 +112,15 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
         # Few clusters show too little of how alike the questions of an article are: count them as partly the same.
         alike = max(0.0, 1 - len(sizes) / AMPLE) / 2
         per_trial = max(per_trial, (1 - alike) * per_trial + alike / len(sizes))
-        ends = _wilson(share, 1 / per_trial, float(special.stdtrit(freedom, 1 - LEVEL / 2)))
+        ends = _agresti_coull(share, 1 / per_trial, float(special.stdtrit(freedom, 1 - LEVEL / 2)))
     return Mean(mean, *(low + (high - low) * end for end in ends), n)
 
 
-def _wilson(share: float, trials: float, t: float) -> tuple[float, float]:
-    middle = (share + t * t / (2 * trials)) / (1 + t * t / trials)
-    half = (
-        t
-        / (1 + t * t / trials)
-        * math.sqrt(share * (1 - share) / trials + t * t / (4 * trials * trials))
-    )
+def _agresti_coull(share: float, trials: float, t: float) -> tuple[float, float]:
+    """Wilson's score interval, made wider where the share is near 0 or 1: few articles understate their own spread there."""
+    widened = trials + t * t
+    middle = (share * trials + t * t / 2) / widened
+    half = t * math.sqrt(middle * (1 - middle) / widened)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 

@@ -41,13 +41,13 @@ _RUN, _SPEC = (
 _NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
 
 
-def checked_run_name(name: str) -> str:
-    """A name that is one plain folder name; UsageError otherwise."""
+def checked_run_name(name: str, noun: str = "run") -> str:
+    """A name that is one plain folder name; UsageError otherwise. ``noun``: what it is the name of."""
     if len(name) > 100 or len(name.encode("utf-8", "replace")) > 200:
-        raise UsageError(f"The run name {name[:40]!r}… is too long; use at most 100 characters.")
+        raise UsageError(f"The {noun} name {name[:40]!r}… is too long; use at most 100 characters.")
     if not _NAME.fullmatch(name) or name.startswith(".") or name.endswith((" ", ".")):
         raise UsageError(
-            f"The run name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
+            f"The {noun} name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
         )
     return name
 
@@ -105,12 +105,12 @@ class RunFolder:
         spec = value.get("spec") if isinstance(value, dict) else None
         memory = value.get("memory") or {} if isinstance(value, dict) else {}
         sizes = isinstance(memory, dict) and all(
-            one is None
+            size is None
             or (
-                isinstance(one, dict)
-                and all(type(one.get(key)) in (int, float) for key in ("ram", "vram"))
+                isinstance(size, dict)
+                and all(type(size.get(key)) in (int, float) for key in ("ram", "vram"))
             )
-            for one in memory.values()
+            for size in memory.values()
         )
         if (
             not sizes
@@ -121,15 +121,15 @@ class RunFolder:
             raise BadFileError(
                 f"{self.path / RUN} was damaged by another program; start a run with another name."
             )
-        made: dict[str, Any] = value
-        return made
+        stored: dict[str, Any] = value
+        return stored
 
     def check_same(self, spec: Mapping[str, Any]) -> None:
         """MismatchError, naming both sides, unless ``spec`` would give the same episodes."""
-        made = self.spec()
-        if made["fingerprint"] != spec["fingerprint"]:
+        stored = self.spec()
+        if stored["fingerprint"] != spec["fingerprint"]:
             raise MismatchError(
-                f"The run {self.name!r} {difference(made['spec'], spec['spec'])}. Use another run name for the new settings."
+                f"The run {self.name!r} {difference(stored['spec'], spec['spec'])}. Use another run name for the new settings."
             )
 
     def records(self) -> list[dict[str, Any]]:
@@ -171,13 +171,13 @@ class RunFolder:
     def earlier(self) -> list[Episode]:
         """The attempts that failed and were made again, in order; one that cannot be read is left out."""
         last: dict[str, dict[str, Any]] = {}
-        found = []
+        attempts = []
         for line in self._lines():
             before = last.get(line["qid"])
             last[line["qid"]] = line
             with contextlib.suppress(BadFileError):
-                found += [self._episode(line["qid"], before)] if before else []
-        return found
+                attempts += [self._episode(line["qid"], before)] if before else []
+        return attempts
 
     def _episode(self, qid: str, line: Mapping[str, Any]) -> Episode:
         try:
@@ -318,36 +318,40 @@ def _seal(value: Mapping[str, Any]) -> str:
 
 def list_runs(runs: Path) -> list[RunFolder]:
     """All runs of a workspace, the newest first."""
-    found = [
+    runs = [
         RunFolder(p.parent)
         for p in Path(runs).glob(f"*/{RUN}")
         if not p.parent.name.startswith(".")
     ]
-    return sorted(found, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
+    return sorted(runs, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
 
 
-def difference(made: Any, asked: Any) -> str:
+def difference(old_value: Any, new_value: Any) -> str:
     """The first difference of two specs as a clause that names both sides.
 
     >>> difference({"settings": {"k": 5}}, {"settings": {"k": 10}})
     'was made with settings.k = 5, you asked for 10'
     """
-    for where, old, new in _differences("", made, asked):
+    for where, old, new in _differences("", old_value, new_value):
         return f"was made with {where} = {_short(old)}, you asked for {_short(new)}"
     return "was made with other settings"
 
 
-def _differences(where: str, made: Any, asked: Any) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(made, dict) and isinstance(asked, dict):
-        for key in sorted({*made, *asked}):
+def _differences(where: str, old_value: Any, new_value: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(old_value, dict) and isinstance(new_value, dict):
+        for key in sorted({*old_value, *new_value}):
             yield from _differences(
-                f"{where}.{key}" if where else key, made.get(key), asked.get(key)
+                f"{where}.{key}" if where else key, old_value.get(key), new_value.get(key)
             )
-    elif isinstance(made, list) and isinstance(asked, list) and len(made) == len(asked):
-        for n, (old, new) in enumerate(zip(made, asked), 1):
+    elif (
+        isinstance(old_value, list)
+        and isinstance(new_value, list)
+        and len(old_value) == len(new_value)
+    ):
+        for n, (old, new) in enumerate(zip(old_value, new_value), 1):
             yield from _differences(f"{where}[{n}]", old, new)
-    elif made != asked:
-        yield where, made, asked
+    elif old_value != new_value:
+        yield where, old_value, new_value
 
 
 def _short(value: Any) -> str:

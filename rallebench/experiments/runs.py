@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest, RunResult, Values
-from rallebench.core.types import Chain, Episode, Example, Flow, Question
+from rallebench.core.types import Chain, Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import ranges_of, score_episode
 from rallebench.metrics import METRICS, metric, read_card
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
 """Every run of an experiment is scored by these, too."""
+REUSED = "reused"
+"""The stop reason of an answer that exists already."""
 SCORES = ("truthfulness", "relevance")
 """A judge gives 1 to 5."""
 SHARES = (
@@ -86,6 +88,12 @@ def scored_run(
         label=label,
         on_result=on_result,
     )
+
+
+def replay(answer: str) -> Flow:
+    """The flow of an answer that exists already; it asks no model."""
+    reply = yield Note(answer)
+    return Outcome(reply.text, REUSED)
 
 
 def scored_by(names: Sequence[str]) -> Callable[[Example, Episode], Values]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from rallebench.core.types import Episode, Generate, Step
 from rallebench.engine import cost_text as text
-from rallebench.engine.cost import Prices, total
-from rallebench.engine.run_cost import recorded
+from rallebench.engine.cost import Prices, recorded, total
 from rallebench.gui.views import note
 from rallebench.metrics import card
 from rallebench.metrics.cost import first_token_of

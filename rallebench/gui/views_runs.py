@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.analysis.baselines import CEILING, COLUMNS, BaselineComparison
 from rallebench.engine import cost_text
 from rallebench.engine.clusters import sentence
-from rallebench.engine.run_cost import recorded
+from rallebench.engine.cost import recorded
 from rallebench.engine.score import cost_of
 from rallebench.engine.statistics import Mean, no_interval
 from rallebench.engine.store import RunFolder

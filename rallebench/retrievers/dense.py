@@ -12,10 +12,11 @@ from rallebench.core.types import Hit, Passage, digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
+from rallebench.retrievers._parts import Indexed
 from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex, VectorIndexKind
 
 
-class Dense:
+class Dense(Indexed):
     """A loaded dense index with the encoder that it was built with."""
 
     titled = False
@@ -23,12 +24,10 @@ class Dense:
     def __init__(
         self, name: str, store: PassageStore, index: VectorIndex, encoder: Encoder, fingerprint: str
     ) -> None:
-        self.name = name
-        self.fingerprint = fingerprint
+        super().__init__(name, fingerprint, store)
         self.scale = f"inner product, {encoder.fingerprint}"
         self.prefix_stable = index.exact
-        self._store, self._index, self._encoder = store, index, encoder
-        self._pages: frozenset[str] | None = None
+        self._index, self._encoder = index, encoder
         self._knobs: dict[str, Any] = {}
 
     def with_knobs(self, name: str, knobs: Mapping[str, Any]) -> Dense:
@@ -58,46 +57,31 @@ class Dense:
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """At most k passages per query by inner product, best first; a blank query has none."""
-        asked = [i for i, query in enumerate(queries) if query.strip()]
-        found: list[tuple[Hit, ...]] = [()] * len(queries)
-        if not asked:
-            return found
-        vectors = self._encoder.encode([queries[i] for i in asked], role="query")
-        scores, rows = self._index.search(vectors, min(k, len(self._store)), **self._knobs)
-        for i, row_scores, row_ids in zip(asked, scores, rows):
-            found[i] = tuple(
-                Hit(self._store[int(row)], float(score))
+        asked_rows = [i for i, query in enumerate(queries) if query.strip()]
+        results: list[tuple[Hit, ...]] = [()] * len(queries)
+        if not asked_rows:
+            return results
+        vectors = self._encoder.encode([queries[i] for i in asked_rows], role="query")
+        scores, rows = self._index.search(vectors, min(k, len(self.passages)), **self._knobs)
+        for i, row_scores, row_ids in zip(asked_rows, scores, rows):
+            results[i] = tuple(
+                Hit(self.passages[int(row)], float(score))
                 for score, row in zip(row_scores, row_ids)
                 if row >= 0
             )
-        return found
+        return results
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
         """What the encoder reads of each query; a blank one is not encoded."""
-        asked = [i for i, query in enumerate(queries) if query.strip()]
-        found: list[int | None] = [0] * len(queries)
-        counted = getattr(self._encoder, "count_tokens", None)
-        for i, tokens in zip(
-            asked, counted([queries[i] for i in asked]) if counted else [None] * len(asked)
-        ):
-            found[i] = tokens
-        return found
-
-    @property
-    def passages(self) -> PassageStore:
-        """The passages, by row."""
-        return self._store
-
-    def page_ids(self) -> frozenset[str]:
-        """Every page id of the corpus; reads the store once."""
-        if self._pages is None:
-            self._pages = self._store.page_ids()
-        return self._pages
+        count = getattr(self._encoder, "count_tokens", None)
+        texts = [query for query in queries if query.strip()]
+        counts = iter(count(texts) if count else [None] * len(texts))
+        return [next(counts) if query.strip() else 0 for query in queries]
 
     def close(self) -> None:
         """Let go of the files."""
         self._index.close()
-        self._store.close()
+        super().close()
 
 
 class DenseKind:

@@ -6,18 +6,19 @@ It is registered with a form (what ``build`` takes) and the traits below, and is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rallebench.core.registry import Registry
+from rallebench.core.settings import Setting
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
-    Found = tuple[NDArray[np.float32], NDArray[np.int64]]
+    Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 Progress = tuple[int, int]
 """Vectors that are in, and all of them."""
@@ -28,7 +29,7 @@ class VectorIndex(Protocol):
 
     exact: bool
 
-    def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Found:
+    def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Neighbours:
         """Inner-product search: (q, dim) → scores (q, k) best first, rows (q, k), −1 = none.
 
         ``knobs`` are those of the kind, by name, checked by the caller; what is not given has its default.
@@ -77,10 +78,6 @@ VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
 )
 
 
-def built(steps: Generator[Progress, None, dict[str, Any]]) -> dict[str, Any]:
-    """Run a build to its end; return the settings used."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return dict(end.value)
+def complete_settings(form: Mapping[str, Setting], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a form, the defaults included."""
+    return {name: settings.get(name, setting.default) for name, setting in form.items()}

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.core.settings import Setting
 from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
-from rallebench.vector_indexes._faiss import PACKAGES, THREADS, faiss, read, threads, write
-from rallebench.vector_indexes._vectors import Kept, damaged, keep, pieces, sample
+from rallebench.vector_indexes._faiss import PACKAGES, THREADS, adding, faiss, read, write
+from rallebench.vector_indexes._faiss import threads as threads_of
+from rallebench.vector_indexes._vectors import StoredRows, damaged, fed, keep, pieces, sample
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE = "ivf-sq8.faiss"
 NPROBE, REACH, RERANK = 64, 0.4, 2
@@ -78,10 +79,10 @@ class IvfSq8:
 
     exact = False
 
-    def __init__(self, index: Any, kept: Kept) -> None:
+    def __init__(self, index: Any, rows: StoredRows) -> None:
         import numpy as np
 
-        self._index, self._kept = index, kept
+        self._index, self._rows = index, rows
         self._quantizer = faiss().downcast_index(index.quantizer)
         centres = (
             faiss()
@@ -103,7 +104,7 @@ class IvfSq8:
         nprobe: int = NPROBE,
         reach: float = REACH,
         rerank: int = RERANK,
-    ) -> Found:
+    ) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
         import numpy as np
 
@@ -119,9 +120,9 @@ class IvfSq8:
             if lists and len(short):
                 about[short], near[short] = self._probed(vectors[short], most, lists, np.inf)
         near[self._hopeless(vectors, about, k)] = -1
-        return self._kept.best(vectors, near, k)
+        return self._rows.best(vectors, near, k)
 
-    def _probed(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Found:
+    def _probed(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Neighbours:
         """The best by their codes, of the lists within reach."""
         import numpy as np
 
@@ -132,8 +133,8 @@ class IvfSq8:
         lists[distances > (1 + reach) * distances.min(axis=1, keepdims=True)] = -1
         with self._turn:  # Faiss takes the number of lists from the index here
             self._index.nprobe = nprobe
-            found: Found = self._index.search_preassigned(vectors, most, lists, products)
-        return found
+            best: Neighbours = self._index.search_preassigned(vectors, most, lists, products)
+        return best
 
     def _hopeless(self, vectors: Vectors, about: Vectors, k: int) -> NDArray[np.bool_]:
         """Candidates that lie so far behind the k-th that the rounding of the codes cannot explain it.
@@ -150,11 +151,19 @@ class IvfSq8:
     def close(self) -> None:
         """Drop the codes and close the file of vectors."""
         self._index = None
-        self._kept.close()
+        self._rows.close()
 
 
+@VECTOR_INDEXES.register(
+    "ivf-sq8",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(2.5, 1.0),
+    vector_bytes=1,
+    packages=PACKAGES,
+)
 class IvfSq8Kind:
-    """The codes in one file, the vectors in another."""
+    """Faiss IVF with 8-bit codes, re-ranked exactly: a quarter of flat's memory, faster than HNSW."""
 
     def build(
         self, folder: Path, vectors: Any, *, nlist: int = 0, threads: int = 0
@@ -173,46 +182,22 @@ class IvfSq8Kind:
         index.cp.seed, index.cp.niter = SEED, ITERATIONS
         index.cp.min_points_per_centroid = 1
         yield 0, count
-        _train(index, sample(vectors, max(TRAINED_ON * nlist, 10_000), SEED), threads)
-        for start, piece in pieces(vectors):
-            yield start, count
-            _add(index, piece, threads)
-        yield count, count
+        learnt_from = sample(vectors, max(TRAINED_ON * nlist, 10_000), SEED)
+        for _ in pieces(learnt_from):  # refuses what is no number
+            pass
+        with threads_of(threads):
+            index.train(learnt_from)
+        yield from fed(vectors, adding(index, threads))
         write(index, folder / FILE)
         keep(folder, vectors)
         return {"nlist": nlist, "threads": threads}
 
     def load(self, folder: Path) -> VectorIndex:
         """Open both files."""
-        index, kept = read(folder / FILE), Kept(folder)
-        if kept.shape != (index.ntotal, index.d):
-            kept.close()
+        index, rows = read(folder / FILE), StoredRows(folder)
+        if rows.shape != (index.ntotal, index.d):
+            rows.close()
             raise damaged(
-                folder / FILE, f"it holds {index.ntotal} vectors, {kept.shape[0]} lie beside it"
+                folder / FILE, f"it holds {index.ntotal} vectors, {rows.shape[0]} lie beside it"
             )
-        return IvfSq8(index, kept)
-
-
-def _train(index: Any, vectors: Vectors, count: int) -> None:
-    for _ in pieces(vectors):
-        pass
-    with threads(count):
-        index.train(vectors)
-
-
-def _add(index: Any, piece: Vectors, count: int) -> None:
-    with threads(count):
-        index.add(piece)
-
-
-@VECTOR_INDEXES.register(
-    "ivf-sq8",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(2.5, 1.0),
-    vector_bytes=1,
-    packages=PACKAGES,
-)
-def ivf_sq8() -> IvfSq8Kind:
-    """Faiss IVF with 8-bit codes, re-ranked exactly: a quarter of flat's memory, faster than HNSW."""
-    return IvfSq8Kind()
+        return IvfSq8(index, rows)

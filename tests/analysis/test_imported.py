@@ -209,7 +209,7 @@ def test_of_imported_pages_that_are_all_wrong_nothing_is_claimed_of_a_corpus(
 
 
 def test_dollars_that_are_known_in_part_do_not_break_the_columns() -> None:
-    from rallebench.engine.run_cost import run_cost
+    from rallebench.engine.cost import run_cost
 
     cost = run_cost([], [], {})
     cost["total"] |= {

@@ -28,9 +28,8 @@ from rallebench.core.types import (
     ToolCall,
 )
 from rallebench.engine import cost_text, loop
-from rallebench.engine.cost import prices_of, recorded_prices, step_to_json, total, usd_of
+from rallebench.engine.cost import prices_of, recorded_prices, run_cost, step_to_json, total, usd_of
 from rallebench.engine.reply_cache import Memo
-from rallebench.engine.run_cost import run_cost
 from rallebench.engine.run_file import run_json
 from rallebench.engine.score import cost_of, score_run
 from rallebench.engine.single import run_one

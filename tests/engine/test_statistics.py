@@ -190,14 +190,21 @@ def test_the_degrees_of_freedom_are_those_of_the_whole_matrix(rho: float) -> Non
     assert statistics._freedom(sizes.astype(float), rho) == pytest.approx(expected)
 
 
-def test_the_interval_of_a_share_stays_within_its_bounds_and_is_wilsons_where_every_question_is_an_article() -> (
+def test_the_interval_of_a_share_is_agrestis_and_coulls_where_every_question_is_an_article() -> (
     None
 ):
-    column = [1.0] * 6 + [0.0] * 94
-    found = means({"m": column}, ranges=SHARE)["m"]
-    theirs = stats.binomtest(6, 100).proportion_ci(method="wilson")
-    assert found.low is not None and found.low > 0
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.003)
+    mean = means({"m": [1.0] * 12 + [0.0] * 88}, ranges=SHARE)["m"]
+    z = stats.norm.ppf(0.975)
+    middle = (12 + z * z / 2) / (100 + z * z)
+    half = z * math.sqrt(middle * (1 - middle) / (100 + z * z))
+    assert (mean.low, mean.high) == pytest.approx((middle - half, middle + half), abs=0.003)
+
+
+@pytest.mark.parametrize(("right", "bound"), [(1, 0.0), (99, 1.0)])
+def test_the_interval_of_a_share_stays_within_its_bounds(right: int, bound: float) -> None:
+    mean = means({"m": [1.0] * right + [0.0] * (100 - right)}, ranges=SHARE)["m"]
+    assert mean.low is not None and mean.high is not None
+    assert 0 <= mean.low < right / 100 < mean.high <= 1 and bound in (mean.low, mean.high)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])

@@ -54,16 +54,14 @@ def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(
         *_, manifest = bench.build_index("own", tmp_path / "corpus.tsv", "bm25")
         made = bench.import_dataset("own", tmp_path / "own.jsonl")
         agent = bench.agent("react", "wikipedia", "oracle", {"shots": 0, "env.retriever": "own"})
-        backends = complete(bench.lease("the test").load_for([agent.llm], agent.retrievers))
-        assert isinstance(backends, Backends) and manifest and made.form == "r-eval"
-        ready, _ = agent.flow.open(backends)
-        questions = read_questions(made.path)
-        episodes = {
-            e.qid: e
-            for e in loop.run(
-                agent.flows(ready), (one.question for one in questions), ready, workflow="react"
-            )
-        }
+        with bench.lease("the test") as lease:
+            backends = complete(lease.load_for([agent.llm], agent.retrievers))
+            assert isinstance(backends, Backends) and manifest and made.form == "r-eval"
+            ready, _ = agent.flow.open(backends)
+            questions = read_questions(made.path)
+            texts = (example.question for example in questions)
+            run = loop.run(agent.flows(ready), texts, ready, workflow="react")
+            episodes = {episode.qid: episode for episode in run}
     finally:
         bench.close()
     assert len(episodes) == QUESTIONS

@@ -21,7 +21,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.engine.run_cost import run_cost
+from rallebench.engine.cost import run_cost
 from rallebench.engine.store import RunFolder
 from rallebench.gui import views, views_chat, views_cost, views_questions, views_runs
 from rallebench.gui.tabs import benchmark as tab

@@ -17,7 +17,8 @@ from rallebench.experiments.builders.running import Done
 from rallebench.gui import views_making
 from rallebench.gui.tabs import _making as tab
 from rallebench.gui.tabs._data_settings import rows_of
-from rallebench.services.background import Works
+from rallebench.gui.works import Works
+from rallebench.services.jobs import JobManager
 from rallebench.services.workbench import Workbench
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
@@ -48,7 +49,7 @@ def bench(tmp_path: Path) -> Workbench:
 
 @pytest.fixture
 def works() -> Works:
-    return Works("making", Done)
+    return Works(JobManager(), "making")
 
 
 def begin(

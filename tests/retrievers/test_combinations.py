@@ -327,11 +327,13 @@ def test_the_page_does_not_load_a_heavy_model_by_the_way(
     hidden = workbench.workspace.chain("hybrid").replace_action(
         0, target="llm-rerank:both?llm=heavy"
     )
-    with pytest.raises(
-        NotFoundError,
-        match=r"The language model 'heavy' is not loaded\. Load it in the Models tab\.",
+    with (
+        pytest.raises(
+            NotFoundError,
+            match=r"The language model 'heavy' is not loaded\. Load it in the Models tab\.",
+        ),
+        workbench.lease("the test") as lease,
     ):
-        lease = workbench.lease("the test")
         complete(lease.load_for(hidden.llms, hidden.retrievers, heavy=False))
 
 

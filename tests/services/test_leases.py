@@ -24,7 +24,7 @@ from rallebench.experiments.builders.running import make
 from rallebench.experiments.papers import settings_of
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
-from rallebench.services.background import Works
+from rallebench.services.jobs import Job, operation_of
 from rallebench.services.leases import Lease
 from rallebench.services.standalone import Ready
 from rallebench.services.workbench import Workbench
@@ -210,7 +210,7 @@ def test_a_run_in_the_background_holds_its_models_from_the_moment_it_is_started(
     with pytest.raises(UsageError, match="in use by the run 'night'"):
         bench.unload("gated")
     Gated.gate.set()
-    bench.benches.wait(SECONDS)
+    assert job.wait(SECONDS)
     assert job.done and bench.unload("gated")
 
 
@@ -240,35 +240,29 @@ def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workb
 
 def test_every_holder_is_named(bench: Workbench) -> None:
     list(bench.load("titan", "language model"))
-    for holder in ("the run 'a'", "the sweep 'b'"):
-        bench.lease(holder).hold(["titan"])
-    with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
-        bench.unload("titan")
+    with bench.lease("the run 'a'") as run, bench.lease("the sweep 'b'") as sweep:
+        run.hold(["titan"])
+        sweep.hold(["titan"])
+        with pytest.raises(UsageError, match="by the run 'a' and the sweep 'b'; stop"):
+            bench.unload("titan")
 
 
 # ── how a lease ends ─────────────────────────────────────────────────────────
 
 
-def followed(works: Works, bench: Workbench) -> threading.Thread:
-    """The thread of a page that starts a sweep, follows it and sees it stopped."""
-
-    def follow() -> None:
-        with pytest.raises(RalleError):
-            list(works.follow("ks", 1, lambda: one_sweep(bench)))
-
-    thread = threading.Thread(target=follow)
-    thread.start()
-    return thread
+def started(bench: Workbench) -> Job:
+    """The job of a sweep."""
+    return bench.jobs.submit(
+        "sweep", "ks", 1, lambda job: operation_of(one_sweep(bench), ExperimentResult)
+    )
 
 
 def test_a_stopped_sweep_holds_nothing(bench: Workbench) -> None:
-    works = bench.works("sweep", ExperimentResult)
-    follower = followed(works, bench)
+    job = started(bench)
     assert Gated.begun.wait(SECONDS)
-    works.stop()
+    job.stop()
     Gated.gate.set()
-    works.wait(SECONDS)
-    follower.join(SECONDS)
+    assert job.wait(SECONDS) and job.status == "stopped"
     assert bench.unload("gated")
 
 
@@ -368,28 +362,26 @@ def test_closing_stops_the_work_before_it_closes_the_models(bench: Workbench) ->
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)
     closing.start()
-    while not job.stop:
+    while not job.stopping:
         closing.join(0.01)
         assert closing.is_alive(), "closed without stopping the run"
     Gated.gate.set()
     closing.join(SECONDS)
-    assert job.done and not job.error and not bench.open_run("night").state()["errors"]
+    assert job.status in ("stopped", "finished") and not bench.open_run("night").state()["errors"]
     assert Gated.late == 0 and bench.status() == []
 
 
 def test_closing_stops_the_work_of_the_page_too(bench: Workbench) -> None:
-    works = bench.works("sweep", ExperimentResult)
-    follower = followed(works, bench)
+    job = started(bench)
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)
     closing.start()
-    while not works.stopping():
+    while not job.stopping:
         closing.join(0.01)
         assert closing.is_alive(), "closed without stopping the sweep"
     Gated.gate.set()
     closing.join(SECONDS)
-    follower.join(SECONDS)
-    assert works.going_on() == {} and Gated.late == 0 and bench.status() == []
+    assert job.status == "stopped" and Gated.late == 0 and bench.status() == []
 
 
 def test_a_lease_may_be_closed_twice_and_holds_what_is_not_loaded(bench: Workbench) -> None:

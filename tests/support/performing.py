@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rallebench.core.events import Operation
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine.plan import Plan
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps.running import sweep_settings
-from rallebench.services.background import streamed
 from rallebench.services.experiments import named
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import Workspace
+
+
+def streamed(operation: Operation[Any]) -> Iterator[Any]:
+    """The events of an operation, then its result."""
+    yield (yield from operation)
 
 
 def prepared(workspace: Workspace, chain: Chain, dataset: str, **settings: Any) -> Benchmark:
@@ -27,7 +32,7 @@ def run_suite(
     bench: Workbench, suite: str, request: ExperimentRequest, name: str, **options: Any
 ) -> Iterator[Any]:
     """Perform a suite."""
-    return streamed(bench.experiments.run_suite(named(request, suite, name), RunOptions(**options)))
+    return streamed(bench.experiments.run(named(request, suite, name), RunOptions(**options)))
 
 
 def plan(suite: str, request: ExperimentRequest, name: str) -> Plan:
@@ -59,7 +64,8 @@ def sweep(
 ) -> Iterator[Any]:
     """Perform a sweep."""
     settings = sweep_settings(chain, list(vary), dataset)
-    return streamed(bench.experiments.run_sweep(name, settings, RunOptions(**options), limit=limit))
+    request = bench.experiments.request("sweep", name, settings, limit)
+    return streamed(bench.experiments.run(request, RunOptions(**options)))
 
 
-__all__ = ["plan", "prepared", "probe", "run_suite", "sweep"]
+__all__ = ["plan", "prepared", "probe", "run_suite", "streamed", "sweep"]

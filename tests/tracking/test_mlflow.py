@@ -31,7 +31,7 @@ from run_folders import (
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.types import Note, Reply, Step, ToolCall, UseTool
-from rallebench.engine.run_cost import run_cost
+from rallebench.engine.cost import run_cost
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import REPORT, RunFolder
 from rallebench.tracking import connection, content, database, live

@@ -75,18 +75,18 @@ def address(workspace: Path, model: str) -> Iterator[str]:
 
     mlflow.set_tracking_uri(default_uri(workspace))
     yield model
-    mlflow.set_tracking_uri(
-        None
-    )  # MLflow keeps it in the environment, where later tests would find it
+    # MLflow keeps the address in the environment, where later tests would find it.
+    mlflow.set_tracking_uri(None)
 
 
 def chatted(place: Path, text: str, history: list[dict[str, str]]) -> str:
     """What Chat answers."""
     workbench = Workbench(place)
     chain = workbench.workspace.chain("told")
-    complete(workbench.lease("the test").load_for(chain.llms, chain.retrievers))
-    earlier = [Message(one["role"], one["content"]) for one in history]
-    *_, episode = workbench.chat(chain, earlier, text)
+    earlier = [Message(turn["role"], turn["content"]) for turn in history]
+    with workbench.lease("the test") as lease:
+        complete(lease.load_for(chain.llms, chain.retrievers))
+        *_, episode = workbench.chat(chain, earlier, text)
     workbench.close()
     assert isinstance(episode, Episode) and not episode.error
     return episode.answer

@@ -221,7 +221,7 @@ def plan_text(value: Mapping[str, Any]) -> list[str]:
         [f"Indexes: {value['indexes']['costs']}"] if value.get("indexes", {}).get("costs") else []
     )
     return [
-        f"{value['suite']}: {value['name']} would run",
+        f"{value.get('suite') or value['experiment']}: {value['name']} would run",
         *aligned(plan_rows(value)),
         *indexes,
         *(f"Note: {note}" for note in notes),

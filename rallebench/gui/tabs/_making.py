@@ -17,7 +17,8 @@ from rallebench.gui.session import guard
 from rallebench.gui.tabs._data_paths import corpora_choices, on_upload, whole_path
 from rallebench.gui.tabs._data_settings import Known, draw_settings, given, show_group
 from rallebench.gui.wording import on_page
-from rallebench.services.background import Works
+from rallebench.gui.works import Works
+from rallebench.services.jobs import operation_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import READER
 
@@ -48,7 +49,7 @@ def writers(workbench: Workbench) -> list[str]:
 
 def draw_making(workbench: Workbench) -> dict[str, Any]:
     """The section; returns the components that a refresh fills."""
-    works, makers = workbench.works("making", Done), list(MAKERS.names())
+    works, makers = Works(workbench.jobs, "making"), list(MAKERS.names())
     with gr.Row(equal_height=True):
         maker = gr.Dropdown(
             makers,
@@ -211,7 +212,14 @@ def start(workbench: Workbench, works: Works, maker: str, order: Order) -> None:
     """Begin a making, or join it; what is wrong at once is raised and not told again."""
     what = (maker, order.articles, order.llm, order.limit, repr(order.settings))
     try:
-        next(iter(works.follow(order.name, what, lambda: make(workbench, maker, order))), None)
+        next(
+            iter(
+                works.follow(
+                    order.name, what, lambda: operation_of(make(workbench, maker, order), Done)
+                )
+            ),
+            None,
+        )
     except RalleError:
         if order.name not in works.going_on():
             works.forget(order.name)

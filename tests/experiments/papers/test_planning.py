@@ -16,7 +16,7 @@ from rallebench.core.errors import BackendError, MismatchError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.registry import Entry
 from rallebench.engine.dry_run import Range
-from rallebench.engine.estimate import Amount, Estimate, Sample, estimated
+from rallebench.engine.estimate import CostEstimate, Interval, PilotSample, estimated
 from rallebench.engine.plan import Plan
 from rallebench.experiments.papers import SUITES, settings_of
 from rallebench.services.workbench import Workbench
@@ -96,16 +96,16 @@ def test_a_suite_that_asks_nobody_says_so_and_costs_nothing() -> None:
     found = estimated(Plan("small-alone", "n", ()), [])
     assert found.notes == ("It asks no model: it only works on existing files.",) and found.total[
         "usd"
-    ] == Amount(0, 0, 0)
+    ] == Interval(0, 0, 0)
 
 
 # what it would cost
 
 
-def probed(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> Estimate:
+def probed(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> CostEstimate:
     found = planned(bench, suite, **more)
     *_, last = probe(bench, found, asked(bench, suite, **more), questions=questions)
-    assert isinstance(last, Estimate)
+    assert isinstance(last, CostEstimate)
     return last
 
 
@@ -113,12 +113,12 @@ def test_a_few_questions_are_answered_and_carried_over_to_all_that_are_left(
     bench: Workbench,
 ) -> None:
     found = probed(bench, "small-alone")
-    assert [sample.asked for sample in found.samples if sample] == [2, 2]
+    assert [sample.questions for sample in found.samples if sample] == [2, 2]
     assert (
-        found.total["model_calls"] == Amount(16, 16, 16)
+        found.total["model_calls"] == Interval(16, 16, 16)
         and found.total["completion_tokens"].value == 16
     )
-    assert found.total["seconds"].value is not None and found.total["usd"] == Amount()
+    assert found.total["seconds"].value is not None and found.total["usd"] == Interval()
     assert "US dollars are not known for titan (no prices)." in found.notes
     assert not (bench.workspace.path / "runs").exists()
 
@@ -134,7 +134,7 @@ def test_what_the_probe_asked_is_not_asked_again(bench: Workbench) -> None:
 
 def test_a_later_part_is_probed_with_the_answers_of_the_probe(bench: Workbench) -> None:
     found = probed(bench, "small-judged")
-    assert [sample.asked for sample in found.samples if sample] == [2, 2]
+    assert [sample.questions for sample in found.samples if sample] == [2, 2]
     assert found.parts[1]["model_calls"].value == 8
 
 
@@ -151,16 +151,16 @@ def test_questions_that_differ_widen_the_bounds_and_one_alone_has_none(bench: Wo
         }
         for s in (1.0, 3.0)
     ]
-    total = estimated(made, [Sample(2, 0, tuple(rows))]).total
+    total = estimated(made, [PilotSample(2, 0, tuple(rows))]).total
     assert total["seconds"].value == 16 and total["seconds"].high == pytest.approx(
         16 + 8 * 12.706, rel=1e-3
     )
     assert (
         total["seconds"].low == 0
-        and total["usd"] == Amount(4, 4, 4)
-        and total["completion_tokens"] == Amount()
+        and total["usd"] == Interval(4, 4, 4)
+        and total["completion_tokens"] == Interval()
     )
-    assert estimated(made, [Sample(1, 0, (rows[0],))]).total["seconds"] == Amount(8.0)
+    assert estimated(made, [PilotSample(1, 0, (rows[0],))]).total["seconds"] == Interval(8.0)
 
 
 def test_a_part_that_was_not_reached_is_told_by_its_like_and_says_so(bench: Workbench) -> None:
@@ -173,7 +173,7 @@ def test_a_part_that_was_not_reached_is_told_by_its_like_and_says_so(bench: Work
         "completion_tokens": 1,
         "usd": None,
     }
-    found = estimated(made, [Sample(2, 1, (row, row), "It broke."), None])
+    found = estimated(made, [PilotSample(2, 1, (row, row), "It broke."), None])
     assert (
         found.parts[1]["seconds"].value == 8
         and "time 2: not asked; told by parts of the same sort." in found.notes
@@ -182,7 +182,7 @@ def test_a_part_that_was_not_reached_is_told_by_its_like_and_says_so(bench: Work
         note.startswith("1 of the probe's questions failed") and "It broke." in note
         for note in found.notes
     )
-    assert estimated(made, [None, None]).total["seconds"] == Amount()
+    assert estimated(made, [None, None]).total["seconds"] == Interval()
 
 
 def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench) -> None:
@@ -245,7 +245,9 @@ def test_a_part_that_could_not_be_probed_is_told_by_its_like_beside_the_reason(
         "completion_tokens": 1,
         "usd": 0.0,
     }
-    found = estimated(made, [Sample(1, 0, (row,)), Sample(0, 0, (), "The server is down.")])
+    found = estimated(
+        made, [PilotSample(1, 0, (row,)), PilotSample(0, 0, (), "The server is down.")]
+    )
     assert found.parts[1]["seconds"].value == 8 and found.total["seconds"].value == 16
     assert (
         found.notes[:2] == ("time 2: could not be probed: The server is down.", found.notes[1])

@@ -1,6 +1,6 @@
-"""BARAG (Kenneweg et al. 2024)."""
+"""BARAG (Kenneweg et al. 2024): a boolean agent that reads passages only where it needs them, and a judge of its answers."""
 
-from rallebench.experiments.suites import barag_agreement as barag_agreement
-from rallebench.experiments.suites import barag_curve as barag_curve
-from rallebench.experiments.suites import barag_modes as barag_modes
-from rallebench.experiments.suites import barag_tables as barag_tables
+from rallebench.experiments.papers.barag import agreement as agreement
+from rallebench.experiments.papers.barag import curve as curve
+from rallebench.experiments.papers.barag import modes as modes
+from rallebench.experiments.papers.barag import tables as tables

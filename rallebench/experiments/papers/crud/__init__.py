@@ -1,5 +1,5 @@
-"""CRUD-RAG (Lyu et al. 2024)."""
+"""CRUD-RAG (Lyu et al. 2024): six tasks on Chinese news, its grid over retrievers and models, and RAGQuestEval."""
 
-from rallebench.experiments.suites import crud as crud
-from rallebench.experiments.suites import crud_grid as crud_grid
-from rallebench.experiments.suites import crud_score as crud_score
+from rallebench.experiments.papers.crud import grid as grid
+from rallebench.experiments.papers.crud import score as score
+from rallebench.experiments.papers.crud import suites as suites

@@ -20,7 +20,7 @@ COMPAT = "compat"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class GridCell:
     """A cell of the grid. ``agent``: None if it cannot be, and then ``why`` in one clause."""
 
     system: System
@@ -40,7 +40,7 @@ class Cell:
         return f"{self.system.workflow} {self.system.llm} {self.task}"
 
 
-def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Cell]:
+def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[GridCell]:
     """Every cell, those of one model after another. Raises UsageError for what no cell can be made of."""
     s = request.settings
     workflows, models = names_in(s["workflows"]), names_in(s["models"]) or names_in(request.llm)
@@ -110,11 +110,11 @@ def _cell(
     questions: TaskQuestions,
     environments: Sequence[str],
     values: Mapping[str, str],
-) -> Cell:
+) -> GridCell:
     """The cell with its agent, which gets those ``values`` that it has settings for."""
     workflow = WORKFLOWS.entry(system.workflow)
     env = _env(questions, environments) if workflow.traits["needs_env"] else ""
-    cell = Cell(system, questions, env)
+    cell = GridCell(system, questions, env)
     if why := _why_not(request, cell, environments):
         return replace(cell, why=why)
     original = {COMPAT: "original"} if request.settings[COMPAT] == "original" else {}
@@ -152,7 +152,7 @@ def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
     return next((name for name in environments if not fitting or name in fitting), "")
 
 
-def _why_not(request: ExperimentRequest, cell: Cell, environments: Sequence[str]) -> str:
+def _why_not(request: ExperimentRequest, cell: GridCell, environments: Sequence[str]) -> str:
     """Why a cell cannot be, '' if it can."""
     traits = WORKFLOWS.entry(cell.system.workflow).traits
     if traits["needs_env"] and not cell.env:

@@ -21,7 +21,7 @@ from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.experiments.papers import SUITES, Suite
-from rallebench.experiments.papers.reval.grid import Cell, grid
+from rallebench.experiments.papers.reval.grid import GridCell, grid
 from rallebench.experiments.papers.reval.tasks import tasks_of
 from rallebench.experiments.runs import definitions_of, scored_by, scored_run
 from rallebench.metrics import metric
@@ -117,7 +117,7 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
     return _report(request, cells, results, failed)
 
 
-def _run(request: ExperimentRequest, cell: Cell, names: Sequence[str]) -> RunRequest:
+def _run(request: ExperimentRequest, cell: GridCell, names: Sequence[str]) -> RunRequest:
     agent, questions, s = cell.agent, cell.questions, request.settings
     assert agent is not None
     whole = not s["instances"] and s["compat"] != "original"  # the file says which questions
@@ -141,7 +141,7 @@ def _run(request: ExperimentRequest, cell: Cell, names: Sequence[str]) -> RunReq
 
 def _report(
     request: ExperimentRequest,
-    cells: Sequence[Cell],
+    cells: Sequence[GridCell],
     results: Mapping[str, RunResult],
     failed: Mapping[str, str],
 ) -> Report:
@@ -187,7 +187,7 @@ def _table(table: Mapping[str, Any]) -> Table:
 
 
 def _endings(
-    systems: Sequence[System], scored: Sequence[Cell], results: Mapping[str, RunResult]
+    systems: Sequence[System], scored: Sequence[GridCell], results: Mapping[str, RunResult]
 ) -> Table:
     """Why the episodes of each system ended: a score of 0 tells nothing of a limit that was always reached."""
     counts: dict[System, Counter[str]] = {system: Counter() for system in systems}
@@ -203,7 +203,7 @@ def _endings(
     return Table("How the episodes ended", columns, rows, note=note)
 
 
-def _as_json(cell: Cell, result: RunResult | None, failed: Mapping[str, str]) -> dict[str, Any]:
+def _as_json(cell: GridCell, result: RunResult | None, failed: Mapping[str, str]) -> dict[str, Any]:
     return {
         "workflow": cell.system.workflow,
         "llm": cell.system.llm,
@@ -219,7 +219,7 @@ def _as_json(cell: Cell, result: RunResult | None, failed: Mapping[str, str]) ->
 
 
 def _notes(
-    cells: Sequence[Cell], results: Mapping[str, RunResult], failed: Mapping[str, str]
+    cells: Sequence[GridCell], results: Mapping[str, RunResult], failed: Mapping[str, str]
 ) -> Iterator[str]:
     whys: dict[tuple[str, str], list[str]] = {}
     for system in dict.fromkeys(cell.system for cell in cells):

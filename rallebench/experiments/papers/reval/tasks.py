@@ -13,7 +13,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
-from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, found, sampled, task_of
+from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, available, sampled, task_of
 
 BELOW = ("", "data/KoLA2", "KoLA2")
 """Where R-Eval's files may lie below a folder that is given."""
@@ -60,7 +60,7 @@ def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
     workspace, data = request.workspace, request.settings["data"]
     theirs = _in_folder(request)
     known = workspace.dataset_paths()
-    here = found(known)
+    here = available(known)
     own = {task.name: task for task in TASKS} | {task.number: task for task in TASKS}
     tasks = [task for task in TASKS if domain in ("", task.domain)]
     every = [t.name for t in tasks if t.name in theirs or (not data and t.name in here)]

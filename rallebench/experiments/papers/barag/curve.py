@@ -1,0 +1,352 @@
+"""A better boolean agent, and what every threshold of it would give: a curve of quality against tokens instead of one point.
+
+Every question is answered once without and once with passages. When passages are worth their tokens can then be decided afterwards by
+any number that was there before: the draft's confidence, its tokens' probabilities, the agreement of further samples, the
+retrieval's score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.runs import Judge, RunRequest, RunResult, Values
+from rallebench.core.settings import Setting
+from rallebench.core.types import Episode, Example, Flow, Question, Step
+from rallebench.experiments.papers import SUITES
+from rallebench.experiments.papers.barag import points
+from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
+from rallebench.experiments.papers.barag.points import Case, Point
+from rallebench.experiments.papers.barag.study import (
+    ASKING,
+    DATA,
+    Study,
+    study_of,
+    tokens_of,
+    worth_of,
+)
+from rallebench.experiments.runs import scored_run
+from rallebench.workflows.barag import BaragAgent
+from rallebench.workflows.barag_decisions import read_boolean
+from rallebench.workflows.barag_uncertain import (
+    RULE_SETTINGS,
+    SIGNALS,
+    Branches,
+    Rule,
+    best_score,
+    both,
+    branches_of,
+    certainty,
+)
+
+BRANCHES = {"draft": "draft", "read": "answer with passages"}
+JUDGED = {
+    "both": ("truthfulness", "relevance"),
+    "truthfulness": ("truthfulness",),
+    "relevance": ("relevance",),
+}
+"""Quality → the judge's scores that it is the mean of."""
+MEASURES = {
+    "both": "mean of the judge's truthfulness and relevance, 1 to 5",
+    "truthfulness": "the judge's truthfulness, 1 to 5",
+    "relevance": "the judge's relevance, 1 to 5",
+    "f1": "word F1 with the best gold answer, 0 for one that declines",
+    "em": "exact match with a gold answer",
+    "grounded": "share of the answer's words that stand in the question's own article, 0 for one that declines",
+}
+READ_ALL = "Read all passages"
+"""The heading of the share of questions that read on where drafts have read some passages already."""
+COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
+
+
+@SUITES.register(
+    "barag-curve",
+    form={
+        **DATA,
+        **ASKING,
+        "draft_passages": RULE_SETTINGS["draft_passages"],
+        "samples": Setting(
+            int,
+            0,
+            0,
+            100,
+            about="further drafts; their agreement with the draft is then a signal, too",
+        ),
+        "logprobs": Setting(
+            bool, False, about="ask the model for its tokens' probabilities, a signal, too"
+        ),
+        "ask": Setting(
+            bool, False, about="ask the model as barag-advanced does: a point beside the curve"
+        ),
+        "thresholds": Setting(
+            str,
+            "",
+            about="as in 0.2,0.5; default: where every tenth of the questions begins to read",
+        ),
+        "quality": Setting(
+            str,
+            "auto",
+            choices=("auto", *MEASURES),
+            about="auto: both with a judge, else f1, else grounded",
+        ),
+        **JUDGE,
+        **JUDGING,
+    },
+)
+def boolean_curve(request: ExperimentRequest) -> Experiment:
+    """BARAG done better: reading by a draft's uncertainty or the retrieval's score, quality against tokens over all thresholds."""
+    s = request.settings
+    thresholds = _thresholds(s["thresholds"])
+    study = study_of(request, logprobs=s["logprobs"])
+    quality = _quality(s["quality"], study, bool(s["judge"]))
+    rule = Rule(samples=s["samples"], draft_passages=s["draft_passages"])
+    judges = _judges(study, rule)
+    result = yield _run(study, rule, quality, judges if quality in JUDGED else ())
+    branches = {
+        qid: of_question
+        for qid, episode in result.episodes.items()
+        if (of_question := branches_of(episode, rule.samples, s["ask"]))
+    }
+    report: dict[str, Any] = {
+        "dataset": study.name,
+        "llm": request.llm,
+        "quality": quality,
+        "measure": MEASURES[quality],
+    }
+    notes = [*study.set.notes, *_losses(result, len(branches))]
+    for branch, judge in zip(BRANCHES, result.request.judges):
+        if judged := report_of(result, judge):
+            report[f"judge of {branch}"] = judged
+            notes += notes_of(branch, judged, judge)
+    cases = [
+        case
+        for qid, of_question in branches.items()
+        if (case := _case(qid, of_question, result.values, quality))
+    ]
+    if len(cases) < len(branches):
+        notes.append(
+            f"{len(branches) - len(cases)} of {len(branches)} questions lack a score or a token count and are in no point."
+        )
+    if not cases:
+        nothing = (
+            "No question has both branches with scores and counted tokens, so there is no curve."
+        )
+        return Report(report, (*notes, nothing))
+    return _report(study, report, notes, cases, thresholds)
+
+
+def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> RunRequest:
+    """Both branches of every question, with their tokens and their worth."""
+    ask = study.asked.settings["ask"]
+
+    def score(example: Example, episode: Episode) -> Values:
+        branches = branches_of(episode, rule.samples, ask)
+        if branches is None:
+            return {}
+        values: dict[str, float | None] = {}
+        for name in BRANCHES:
+            step: Step = getattr(branches, name)
+            tokens = tokens_of([step])
+            values[f"{name}_tokens"] = None if None in tokens else float(sum(tokens))  # type: ignore[arg-type]
+            if quality not in JUDGED:
+                values[f"{name}_worth"] = worth_of(study, example, step.reply.text).get(quality)
+        return values
+
+    worth = {
+        f"{name}_worth": f"The {text}: {MEASURES[quality]}." for name, text in BRANCHES.items()
+    }
+    tokens = {f"{name}_tokens": f"Tokens of the {name}, sent and written." for name in BRANCHES}
+
+    def flow(question: Question, agent: BaragAgent) -> Flow:
+        return both(question, agent=agent, rule=rule, ask=ask)
+
+    run = scored_run(
+        "both branches",
+        "barag-both",
+        study.name,
+        study.set.examples,
+        lambda question: flow(question, study.agent),
+        {
+            **study.settings,
+            "samples": rule.samples,
+            "draft_passages": rule.draft_passages,
+            "ask": ask,
+        },
+        score,
+        tokens if quality in JUDGED else {**worth, **tokens},
+        (study.asked.llm,),
+        (study.agent.retriever,),
+        judges=judges,
+    )
+    return study.deciding(run, flow) if ask else run
+
+
+def _judges(study: Study, rule: Rule) -> tuple[Judge, ...]:
+    """The judge of the drafts and that of the answers with passages; () without a judge. Raises UsageError."""
+    s = study.asked.settings
+    if not s["judge"]:
+        return ()
+
+    def text(branch: str) -> Any:
+        def of_episode(episode: Episode) -> str | None:
+            branches = branches_of(episode, rule.samples, s["ask"])
+            return getattr(branches, branch).reply.text if branches else None
+
+        return of_episode
+
+    return tuple(
+        judge_of(study.asked, s["judge"], study.set.articles, branch, text(branch))
+        for branch in BRANCHES
+    )
+
+
+def _quality(wish: str, study: Study, has_judge: bool) -> str:
+    """What the curve's height is. Raises UsageError where it cannot be had."""
+    own = study.quality
+    quality = wish
+    if wish == "auto":
+        quality = "both" if has_judge else own[0] if own else ""
+    if quality in JUDGED and not (has_judge and study.set.articles):
+        raise UsageError(
+            f"quality={quality} needs a judge and articles: --set judge=MODEL, and rows with title and content."
+        )
+    if quality not in JUDGED and quality not in own:
+        raise UsageError(
+            f"{study.set.path} has neither gold answers nor articles for quality={quality or 'auto'}; it can be: {', '.join(own) or 'none'}."
+        )
+    return quality
+
+
+def _case(qid: str, branches: Branches, values: Mapping[str, Values], quality: str) -> Case | None:
+    """None where a score or a count is not known."""
+    worth = []
+    for branch in BRANCHES:
+        scores = [
+            values.get(f"{branch}_{name}", {}).get(qid) for name in JUDGED.get(quality, ("worth",))
+        ]
+        worth.append(None if None in scores else sum(scores) / len(scores))  # type: ignore[arg-type]
+    decision = (branches.decision,) if branches.decision else ()
+    steps = ((branches.draft,), (branches.read,), branches.samples, decision)
+    tokens = [tokens_of(of_part) for of_part in steps]
+    if None in worth or any(None in counts for counts in tokens):
+        return None
+    replies = [step.reply for step in branches.samples]
+    signals: dict[str, float | None] = {
+        name: certainty(name, branches.draft.reply, replies) for name in SIGNALS[:3]
+    }
+    signals["retrieval"] = best_score(branches.hits)
+    wants = read_boolean(branches.decision.reply, "moreInfo") if branches.decision else None
+    return Case(qid, *worth, *tokens, signals, wants)  # type: ignore[arg-type]
+
+
+def _report(
+    study: Study,
+    report: dict[str, Any],
+    notes: list[str],
+    cases: list[Case],
+    thresholds: tuple[float, ...],
+) -> Report:
+    s = study.asked.settings
+    seen, about = s["draft_passages"], f"{study.name}, {study.asked.llm}"
+    ends = [points.never(cases, seen), points.always(cases)]
+    if seen:
+        notes.append(
+            f"Every draft has read {seen} passage{'s' * (seen != 1)}, so no point is without retrieval; {READ_ALL} counts the second answers."
+        )
+    curves = {
+        signal: points.curve(cases, signal, thresholds)
+        for signal in SIGNALS
+        if any(case.value(signal) not in (None, 0.0) for case in cases)
+    }
+    single = [*ends, points.oracle(cases), *([points.asked(cases)] if s["ask"] else [])]
+    if "confidence" not in curves:
+        notes.append(
+            "No draft has a confidence above 0, so there is no curve of it; all drafts declined, or the model gives none."
+        )
+    for signal, curve in curves.items():
+        report[f"{signal}_auroc"] = points.helps(cases, signal)
+        notes.append(_savings(signal, points.as_good(curve, ends[1]), ends[1]))
+        if (trial := points.held_out(cases, signal)) is not None:
+            point, full = trial
+            report[f"{signal}_held_out"] = {**point.as_json(), "always": full.as_json()}
+            notes.append(
+                f"{signal}: chosen so on every second question, the threshold {point.threshold:.4g} gives on the others {point.quality.value:.4f} "
+                f"against {full.quality.value:.4f} at {point.tokens / full.tokens - 1:+.1%} tokens."
+            )
+    notes.append(
+        "The points of a curve are thresholds looked at on the questions that they would be chosen on."
+    )
+    n, measure = len(cases), report["measure"]
+    report |= {
+        "questions": n,
+        "points": {point.name: point.as_json() for point in single},
+        "curves": {
+            signal: [point.as_json() for point in curve] for signal, curve in curves.items()
+        },
+    }
+    columns = ("Agent", "Threshold", READ_ALL if seen else "Retrieved", *COLUMNS)
+    note = f"Quality: {measure}. Coin: reading as many questions, chosen at random."
+    tables = tuple(
+        Table(f"{title}: {about}", columns, tuple(_row(point, n) for point in of_table), note=note)
+        for title, of_table in {"Without a threshold": single, **curves}.items()
+    )
+    series = {
+        f"coin ({ends[0].name} … always)": _line(ends, n),
+        **{
+            signal: _line(sorted(curve, key=lambda point: point.tokens), n)
+            for signal, curve in curves.items()
+        },
+        **{point.name: _line([point], n) for point in single[2:]},
+    }
+    figure = Figure(f"Quality against tokens: {about}", "tokens a question", measure, series)
+    return Report(report, tuple(notes), tables=tables, figures=(figure,))
+
+
+def _savings(signal: str, best: Point | None, full: Point) -> str:
+    """What the cheapest threshold saves that is as good as reading always."""
+    if best is None:
+        return f"{signal}: no threshold keeps {points.ENOUGH:.0%} of the quality of reading always with fewer tokens."
+    return (
+        f"{signal}: at threshold {best.threshold:.4g}, {best.share:.0%} of the questions read; that is {best.tokens / full.tokens - 1:+.1%} tokens "
+        f"compared with reading always, at a quality of {best.quality.value:.4f} against {full.quality.value:.4f}."
+    )
+
+
+def _row(point: Point, n: int) -> tuple[Any, ...]:
+    return (
+        point.name,
+        None if point.threshold is None else f"{point.threshold:.4g}",
+        f"{point.share:.0%}",
+        point.n_in,
+        point.n_out,
+        round(point.tokens / n, 1),
+        point.quality,
+        point.coin,
+    )
+
+
+def _line(curve: Iterable[Point], n: int) -> tuple[tuple[float, Any], ...]:
+    return tuple((point.tokens / n, point.quality) for point in curve)
+
+
+def _losses(result: RunResult, answered: int) -> list[str]:
+    """Why questions are in no point; ``answered``: those with both branches."""
+    refused = len(result.episodes) - answered
+    notes = [f"{result.n_errors} of {result.n} questions failed; they are in no point."] * bool(
+        result.n_errors
+    )
+    return notes + [f"{refused} questions are blank or too long and were not asked."] * bool(
+        refused
+    )
+
+
+def _thresholds(text: str) -> tuple[float, ...]:
+    try:
+        values = tuple(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
+    except ValueError:
+        values = (float("nan"),)
+    if any(value != value for value in values):
+        raise UsageError(f"--set thresholds={text}: thresholds must be numbers, as in 0.2,0.5.")
+    return values

@@ -1,0 +1,151 @@
+"""BARAG's judge, of truthfulness and relevance, as a judge of a run's answers by the articles of their questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import Judge, RunResult, Values
+from rallebench.core.settings import Setting
+from rallebench.core.types import Episode, Example, Flow, digest
+from rallebench.experiments.papers.barag.articles import Article
+from rallebench.experiments.papers.barag.study import tokens_of
+from rallebench.experiments.runs import bounds_of
+from rallebench.metrics.judges import judgement_of
+from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
+from rallebench.workspace.judges import judge_named
+
+FORMS = ("schema", "tool", "text")
+JUDGE = {"judge": Setting(str, "", about="a language model that judges truthfulness and relevance")}
+JUDGING = {
+    "judge_form": Setting(
+        str,
+        "auto",
+        choices=("auto", *FORMS),
+        about="how scores are asked for; auto: schema, with compat=original behind an API tool",
+    ),
+    "judge_repeats": Setting(
+        int, 1, 1, 50, about="times that every answer is judged, with seeds of their own"
+    ),
+    "judge_swap": Setting(
+        bool, False, about="every second time with the scores and blocks in the other order"
+    ),
+    "judge_temperature": Setting(float, 0.0, 0, 2),
+}
+SPREAD = {
+    "truthfulness_spread": "Largest minus smallest score for truthfulness that one answer was given, over those judged more than once.",
+    "relevance_spread": "Largest minus smallest score for relevance that one answer was given, over those judged more than once.",
+}
+
+
+def judge_of(
+    request: ExperimentRequest,
+    llm: str,
+    articles: Mapping[str, Article],
+    branch: str = "",
+    text: Callable[[Episode], str | None] = lambda episode: episode.answer,
+) -> Judge:
+    """The judge that the settings name. Raises UsageError, BadFileError for its prompts.
+
+    ``articles``: by question id, one for every answer. ``branch``: the name of the ``text`` of an episode that is judged, where
+    that is not its answer; it stands before the columns.
+    """
+    s = request.settings
+    form = s["judge_form"]
+    if form == "auto":
+        behind_api = request.workspace.llm(llm).backend == "openai_compatible"
+        form = "tool" if s["compat"] == "original" and behind_api else "schema"
+    judge = judge_named(
+        request.workspace,
+        f"truthfulness:{llm}",
+        s["prompts"],
+        form=form,
+        compat=s["compat"],
+        temperature=s["judge_temperature"],
+        seed=request.seed,
+        repeats=s["judge_repeats"],
+        swap=s["judge_swap"],
+    )
+    several = s["judge_repeats"] > 1 or s["judge_swap"]
+    columns = {**COLUMNS, **(SPREAD if several else {})}
+    before = f"{branch}_" if branch else ""
+
+    def ask(example: Example, answer: str) -> Flow | None:
+        article = articles[example.question.qid]
+        record = {**example.record, "title": article.title, "content": article.content}
+        return judge.ask(replace(example, record=record), answer)
+
+    def scores(example: Example, answer: str, judgement: Episode) -> Values:
+        return {f"{before}{name}": value for name, value in values_of(judgement).items()}
+
+    return replace(
+        judge,
+        name=f"{judge.name} ({branch})" if branch else judge.name,
+        columns={f"{before}{name}": definition for name, definition in columns.items()},
+        settings={
+            **judge.settings,
+            "articles": digest([[a.title, a.content] for a in articles.values()]),
+        },
+        ask=ask,
+        scores=scores,
+        ranges={f"{before}{name}": bounds for name, bounds in bounds_of(columns).items()},
+        text=text,
+    )
+
+
+def values_of(judgement: Episode) -> Values:
+    """The scores of one judgement, with their spread where an answer was judged more than once."""
+    values: dict[str, float | None] = dict(scores_of(judgement))
+    parsed = judgement_of(judgement)
+    several = [single.values for single in parsed.each if not single.failure]
+    if values and len(several) > 1:
+        for name in parsed.values:
+            scores = [single[name] for single in several]
+            values[f"{name}_spread"] = max(scores) - min(scores)
+    return values
+
+
+def report_of(answered: RunResult, judge: Judge) -> dict[str, Any]:
+    """The number of answers that were judged, of judgements and single replies that say nothing, and the judge's tokens; {}
+    where the judge failed as a whole."""
+    if judge.name not in answered.judgements:
+        return {}
+    episodes = answered.judgements[judge.name]
+    sent, written = tokens_of(step for episode in episodes.values() for step in episode.steps)
+    judgements = [judgement_of(episode) for episode in episodes.values()]
+    each = [single for judgement in judgements for single in (judgement.each or (judgement,))]
+    judged = sum(judge.text(episode) is not None for episode in answered.episodes.values())
+    return {
+        "judged": judged,
+        "replies": len(each),
+        "unparsed_replies": sum(bool(single.failure) for single in each),
+        "unparsed": sum(bool(judgement.failure) for judgement in judgements),
+        "failed": judged - len(episodes),
+        "judge_input_tokens": sent,
+        "judge_output_tokens": written,
+    }
+
+
+def notes_of(label: str, report: Mapping[str, Any], judge: Judge) -> list[str]:
+    """What a reader of the scores must know. ``report``: see ``report_of``."""
+    notes = []
+    if report.get("unparsed"):
+        notes.append(
+            f"{label}: {report['unparsed']} of {report['judged']} judgements could not be read and are not scored."
+        )
+    if report and report["unparsed_replies"] > report["unparsed"]:
+        notes.append(
+            f"{label}: {report['unparsed_replies']} of {report['replies']} single replies of the judge could not be read."
+        )
+    if report.get("failed"):
+        notes.append(
+            f"{label}: {report['failed']} of {report['judged']} judgements failed; they are in no mean."
+        )
+    settings = judge.settings
+    if settings["repeats"] > 1 and not settings["temperature"] and not settings["swap"]:
+        notes.append(
+            "At judge_temperature 0 most models repeat themselves, so the spread says little; raise it, or set judge_swap=true."
+        )
+    return notes

@@ -1,0 +1,220 @@
+"""The boolean-agent study over articles with questions: several ways of answering, what each costs, and what a judge says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.runs import Judge, RunRequest, RunResult
+from rallebench.core.settings import Setting
+from rallebench.core.types import Flow, Question
+from rallebench.experiments.papers import SUITES
+from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
+from rallebench.experiments.papers.barag.runs import lines
+from rallebench.experiments.papers.barag.study import (
+    ASKING,
+    COSTS,
+    DATA,
+    DEFINITIONS,
+    Study,
+    costs_of,
+    rows_of,
+    shown_articles,
+    study_of,
+    worth_of,
+)
+from rallebench.experiments.papers.barag.summary import (
+    Summary,
+    histogram_plot,
+    runs_table,
+    summary_of,
+)
+from rallebench.experiments.runs import scored_run
+from rallebench.workflows.barag import MODES, BaragAgent
+from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
+
+ALL = (*MODES, "uncertain")
+LABELS = {"f1": "F1", "em": "EM", "grounded": "Grounded", "declined": "Declined"}
+OTHER = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
+ALONE = frozenset(("baseline", "gt"))
+"""The modes that search for nothing."""
+DECIDING = frozenset(("basic", "advanced"))
+"""The modes that ask the model whether to search."""
+
+
+@SUITES.register(
+    "barag-modes",
+    named_by=("modes",),
+    form={
+        **DATA,
+        "modes": Setting(str, "baseline,naive,basic,advanced", about=f"of {', '.join(ALL)}"),
+        **ASKING,
+        **RULE_SETTINGS,
+        **JUDGE,
+        **JUDGING,
+    },
+)
+def modes(request: ExperimentRequest) -> Experiment:
+    """BARAG: never, always, or on the model's own decision reading passages; tokens of all calls, and a judge's scores."""
+    s = request.settings
+    chosen = _modes(s["modes"])
+    study = study_of(
+        request,
+        retrieves=not ALONE.issuperset(chosen),
+        logprobs="uncertain" in chosen and s["signal"] == "logprob",
+    )
+    if (s["judge"] or "gt" in chosen) and not study.set.articles:
+        raise UsageError(
+            f"The judge, and the mode gt, need the article of every question, and {study.set.path} has none; leave them out."
+        )
+    judges = (judge_of(request, s["judge"], study.set.articles),) if s["judge"] else ()
+    results: dict[str, RunResult] = {}
+    for run in [_run(study, mode, judges) for mode in chosen]:
+        results[run.label] = yield run
+    notes = [*study.set.notes]
+    judged: dict[str, dict[str, Any]] = {}
+    tokens: dict[str, dict[str, int | None]] = {}
+    for mode, result in results.items():
+        notes += _notes(mode, result)
+        tokens[mode] = {"embedding_tokens": _embedded(result)}
+        for judge in judges:
+            if judgements := report_of(result, judge):
+                judged[f"judge of {mode}"] = judgements
+                sent, written = (judgements[f"judge_{side}_tokens"] for side in ("input", "output"))
+                unknown = sent is None or written is None
+                tokens[mode]["judge_tokens"] = None if unknown else sent + written
+                notes += notes_of(mode, judgements, judge)
+    rows = {mode: rows_of(study, result) for mode, result in results.items()}
+    summaries = {mode: summary_of(of_mode) for mode, of_mode in rows.items()}
+    about = f"{study.name}: {len(study.set.examples)} questions, {request.llm}"
+    return Report(
+        {
+            "dataset": study.name,
+            "llm": request.llm,
+            "compat": s["compat"],
+            "calls": study.agent.calls,
+            **judged,
+            "modes": {mode: summary.as_json() for mode, summary in summaries.items()},
+            "other_tokens": tokens,
+        },
+        (*notes, *_saving(summaries)),
+        {f"runs/{study.name}_{mode}.jsonl": lines(of_mode) for mode, of_mode in rows.items()},
+        tables=(
+            _table(f"Ways of answering, {about}", summaries, results, study),
+            *_other_tokens(f"Tokens that the paper does not count, {about}", tokens),
+        ),
+        figures=_plots(summaries),
+    )
+
+
+def _table(
+    title: str, summaries: Mapping[str, Summary], results: Mapping[str, RunResult], study: Study
+) -> Table:
+    """Tables II and III, and what an answer is worth without a judge."""
+    names = (*study.quality, "declined")
+    bare = runs_table(title, summaries)
+    rows = tuple((*row, *(results[row[0]].means.get(name) for name in names)) for row in bare.rows)
+    return replace(bare, columns=(*bare.columns, *(LABELS[name] for name in names)), rows=rows)
+
+
+def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple[Table, ...]:
+    """What encoders and the judge read and wrote, where any did."""
+    names = [name for name in OTHER if any(each.get(name, 0) != 0 for each in counts.values())]
+    if not names:
+        return ()
+    rows = tuple((mode, *(each.get(name, 0) for name in names)) for mode, each in counts.items())
+    note = "Of the queries that were searched with; of the judge, sent and written. A dash: not counted by the backend."
+    return (Table(title, ("Run", *(OTHER[name] for name in names)), rows, note=note),)
+
+
+def _embedded(answered: RunResult) -> int | None:
+    counts = answered.values.get("n_embedding_tokens", {}).values()
+    return None if None in counts else int(sum(count or 0 for count in counts))
+
+
+def _modes(text: str) -> list[str]:
+    chosen = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    wrong = [mode for mode in chosen if mode not in ALL]
+    if wrong or not chosen:
+        raise UsageError(f"--set modes={text}: choose of {', '.join(ALL)}.")
+    return chosen
+
+
+def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
+    s = study.asked.settings
+    settings = {**study.settings, "mode": mode}
+    make: Any = MODES.get(mode)
+    if mode == "uncertain":
+        rule = Rule(s["signal"], s["threshold"], _samples(s), s["draft_passages"])
+        make = partial(uncertain, rule=rule)
+        settings |= {
+            "signal": rule.signal,
+            "threshold": rule.threshold,
+            "samples": rule.samples,
+            "draft_passages": rule.draft_passages,
+        }
+
+    def flow(question: Question, agent: BaragAgent) -> Flow:
+        of_mode: Flow = make(question, agent=agent)
+        return of_mode
+
+    run = scored_run(
+        mode,
+        f"barag-{mode}",
+        study.name,
+        shown_articles(study) if mode == "gt" else study.set.examples,
+        lambda question: flow(question, study.agent),
+        settings,
+        lambda example, episode: {**costs_of(episode), **worth_of(study, example, episode.answer)},
+        {name: DEFINITIONS[name] for name in (*COSTS, "declined", *study.quality)},
+        (study.asked.llm,),
+        () if mode in ALONE else (study.agent.retriever,),
+        judges=judges,
+    )
+    return study.deciding(run, flow) if mode in DECIDING else run
+
+
+def _samples(settings: Mapping[str, Any]) -> int:
+    """Samples are drawn only where agreement is looked at, and then at least three."""
+    return max(3, settings["samples"]) if settings["signal"] == "agreement" else 0
+
+
+def _notes(mode: str, answered: RunResult) -> list[str]:
+    notes = []
+    if answered.n_errors:
+        notes.append(
+            f"{mode}: {answered.n_errors} of {answered.n} questions failed; they are in no sum and no mean."
+        )
+    undecided = sum(bool(value) for value in answered.values.get("undecided", {}).values())
+    if undecided:
+        notes.append(
+            f"{mode}: {undecided} of {answered.n} decisions could not be read, so passages were fetched."
+        )
+    for metric, what in (("n_input_tokens", "sent"), ("n_output_tokens", "written")):
+        uncounted = sum(value is None for value in answered.values.get(metric, {}).values())
+        if uncounted:
+            notes.append(
+                f"{mode}: of {uncounted} questions the backend did not count the tokens {what}, so their sum is not known."
+            )
+    return notes
+
+
+def _saving(summaries: Mapping[str, Summary]) -> list[str]:
+    """What every agent needs compared with reading always."""
+    always = summaries.get("naive")
+    if always is None or not always.n_in or not always.n_out:
+        return []
+    return [
+        f"{mode} needs {one.n_in / always.n_in - 1:+.1%} input and {one.n_out / always.n_out - 1:+.1%} output tokens compared with naive."
+        for mode, one in summaries.items()
+        if mode not in ("naive", *ALONE) and one.n_in is not None and one.n_out is not None
+    ]
+
+
+def _plots(summaries: Mapping[str, Summary]) -> tuple[Figure, ...]:
+    plot = histogram_plot("Truthfulness + relevance", summaries)
+    return (plot,) if plot.series else ()

@@ -1,0 +1,154 @@
+"""RAGQuestEval as a judge of a cell's answers; a reference's questions are made once ever and stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import Judge, RunResult
+from rallebench.core.types import Episode, Example, Flow, digest
+from rallebench.experiments.papers.crud import gold
+from rallebench.experiments.papers.crud.gold import Entry, GoldQuestions
+from rallebench.experiments.papers.crud.records import Record
+from rallebench.experiments.papers.crud.tasks import Task
+from rallebench.metrics.judges import JUDGES
+from rallebench.metrics.judges.ragquesteval import COLUMNS, RANGES, Quest, quest_scores
+from rallebench.workspace.judges import judge_named
+from rallebench.workspace.paths import Workspace
+
+PROMPTS = tuple(JUDGES.entry("ragquesteval").traits["prompts"])
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """``known``: the stored and published questions, by key. ``over_all``: precision as the paper's formula has it, over the
+    questions that the text does not answer, too."""
+
+    workspace: Workspace
+    task: Task
+    judge: Judge
+    known: Mapping[str, Entry]
+    original: bool = False
+    over_all: bool = False
+
+    def questions(self, record: Record) -> GoldQuestions | None:
+        """The known questions on a record's reference; None if there are none that can be used."""
+        return gold.find(self.known, record.id, record.reference, self.original)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """``questions``: record id → its gold questions; ``answers``: record id → the text's answers to them, where they could be
+    read; ``counts``: see ``cells.Cell``."""
+
+    counts: Mapping[str, int]
+    questions: Mapping[str, GoldQuestions] = field(default_factory=dict)
+    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: Mapping[str, Quest] = field(default_factory=dict)
+
+
+def judging_of(asked: ExperimentRequest, task: Task, records: Sequence[Record]) -> Judging | None:
+    """RAGQuestEval of these records by the model ``quest``; None without one. Raises UsageError, BadFileError."""
+    s = asked.settings
+    if not s["quest"]:
+        return None
+    published = gold.read_published(s["gold"], task)
+    known = {**published, **gold.read_cache(gold.cache_file(asked.workspace, task))}
+    judge = judge_named(
+        asked.workspace,
+        f"ragquesteval:{s['quest']}",
+        s["prompts"],
+        compat=s["compat"],
+        precision=s["quest_precision"],
+        seed=asked.seed,
+    )
+    original, over_all = s["compat"] == "original", s["quest_precision"] == "paper"
+    judging = Judging(asked.workspace, task, judge, known, original, over_all)
+    by_id = {record.id: record for record in records}
+
+    def ask(example: Example, answer: str) -> Flow | None:
+        questions = judging.questions(by_id[example.question.qid])
+        entry = questions and {
+            "question": list(questions.questions),
+            "answers": list(questions.answers),
+        }
+        return judge.ask(example, answer, known=entry)
+
+    settings = {**judge.settings, "gold": digest(published)[:12] if published else ""}
+    named = replace(
+        judge,
+        columns=COLUMNS,
+        settings=settings,
+        ask=ask,
+        scores=lambda example, answer, judgement: _content(judgement).get("values", {}),
+        ranges=RANGES,
+        text=lambda episode: episode.answer or None,
+    )
+    return replace(judging, judge=named)
+
+
+def judged_of(judging: Judging, records: Sequence[Record], answered: RunResult) -> Judged | None:
+    """The judgements of a cell's answers; None where nothing was judged."""
+    episodes = answered.judgements.get(judging.judge.name)
+    if episodes is None:
+        return None
+    asked = [
+        record
+        for record in records
+        if record.id in answered.episodes and answered.episodes[record.id].answer
+    ]
+    contents = {qid: _content(episode) for qid, episode in episodes.items()}
+    questions = {
+        qid: GoldQuestions(tuple(content["question"]), tuple(content["answers"]))
+        for qid, content in contents.items()
+        if content.get("question")
+    }
+    answers = {
+        qid: tuple(content["text_answers"])
+        for qid, content in contents.items()
+        if "text_answers" in content
+    }
+    values = {
+        qid: quest_scores(questions[qid].answers, answers[qid], over_all=judging.over_all)
+        for qid, content in contents.items()
+        if content.get("values")
+    }
+    failed = len(asked) - len(episodes)
+    counts = {
+        "quest_asked": len(asked),
+        "quest_new_references": sum(judging.questions(record) is None for record in asked),
+        "quest_no_questions": len(episodes) - len(questions),
+    }
+    if questions:
+        counts |= {
+            "quest_unparsed": len(questions) - len(values),
+            "quest_failed": failed,
+            "quest_scored": len(values),
+            "quest_unanswerable": sum(not quest.answerable for quest in values.values()),
+            "quest_nothing_answered": sum(
+                bool(quest.answerable) and not quest.answered for quest in values.values()
+            ),
+        }
+    return Judged(counts, questions, answers, values)
+
+
+def keep_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
+    """Store the questions that are new, for all later cells."""
+    entries = dict(judging.known)
+    episodes = answered.judgements.get(judging.judge.name, {})
+    for record in records:
+        content = _content(episodes[record.id]) if record.id in episodes else {}
+        if content.get("question") and judging.questions(record) is None:
+            key = gold.key_for(entries, record.id, record.reference)
+            entry = {name: content[name] for name in ("key_info", "question", "answers")}
+            entries[key] = gold.entry_of(entry, record.reference, judging.judge.llm)
+    gold.keep(gold.cache_file(judging.workspace, judging.task), entries)
+
+
+def _content(episode: Episode) -> dict[str, Any]:
+    """A judgement's JSON, {} of an episode without one."""
+    content: dict[str, Any] = json.loads(episode.answer) if episode.answer else {}
+    return content

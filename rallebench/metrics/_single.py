@@ -1,0 +1,33 @@
+"""One model stays loaded for the metrics that ask it again and again."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def single(load: Callable[P, T]) -> Callable[P, T]:
+    """``load``, whose last result is kept. It is let go before another is loaded: two never lie in memory.
+
+    >>> twice = single(lambda word: [word, word])
+    >>> twice("a") is twice("a"), twice("b")
+    (True, ['b', 'b'])
+    """
+    lock = threading.Lock()
+    held: dict[object, T] = {}
+
+    @functools.wraps(load)
+    def loaded(*args: P.args, **kwargs: P.kwargs) -> T:
+        key = (args, tuple(sorted(kwargs.items())))
+        with lock:  # runs that are scored at once load it once
+            if key not in held:
+                held.clear()
+                held[key] = load(*args, **kwargs)
+            return held[key]
+
+    return loaded

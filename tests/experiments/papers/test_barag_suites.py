@@ -1,0 +1,624 @@
+"""The boolean-agent study from the command line: modes, their run files, a judge, its agreement, and the curve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Handler, Loopback, answer, send_json
+from small_workspace import (
+    PASSAGES,
+    CommandLine,
+    copy_workspace,
+    make_workspace,
+    read_lines,
+    write_lines,
+)
+
+from rallebench.core.text import tokenize
+from rallebench.encoders.hashing import Hashing
+from rallebench.workspace.indexes.build import build_index
+
+QUESTIONS = (
+    "Which moon of Saturn has a thick atmosphere?",
+    "Which moon goes round Neptune backwards?",
+    "In which state is Lamar County?",
+)
+GOLD = ("Titan", "Triton", "Texas")
+SAYS = {
+    r"queried for this question": '{"retrieve": false}',
+    r"(?s)Saturn has a thick.*better with more": "Yes.",
+    r"better with more information": '{"moreInfo": false}',
+    r"(?s)Title: Titan.*Which moon of Saturn": "Titan",
+    r"(?s)Title: .*Neptune back": "Triton",
+    r"Saturn has": "I don't know.",
+    r"Neptune": "Triton it is",
+}
+"""What the model says of a prompt; the first that matches counts. Without passages it knows one answer of three."""
+MODELS: Mapping[str, Any] = {
+    "agent": {"replies": SAYS, "default": "It is in Texas"},
+    "prose": {
+        "replies": {r"\? Reply with JSON|: should the database": "Well."},
+        "default": "Texas",
+    },
+    "judge": {
+        "replies": {
+            r"(?s)#########.*I don't know": "truthfulness 1, relevance 1",
+            r"(?s)#########\nTitan": '{"truthfulness": 5, "relevance": 5, "reason": "It is."}',
+            r"(?s)Lamar County": "Hm, hard to say.",
+        },
+        "default": "4 and 5",
+    },
+    "picky": {"replies": {"Lamar": "Texas"}},
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workspace = make_workspace(tmp_path_factory.mktemp("barag") / "workspace")
+    models = {
+        name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()
+    }
+    models["tools"] = {
+        "backend": "openai_compatible",
+        "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0},
+    }
+    (workspace / "llms.json").write_text(json.dumps(models))
+    rows = [
+        {
+            "id": f"A_d-{n}",
+            "title": PASSAGES[n][2],
+            "content": PASSAGES[n][1],
+            "question": question,
+            "url": "",
+            "date": "2022",
+        }
+        for n, question in enumerate(QUESTIONS)
+    ]
+    write_lines(
+        workspace / "articles_A_d.jsonl",
+        [*rows, {"id": "A_d-8", "title": "Danube", "content": "It flows."}],
+    )
+    write_lines(
+        workspace / "articles_A_f.jsonl",
+        [{"id": "A_f-0", "a_d_id": "A_d-0", "title": "Titan (moon)", "question": QUESTIONS[0]}],
+    )
+    kilt = [
+        {"id": f"q{n}", "input": q, "output": [{"answer": GOLD[n]}]}
+        for n, q in enumerate(QUESTIONS)
+    ]
+    write_lines(workspace / "gold.jsonl", kilt)
+    return workspace
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], made: Path, tmp_path: Path) -> CommandLine:
+    return CommandLine(capfd, copy_workspace(made, tmp_path / "workspace"))
+
+
+def asked(
+    rallebench: CommandLine,
+    suite: str,
+    *settings: str,
+    llm: str = "agent",
+    run: str = "r",
+    more: tuple[str, ...] = (),
+) -> list[str]:
+    flags = [part for setting in settings for part in ("--set", setting)]
+    model = [] if suite == "tables" else ["--llm", llm]
+    return [f"barag-{suite}", *model, "--name", run, "--no-mlflow", *more, *flags]
+
+
+def modes(rallebench: CommandLine, *settings: str, **more: Any) -> Any:
+    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
+    return rallebench.json(
+        "suite", *asked(rallebench, "modes", data, "index=tiny", "k=2", *settings, **more)
+    )
+
+
+def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: mean["value"] for name, mean in part["metrics"].items()}
+
+
+def steps(workspace: Path, run: str) -> list[list[Any]]:
+    return [line["steps"] for line in read_lines(workspace / "runs" / run / "episodes.jsonl")]
+
+
+def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(rallebench: CommandLine) -> None:
+    found = modes(rallebench)
+    assert [part["label"] for part in found["parts"]] == ["baseline", "naive", "basic", "advanced"]
+    retrieved = {part["label"]: numbers(part)["retrieved"] for part in found["parts"]}
+    assert retrieved == {
+        "baseline": 0.0,
+        "naive": 1.0,
+        "basic": 0.0,
+        "advanced": pytest.approx(1 / 3),
+    }
+    for label, calls in {"baseline": 1, "naive": 1, "basic": 2, "advanced": (2, 3)}.items():
+        for one in steps(rallebench.workspace, f"r {label}"):
+            asks = [step for step in one if step["ask"] == "generate"]
+            assert len(asks) in (calls if isinstance(calls, tuple) else (calls,))
+    kept = steps(rallebench.workspace, "r advanced")
+    total = sum(
+        step["reply"].get("prompt_tokens", 0)
+        for one in kept
+        for step in one
+        if step["ask"] == "generate"
+    )
+    assert found["modes"]["advanced"]["n_in"] == total > 0
+    (table,) = found["tables"]
+    assert table["columns"][1:] == [
+        "Truthfulness",
+        "Relevance",
+        "Input tokens",
+        "Output tokens",
+        "Retrieved",
+        "Perfect",
+        "Answers",
+        "Grounded",
+        "Declined",
+    ]
+    assert [row[0] for row in table["rows"]] == [
+        "baseline",
+        "naive",
+        "basic",
+        "advanced",
+    ] and table["rows"][1][5] == 3
+    assert "1 rows of articles_A_d.jsonl have no question and were left out." in found["notes"]
+
+
+def test_what_encoders_and_a_judge_read_stands_beside_the_papers_sums(
+    rallebench: CommandLine,
+) -> None:
+    folder = rallebench.workspace
+    list(
+        build_index(
+            folder / "indexes",
+            "vectors",
+            folder / "corpus.tsv",
+            "flat",
+            encoder_name="hashing",
+            encoder=Hashing(),
+        )
+    )
+    found = modes(rallebench, "index=vectors", "modes=baseline,naive", "judge=judge")
+    words = sum(len(tokenize(question)) for question in QUESTIONS)
+    assert {mode: counts["embedding_tokens"] for mode, counts in found["other_tokens"].items()} == {
+        "baseline": 0,
+        "naive": words,
+    }
+    judge = found["judge of naive"]
+    table = found["tables"][1]
+    assert table["columns"] == ["Run", "Embedding tokens", "Judge tokens"]
+    assert table["rows"][1] == [
+        "naive",
+        words,
+        judge["judge_input_tokens"] + judge["judge_output_tokens"],
+    ]
+    by_words = modes(rallebench, "modes=naive", run="words")
+    assert (
+        by_words["other_tokens"] == {"naive": {"embedding_tokens": 0}}
+        and len(by_words["tables"]) == 1
+    )
+
+
+def test_run_files_are_in_barags_form_and_give_the_same_table_again(
+    rallebench: CommandLine,
+) -> None:
+    found = modes(rallebench, "judge=judge", "modes=naive,baseline")
+    folder = Path(found["folder"]) / "runs"
+    rows = read_lines(folder / "A_d_naive.jsonl")
+    assert list(rows[0]) == [
+        "id",
+        "title",
+        "question",
+        "answer",
+        "n_input_tokens",
+        "n_output_tokens",
+        "retrieved",
+        "truthfulness",
+        "relevance",
+        "context",
+    ]
+    assert (
+        rows[0]["retrieved"]
+        and rows[0]["context"].startswith("\n \nTitle: Titan (moon)\nTitan is")
+        and rows[0]["truthfulness"] == 5
+    )
+    again = rallebench.json(
+        "suite", "barag-tables", "--name", "t", "--no-mlflow", "--set", f"runs={folder}"
+    )
+    for name in ("naive", "baseline"):
+        assert again["runs"][f"A_d_{name}"] | {"description": 0, "whole": 0} == found["modes"][
+            name
+        ] | {"description": 0, "whole": 0}
+
+
+def test_in_the_original_a_naive_run_says_that_it_did_not_retrieve(rallebench: CommandLine) -> None:
+    found = modes(rallebench, "modes=naive,baseline", "compat=original")
+    rows = read_lines(Path(found["folder"]) / "runs" / "A_d_naive.jsonl")
+    assert [row["retrieved"] for row in rows] == [False] * 3 and all(row["context"] for row in rows)
+    messages = steps(rallebench.workspace, "r baseline")[0][0]["messages"]
+    assert [message["content"] for message in messages][:2] == ["", ""]
+
+
+def test_judgements_are_kept_with_prompt_reply_and_reason_and_unparsed_ones_are_counted(
+    rallebench: CommandLine,
+) -> None:
+    found = modes(rallebench, "modes=baseline,naive", "judge=judge")
+    naive = found["parts"][1]
+    assert [part["label"] for part in found["parts"]] == ["baseline", "naive"]
+    scores = {name: numbers(naive)[name] for name in ("truthfulness", "relevance", "perfect")}
+    assert scores == {"truthfulness": 4.5, "relevance": 5.0, "perfect": 0.5}
+    assert naive["metrics"]["truthfulness"]["n"] == 2
+    assert (
+        found["judge of naive"]["unparsed"] == 1
+        and found["judge of naive"]["judge_input_tokens"] > 0
+    )
+    assert "naive: 1 of 3 judgements could not be read and are not scored." in found["notes"]
+    (folder,) = (rallebench.workspace / "runs" / naive["run"] / "judges").iterdir()
+    lines = {line["qid"]: line for line in read_lines(folder / "episodes.jsonl")}
+    first, last = lines["A_d-0"], lines["A_d-2"]
+    assert json.loads(first["answer"]) == {
+        "values": {"truthfulness": 5.0, "relevance": 5.0},
+        "reason": "It is.",
+    }
+    assert "#########\nTitan\n#########" in first["steps"][0]["messages"][1]["content"]
+    assert (
+        last["stop_reason"] == "unparsed"
+        and last["steps"][0]["reply"]["text"] == "Hm, hard to say."
+    )
+    assert (
+        found["modes"]["naive"]["histogram"]["10"] == 1 and found["modes"]["naive"]["scored"] == 2
+    )
+
+
+def test_scores_of_an_earlier_judge_are_not_taken_for_those_of_one_that_failed(
+    rallebench: CommandLine,
+) -> None:
+    assert modes(rallebench, "modes=naive", "judge=judge")["modes"]["naive"]["truthfulness"] == 4.5
+    later = modes(rallebench, "modes=naive", "judge=tools")
+    assert later["modes"]["naive"]["truthfulness"] is None and "judge of naive" not in later
+    assert any("The judge 'truthfulness:tools' gave no scores" in note for note in later["notes"])
+    again = modes(rallebench, "modes=naive", "judge=judge")
+    assert again["modes"]["naive"]["truthfulness"] == 4.5
+
+
+def test_the_right_article_needs_no_index_and_stands_in_the_run_file(
+    rallebench: CommandLine,
+) -> None:
+    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
+    found = rallebench.json("suite", *asked(rallebench, "modes", data, "modes=baseline,gt"))
+    rows = read_lines(Path(found["folder"]) / "runs" / "A_d_gt.jsonl")
+    assert (
+        rows[0]["context"] == f"\n \nTitle: Titan (moon)\n{PASSAGES[0][1]}\n \n"
+        and rows[0]["answer"] == "Titan"
+        and rows[0]["retrieved"]
+    )
+
+
+def test_repeated_judgements_have_a_spread(rallebench: CommandLine) -> None:
+    found = modes(rallebench, "modes=naive", "judge=judge", "judge_swap=true")
+    assert {"truthfulness_spread", "relevance_spread"} <= set(numbers(found["parts"][0]))
+    assert found["judge of naive"]["replies"] == 6
+
+
+def test_nothing_is_asked_twice_and_other_settings_need_another_name(
+    rallebench: CommandLine,
+) -> None:
+    modes(rallebench, "modes=naive")
+    before = (rallebench.workspace / "runs" / "r naive" / "episodes.jsonl").read_bytes()
+    found = modes(rallebench, "modes=naive,advanced")
+    assert (
+        rallebench.workspace / "runs" / "r naive" / "episodes.jsonl"
+    ).read_bytes() == before and len(found["parts"]) == 2
+    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
+    ran = rallebench("suite", *asked(rallebench, "modes", data, "index=tiny", "k=1", "modes=naive"))
+    assert ran.code == 2 and "k = 2, you asked for 1" in ran.last
+
+
+def test_decisions_that_cannot_be_read_are_counted(rallebench: CommandLine) -> None:
+    found = modes(rallebench, "modes=basic", llm="prose")
+    assert (
+        numbers(found["parts"][0])["undecided"] == 1.0
+        and numbers(found["parts"][0])["retrieved"] == 1.0
+    )
+    assert "basic: 3 of 3 decisions could not be read, so passages were fetched." in found["notes"]
+
+
+def drops_tools(handler: Handler) -> None:
+    """A server of llama.cpp's whose chat template has no tools."""
+    told = send_json({"chat_template_caps": {"supports_tools": False}})
+    (told if handler.command == "GET" else answer("Yes."))(handler)
+
+
+def served(rallebench: CommandLine, server: Loopback) -> None:
+    """The model ``tools`` is behind ``server``."""
+    path = rallebench.workspace / "llms.json"
+    models = json.loads(path.read_text())
+    models["tools"]["settings"]["base_url"] = server.url
+    path.write_text(json.dumps(models))
+
+
+@pytest.mark.parametrize(
+    ("calls", "offered", "sentence"),
+    [
+        ("auto", False, "so the functions are called in text"),
+        ("tools", True, "so it is not told of any function"),
+    ],
+)
+def test_decisions_are_asked_for_in_words_where_the_server_drops_tools(
+    rallebench: CommandLine, calls: str, offered: bool, sentence: str
+) -> None:
+    with Loopback(drops_tools) as server:
+        served(rallebench, server)
+        found = modes(rallebench, "modes=naive,basic,advanced", f"calls={calls}", llm="tools")
+    assert any("tools" in body for body in server.bodies) is offered
+    assert sum(path.startswith("/props") for path in server.paths) == 1
+    (note,) = [note for note in found["notes"] if "drops the tools" in note]
+    assert sentence in note
+    assert found["calls"] == "tools"  # what a run's fingerprint covers stays as it was
+
+
+def test_a_server_is_not_asked_about_tools_by_modes_that_decide_nothing(
+    rallebench: CommandLine,
+) -> None:
+    with Loopback(drops_tools) as server:
+        served(rallebench, server)
+        modes(rallebench, "modes=naive,baseline", llm="tools")
+    assert not any(path.startswith("/props") for path in server.paths)
+
+
+def test_questions_whose_log_probabilities_are_missing_are_counted_in_the_report(
+    rallebench: CommandLine,
+) -> None:
+    for _ in range(2):  # also of a run whose answers are there already
+        found = modes(rallebench, "modes=uncertain", "signal=logprob")
+        (note,) = [note for note in found["notes"] if "log-probabilities" in note]
+        assert "6 of 6 replies of 'agent' hold no log-probabilities" in note
+        assert "reads passages" in note and note.endswith("Questions concerned: 3.")
+    other = modes(rallebench, "modes=uncertain", run="other")
+    assert not any("log-probabilities" in note for note in other["notes"])
+
+
+def test_failed_questions_are_in_no_sum(rallebench: CommandLine) -> None:
+    found = modes(rallebench, "modes=baseline", llm="picky")
+    assert (
+        found["modes"]["baseline"]["n"] == 1
+        and "baseline: 2 of 3 questions failed; they are in no sum and no mean." in found["notes"]
+    )
+
+
+def test_a_set_of_pointers_takes_its_articles_from_the_set_beside_it(
+    rallebench: CommandLine,
+) -> None:
+    found = rallebench.json(
+        "suite",
+        *asked(
+            rallebench,
+            "modes",
+            f"data={rallebench.workspace}",
+            "set=A_f",
+            "index=tiny",
+            "modes=naive",
+            "judge=judge",
+        ),
+    )
+    assert found["modes"]["naive"]["n"] == 1 and found["modes"]["naive"]["truthfulness"] == 5
+
+
+def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: CommandLine) -> None:
+    data = f"data={rallebench.workspace / 'gold.jsonl'}"
+    found = rallebench.json(
+        "suite",
+        *asked(rallebench, "curve", data, "index=tiny", "ask=true", "samples=2", "quality=f1"),
+    )
+    assert [part["label"] for part in found["parts"]] == ["both branches"] and set(
+        found["curves"]
+    ) == {"agreement", "retrieval"}
+    points = found["curves"]["retrieval"]
+    assert [point["retrieved"] for point in points] == sorted(
+        point["retrieved"] for point in points
+    )
+    ends = found["points"]
+    assert (points[0]["n_in"], points[0]["quality"]) == (
+        ends["never"]["n_in"],
+        ends["never"]["quality"],
+    )
+    assert (points[-1]["n_in"], points[-1]["quality"]) == (
+        ends["always"]["n_in"],
+        ends["always"]["quality"],
+    )
+    assert ends["oracle"]["quality"] >= max(
+        point["quality"] for point in (*points, *found["curves"]["agreement"])
+    )
+    assert ends["model asked"]["retrieved"] == pytest.approx(1 / 3)
+    assert found["plots"][0]["kind"] == "line" and "oracle" in found["plots"][0]["series"]
+    again = rallebench.json(
+        "suite",
+        *asked(
+            rallebench,
+            "curve",
+            data,
+            "index=tiny",
+            "ask=true",
+            "samples=2",
+            "quality=em",
+            "thresholds=1,2",
+        ),
+    )
+    assert {
+        step["cached"] for one in steps(rallebench.workspace, "r both branches") for step in one
+    } == {False}
+    assert {point["threshold"] for point in again["curves"]["retrieval"]} <= {1.0, 2.0}
+
+
+def test_a_draft_that_has_read_a_passage_is_not_called_never(rallebench: CommandLine) -> None:
+    data = f"data={rallebench.workspace / 'gold.jsonl'}"
+    found = rallebench.json(
+        "suite", *asked(rallebench, "curve", data, "index=tiny", "draft_passages=1", "quality=f1")
+    )
+    assert set(found["points"]) == {"draft with 1 passage", "always", "oracle"}
+    assert all(
+        "Read all passages" in table["columns"] and "Retrieved" not in table["columns"]
+        for table in found["tables"]
+    )
+    assert "never" not in json.dumps([found["tables"], found["plots"]])
+    assert any(
+        note.startswith("Every draft has read 1 passage, so no point is without retrieval")
+        for note in found["notes"]
+    )
+
+
+def test_a_judged_curve_leaves_out_what_has_no_score(rallebench: CommandLine) -> None:
+    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
+    found = rallebench.json("suite", *asked(rallebench, "curve", data, "index=tiny", "judge=judge"))
+    assert found["questions"] == 2 and found["quality"] == "both"
+    assert "1 of 3 questions lack a score or a token count and are in no point." in found["notes"]
+    assert found["points"]["never"]["quality"] == pytest.approx((1 + 4.5) / 2)
+    (part,) = found["parts"]
+    assert part["metrics"]["draft_truthfulness"]["n"] == part["metrics"]["read_perfect"]["n"] == 2
+    assert len(list((rallebench.workspace / "runs" / part["run"] / "judges").iterdir())) == 2
+    assert found["judge of draft"]["judged"] == found["judge of read"]["judged"] == 3
+
+
+def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine) -> None:
+    folder = rallebench.workspace / "runs-given"
+    folder.mkdir()
+    answers = [("I don't know", 1, 1), ("Titan", 5, 4.5), ("Titan", 4, 5), ("Paris", 2, 1)]
+    rows = [
+        {
+            "id": f"x{n}",
+            "title": PASSAGES[n % 2][2],
+            "question": QUESTIONS[n % 2],
+            "answer": text,
+            "n_input_tokens": 1,
+            "n_output_tokens": 1,
+            "retrieved": False,
+            "truthfulness": t,
+            "relevance": r,
+            "context": "",
+        }
+        for n, (text, t, r) in enumerate(answers)
+    ]
+    write_lines(folder / "one.jsonl", [*rows, {**rows[0], "id": "y", "title": "Nowhere"}])
+    write_lines(
+        folder / "two.jsonl",
+        [{**row, "title": PASSAGES[2][2], "question": QUESTIONS[2]} for row in rows],
+    )
+    found = rallebench.json("suite", *asked(rallebench, "agreement", f"runs={folder}", llm="judge"))
+    one = found["truthfulness"]["one"]
+    assert (
+        one["n"],
+        one["unparsed"],
+        one["mae"]["value"],
+        one["bias"]["value"],
+        one["exact"]["value"],
+    ) == (4, 0, 0.75, 0.75, 0.5)
+    assert one["pearson"]["low"] <= one["pearson"]["value"] <= one["pearson"]["high"]
+    assert found["truthfulness"]["two"]["unparsed"] == 1 and found["truthfulness"]["all"]["n"] == 7
+    assert any("1 of 5 answers have no article or no scores" in note for note in found["notes"])
+    assert [table["columns"][:3] for table in found["tables"]] == [
+        ["Run", "Pairs", "Unparsed"]
+    ] * 2 and len(found["plots"]) == 2
+    assert found["runs"]["two"]["judged"] == 4 and found["compat"] == "corrected"
+    dead = rallebench("suite", *asked(rallebench, "agreement", f"runs={folder}", llm="tools"))
+    assert dead.code == 1 and "cannot be reached" in dead.last
+
+
+@pytest.mark.parametrize(
+    ("suite", "settings", "said"),
+    [
+        ("modes", ("data=", "index=tiny"), "No data is named"),
+        ("modes", ("data=DIR/none.jsonl", "index=tiny"), "does not exist"),
+        ("modes", ("data=DIR", "set=A_x", "index=tiny"), "It holds: A_d, A_f"),
+        ("modes", ("data=DIR/articles_A_d.jsonl",), "an index is needed"),
+        ("modes", ("data=DIR/articles_A_d.jsonl", "index=tinny"), "tiny"),
+        (
+            "modes",
+            ("data=DIR/articles_A_d.jsonl", "index=tiny", "modes=nave"),
+            "choose of baseline, gt, naive",
+        ),
+        (
+            "modes",
+            ("data=DIR/gold.jsonl", "index=tiny", "judge=judge"),
+            "need the article of every question",
+        ),
+        ("modes", ("data=DIR/articles_A_d.jsonl", "index=tiny", "judge=jugde"), "jugde"),
+        ("modes", ("data=DIR/bare.jsonl", "index=tiny"), "No row of"),
+        ("modes", ("data=DIR/untitled.jsonl", "index=tiny"), "has no 'title'"),
+        (
+            "modes",
+            ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR/none"),
+            "no folder of prompts",
+        ),
+        (
+            "modes",
+            ("data=DIR/articles_A_d.jsonl", "index=tiny", "prompts=DIR"),
+            "holds none of the prompts of this request (naive-system.txt",
+        ),
+        ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=both"), "needs a judge"),
+        ("curve", ("data=DIR/gold.jsonl", "index=tiny", "quality=grounded"), "it can be: f1, em"),
+        (
+            "curve",
+            ("data=DIR/gold.jsonl", "index=tiny", "thresholds=a"),
+            "thresholds must be numbers",
+        ),
+        ("agreement", ("runs=DIR/none",), "does not exist"),
+        ("agreement", ("runs=DIR/datasets",), "has no 'title'"),
+        ("tables", ("runs=",), "No runs are named"),
+        ("tables", ("runs=DIR/chains",), "holds no run file"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence_and_writes_nothing(
+    rallebench: CommandLine, suite: str, settings: tuple[str, ...], said: str
+) -> None:
+    write_lines(
+        rallebench.workspace / "bare.jsonl",
+        [{"id": 1, "title": "T", "content": "", "question": "Q?"}],
+    )
+    write_lines(
+        rallebench.workspace / "untitled.jsonl", [{"id": 1, "content": "C", "question": "Q?"}]
+    )
+    ran = rallebench(
+        "suite",
+        *asked(
+            rallebench, suite, *(one.replace("DIR", str(rallebench.workspace)) for one in settings)
+        ),
+    )
+    assert (
+        ran.code == 2
+        and said in ran.last
+        and not (rallebench.workspace / "runs").exists()
+        and not (rallebench.workspace / "experiments").exists()
+    )
+
+
+def test_a_model_for_a_suite_that_asks_none_is_refused(rallebench: CommandLine) -> None:
+    ran = rallebench(
+        "suite",
+        *asked(rallebench, "tables", f"runs={rallebench.workspace}", more=("--llm", "agent")),
+    )
+    assert (
+        ran.code == 2
+        and ran.last == "The suite 'barag-tables' asks no language model; leave --llm out."
+    )
+
+
+def test_behind_an_api_decisions_are_tool_calls_and_a_dead_one_stops_the_run(
+    rallebench: CommandLine,
+) -> None:
+    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
+    ran = rallebench(
+        "suite", *asked(rallebench, "modes", data, "index=tiny", "modes=basic", llm="tools")
+    )
+    assert ran.code == 1 and "cannot be reached" in ran.last
+    assert (
+        json.loads((rallebench.workspace / "runs" / "r basic" / "run.json").read_text())["spec"][
+            "settings"
+        ]["calls"]
+        == "tools"
+    )
