@@ -45,7 +45,14 @@ def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine
 def suite(rallebench: CommandLine, name: str, pairs: tuple[str, ...], run: str) -> Any:
     flags = [flag for pair in pairs for flag in ("--set", pair)]
     llm = ("--llm", "titan") if name != "rgb-testbed" else ()
-    return rallebench.json("suite", name, "--name", run, "--no-mlflow", *llm, *flags)
+    return rallebench.report(
+        name,
+        run=run,
+        flags=(
+            *llm,
+            *flags,
+        ),
+    )
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -87,17 +94,7 @@ def test_articles_of_a_judge_are_taken_by_name(rallebench: CommandLine) -> None:
     llms = json.loads((rallebench.workspace / "llms.json").read_text())
     llms["judge"] = {"backend": "scripted", "settings": {"default": "5 5"}}
     (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
-    found = rallebench.json(
-        "suite",
-        "barag-agreement",
-        "--llm",
-        "judge",
-        "--no-mlflow",
-        "--set",
-        f"runs={runs}",
-        "--set",
-        "articles=articles",
-    )
+    found = rallebench.report("barag-agreement", f"runs={runs}", "articles=articles", llm="judge")
     assert [part["n"] for part in found["parts"]] == [1]
 
 
@@ -112,14 +109,14 @@ def test_a_name_that_nothing_has_is_one_sentence_that_names_the_known_sets(
     where = known.items() & {(key, "tiny") for key in SUITES.entry(name).form}
     more = [flag for key, value in sorted(where) for flag in ("--set", f"{key}={value}")]
     corpus = ["--set", "corpus=tiny"] if name == "crud-grid" else []
-    ran = rallebench(
-        "suite",
+    ran = rallebench.suite(
         name,
-        "--set",
         "data=nowhere",
-        *more,
-        *corpus,
-        *(("--llm", "titan") if needs_llm else ()),
+        flags=(
+            *more,
+            *corpus,
+            *(("--llm", "titan") if needs_llm else ()),
+        ),
     )
     assert (
         ran.code == 2

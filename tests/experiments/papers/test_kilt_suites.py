@@ -68,8 +68,13 @@ def rallebench(capfd: pytest.CaptureFixture[str], made: Path) -> CommandLine:
 def suite(rallebench: CommandLine, name: str, run: str, *pairs: str, llm: str = "titan") -> Any:
     pairs = (f"data={rallebench.workspace / 'data'}", "retriever=tiny", *pairs)
     flags = [flag for pair in pairs for flag in ("--set", pair)]
-    return rallebench.json(
-        "suite", name, "--name", run, "--no-mlflow", *(("--llm", llm) if llm else ()), *flags
+    return rallebench.report(
+        name,
+        run=run,
+        flags=(
+            *(("--llm", llm) if llm else ()),
+            *flags,
+        ),
     )
 
 
@@ -299,16 +304,7 @@ def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, 
         ("nq read", ["em", "has_answer_all"])
     ]
     assert any("bare: its gold names no pages" in note for note in found["notes"])
-    ran = rallebench(
-        "suite",
-        "kilt-nq",
-        "--set",
-        f"file={file}",
-        "--set",
-        "retriever=tiny",
-        "--set",
-        "mode=retrieve",
-    )
+    ran = rallebench.suite("kilt-nq", f"file={file}", "retriever=tiny", "mode=retrieve")
     assert ran.code == 2 and "nothing could be scored" in ran.last
 
 
@@ -356,16 +352,14 @@ def test_a_wrong_request_or_file_is_one_sentence_and_writes_nothing(
         )
         for pair in pairs
     ]
-    ran = rallebench(
-        "suite", name, "--llm", "titan", *(flag for pair in filled for flag in ("--set", pair))
+    ran = rallebench.suite(
+        name, llm="titan", flags=(flag for pair in filled for flag in ("--set", pair))
     )
     assert ran.code == 2 and sentence in ran.last and everything(made) == before
 
 
 def test_reading_needs_a_model(rallebench: CommandLine, made: Path) -> None:
-    ran = rallebench(
-        "suite", "kilt-nq", "--set", f"data={made / 'data'}", "--set", "retriever=tiny"
-    )
+    ran = rallebench.suite("kilt-nq", f"data={made / 'data'}", "retriever=tiny")
     assert ran.code == 2 and "name one with --llm" in ran.last
 
 
@@ -373,21 +367,10 @@ def test_triviaqas_ids_without_questions_and_a_test_file_are_told_apart(
     rallebench: CommandLine, tmp_path: Path
 ) -> None:
     write_lines(tmp_path / "triviaqa-dev_id-kilt.jsonl", [{"id": "t1", "output": []}])
-    ran = rallebench(
-        "suite",
-        "kilt-tqa",
-        "--llm",
-        "titan",
-        "--set",
-        f"data={tmp_path}",
-        "--set",
-        "retriever=tiny",
-    )
+    ran = rallebench.suite("kilt-tqa", f"data={tmp_path}", "retriever=tiny", llm="titan")
     assert ran.code == 2 and "get_triviaqa_input.py" in ran.last
     write_lines(tmp_path / "nq-dev-kilt.jsonl", [{"id": "1", "input": "Who?"}])
-    ran = rallebench(
-        "suite", "kilt-nq", "--llm", "titan", "--set", f"data={tmp_path}", "--set", "retriever=tiny"
-    )
+    ran = rallebench.suite("kilt-nq", f"data={tmp_path}", "retriever=tiny", llm="titan")
     assert ran.code == 2 and "KILT keeps the answers of its test files" in ran.last
 
 
@@ -418,20 +401,16 @@ def test_the_embedded_reader_answers_published_questions_over_their_own_corpus(
         "--kind",
         "bm25",
     )
-    found = rallebench.json(
-        "suite",
+    found = rallebench.report(
         "kilt-nq",
-        "--llm",
-        "extractive-reader",
-        "--no-mlflow",
-        "--limit",
-        "60",
-        "--name",
-        "qed",
-        "--set",
         "retriever=qed",
-        "--set",
         f"file={data / 'qed_nq_kilt.jsonl'}",
+        llm="extractive-reader",
+        run="qed",
+        flags=(
+            "--limit",
+            "60",
+        ),
     )
     (part,) = found["parts"]
     assert (
