@@ -115,7 +115,18 @@ def test_a_set_is_a_run_of_a_chain_that_can_be_analysed_and_continued_as_any(
     assert "Action 2: generate titan" in (folder / "prompt.txt").read_text()
     assert sum(rallebench.json("analyse", part["run"])["runs"][0]["waterfall"].values()) == 8
     before = (folder / "episodes.jsonl").read_bytes()
-    resumed = ["--chain", "read-qa", "--retriever", "tiny", "--llm", "titan", "--set", "k=2", "--resume", "--no-mlflow"]
+    resumed = [
+        "--chain",
+        "read-qa",
+        "--retriever",
+        "tiny",
+        "--llm",
+        "titan",
+        "--set",
+        "k=2",
+        "--resume",
+        "--no-mlflow",
+    ]
     data = made / "data" / "nq-dev-kilt.jsonl"
     again = rallebench("run", *resumed, "--name", part["run"], "--dataset", data)
     assert again.code == 0, again.err
