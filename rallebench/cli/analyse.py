@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.agents.reading import read
-from rallebench.analysis.agents.report import ASPECTS, AnalysisOptions
+from rallebench.analysis.agents.report import ASPECTS, Analysis, AnalysisOptions
 from rallebench.analysis.agents.report import analyse as analysed
-from rallebench.analysis.agents.writing import write
 from rallebench.analysis.runs import waterfall_of
 from rallebench.analysis.waterfall import STAGES, UNTRACED
 from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.experiments.suites.shown import table_text
+from rallebench.core.files import disk_error, write_text
+from rallebench.core.tables import Table
+from rallebench.render import report, text
 from rallebench.services.workbench import Workbench
 
 WATERFALL = "waterfall"
@@ -58,7 +59,9 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 def _plain(value: Mapping[str, Any]) -> str:
     if "aspect" not in value:
         return "\n\n".join(_waterfall_lines(one) for one in value["runs"])
-    lines = [line for table in value["tables"] for line in (*table_text(table), "")]
+    lines = [
+        line for table in value["tables"] for line in (*text.table(Table.from_json(table)), "")
+    ]
     lines += [f"Note: {note}" for note in value["notes"]]
     return "\n".join([*lines, *(f"wrote {file}" for file in value["files"])])
 
@@ -137,16 +140,30 @@ def _aspect(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     found = analysed(
         cells, args.aspect, AnalysisOptions(original, args.reference, read_sizes(args.size))
     )
-    files = write(found, args.out) if args.out is not None else ()
+    files = _write(found, args.out) if args.out is not None else ()
     return {
         "aspect": found.aspect,
         "compat": args.compat,
         "runs": names,
         **found.value,
-        "tables": [dict(table) for table in found.tables],
+        "tables": [table.as_json() for table in found.tables],
         "notes": list(found.notes),
         "files": list(files),
     }
+
+
+def _write(result: Analysis, folder: Path) -> list[str]:
+    """Write JSON, CSV, LaTeX and one HTML page into ``folder``, which is created if needed; return their paths."""
+    files = report.files(
+        result.aspect, result.document, result.tables, result.figures, result.notes, result.tex
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, error) from error
+    for name, content in files.items():
+        write_text(folder / name, content)
+    return [str(folder / name) for name in files]
 
 
 def runs_of(workbench: Workbench, names: list[str]) -> list[str]:

@@ -16,9 +16,9 @@ from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Chain, Episode, Generate, Question, Retrieve, Step, UseTool
-from rallebench.engine import cost_text
 from rallebench.engine.cost import Prices, prices_of, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
+from rallebench.render import costs
 from rallebench.services.leases import Lease
 from rallebench.services.live.transcript import pieces
 from rallebench.workflows import REASONS
@@ -103,7 +103,7 @@ def _ask_plain(value: Mapping[str, Any]) -> str:
         ]
     else:
         steps = [_step_lines(n, step) for n, step in enumerate(value["steps"], 1)]
-    cost = f"Cost: {cost_text.total_line(value['cost'])}"
+    cost = f"Cost: {costs.sentence(value['cost'])}"
     ended = (
         [f"Ended: {value['stop_reason']} ({REASONS.get(value['stop_reason'], '')})"]
         if "stop_reason" in value

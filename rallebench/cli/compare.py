@@ -11,12 +11,12 @@ from rallebench.analysis.measures import Measure, measure
 from rallebench.analysis.ranking import compare_many
 from rallebench.analysis.runs import as_json, compare_runs
 from rallebench.cli.verbs import VERBS, say, workbench_of
-from rallebench.engine import cost_text
-from rallebench.engine.clusters import sentence
 from rallebench.engine.score import cost_of
-from rallebench.engine.statistics import ends_text, p_text
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
+from rallebench.render import costs, numbers, text
+from rallebench.render.numbers import independence as sentence
+from rallebench.render.numbers import interval
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -49,14 +49,14 @@ def _plain(value: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             f"{value['metric']} on {value['n']} questions: {a} {value['a']:.4f}, {b} {value['b']:.4f}",
-            f"difference {value['difference']:+.4f}  {ends_text(value, '+.4f')}  p {p_text(value['p'])}",
+            f"difference {value['difference']:+.4f}  {interval(value, 'delta')}  p {numbers.text(value['p'], 'p')}",
             sentence(value["cluster_basis"], value["n"]),
             f"{b} {more} {value['wins']}, {same} {value['ties']}, {less} {value['losses']}",
             f"questions needed to see this difference: {value['needed'] or 'there is none'}",
             *([f"{value['metric']}: {value['definition']}"] if value["own"] else []),
             *_over_all(value),
             *([f"flipped: {flipped}"] if flipped else []),
-            *cost_text.side_by_side(value["runs"], value["cost"]),
+            *text.table(costs.beside(value["runs"], value["cost"])),
         ]
     )
 
@@ -109,10 +109,10 @@ def _table(value: Mapping[str, Any]) -> str:
             lines.append(f"  {one['run']}: no question is scored in both")
             continue
         lines.append(
-            f"  {one['run']}: {one['difference']:+.4f}  {ends_text(one, '+.4f')}  p {p_text(one['p'])}, corrected "
-            f"{p_text(one['p_corrected'])}; {more} on {one['wins']}, equal {one['ties']}, {less} {one['losses']}"
+            f"  {one['run']}: {one['difference']:+.4f}  {interval(one, 'delta')}  p {numbers.text(one['p'], 'p')}, corrected "
+            f"{numbers.text(one['p_corrected'], 'p')}; {more} on {one['wins']}, equal {one['ties']}, {less} {one['losses']}"
         )
-    return "\n".join(lines + cost_text.side_by_side(value["runs"], value["cost"]))
+    return "\n".join(lines + text.table(costs.beside(value["runs"], value["cost"])))
 
 
 def _several(runs: list[RunFolder], name: str) -> dict[str, Any]:

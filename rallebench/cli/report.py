@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 from typing import Any
 
 from rallebench.cli.verbs import VERBS, checked_out, workbench_of
-from rallebench.core.errors import UsageError
 from rallebench.core.files import writing
+from rallebench.render.report import page
+from rallebench.services.reports import report_of
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -29,21 +31,11 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 )
 def report(args: argparse.Namespace) -> dict[str, Any]:
     """The file, and its size in bytes."""
-    from rallebench.gui.report_page import comparison_page, run_page
-
     workbench = workbench_of(args)
     out = checked_out(args.out, workbench.workspace)
     runs = [workbench.open_run(name) for name in args.runs]
-    for run in runs:
-        if not run.report():
-            raise UsageError(
-                f"The run {run.name!r} has no report.json, so it cannot be shown; let it end, or resume it."
-            )
-    page = (
-        run_page(runs[0], workbench.workspace)
-        if len(runs) == 1
-        else comparison_page(runs, workbench.workspace, args.metric)
-    )
+    title, sections = report_of(runs, workbench.workspace, args.metric)
     with writing(out) as handle:
-        size = sum(handle.write(part.encode("utf-8", "replace")) for part in page)
+        pieces = page(title, sections, time.strftime("%Y-%m-%d %H:%M"))
+        size = sum(handle.write(piece.encode("utf-8", "replace")) for piece in pieces)
     return {"runs": [run.name for run in runs], "file": str(out), "bytes": size}

@@ -17,11 +17,11 @@ from rallebench.cli.verbs import VERBS, Paced, mlflow_flags, say, workbench_of
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Event, Progress, Warned, complete
 from rallebench.core.runs import FlowSpec
-from rallebench.engine import cost_text
-from rallebench.engine.clusters import sentence
-from rallebench.engine.statistics import interval_text
 from rallebench.experiments.benchmark import Benchmark, prepare
 from rallebench.experiments.sweeps.results import SweepReport, as_json, ranked
+from rallebench.render import costs, text
+from rallebench.render.numbers import independence as sentence
+from rallebench.render.numbers import interval
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow, told
 from rallebench.workspace.paths import DEFAULT_DATASET
@@ -62,11 +62,11 @@ def _run_lines(result: Mapping[str, Any]) -> str:
         shown = (
             "not scored"
             if m["value"] is None
-            else f"{m['value']:.4f}  {interval_text(m, result.get('clusters'))}  n = {m['n']}"
+            else f"{m['value']:.4f}  {interval(m, clusters=result.get('clusters'))}  n = {m['n']}"
         )
         lines.append(f"  {name:<22} {shown}")
     lines += [f"  {basis}"] if (basis := sentence(result.get("clusters"), result["n"])) else []
-    return "\n".join([*lines, *_agent_lines(result), *cost_text.lines(result["cost"])])
+    return "\n".join([*lines, *_agent_lines(result), text.blocks(costs.blocks(result["cost"]))])
 
 
 def _agent_lines(result: Mapping[str, Any]) -> list[str]:
@@ -230,7 +230,7 @@ def run_plan(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
     with Stoppable(workbench, benchmark.name) as stoppable:
         result = complete(workbench.run(benchmark), hear)
     report = result.report
-    for warning in (text for text in result.warnings if text not in warnings):
+    for warning in (warned for warned in result.warnings if warned not in warnings):
         say(f"Warning: {warning}")
     for message, count in report["errors"].items():
         say(f"{count} failed: {message}")

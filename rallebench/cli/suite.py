@@ -24,11 +24,12 @@ from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
+from rallebench.core.tables import Table
 from rallebench.engine import estimate, pilot, plan
 from rallebench.engine.experiment_store import run_name
-from rallebench.engine.statistics import interval_text
 from rallebench.experiments.suites import SUITES, settings_of
-from rallebench.experiments.suites.shown import plan_text, table_text
+from rallebench.render import experiments, text
+from rallebench.render.numbers import interval
 from rallebench.services.context import Context
 from rallebench.services.experiments import suite_name
 from rallebench.services.workbench import Workbench
@@ -79,7 +80,7 @@ def _plain(value: Mapping[str, Any]) -> str:
     if "suites" in value:
         return "\n\n".join(described_text(one) for one in value["suites"])
     if "plan" in value:
-        return "\n".join(plan_text(value))
+        return text.blocks([experiments.plan(value), *_plan_notes(value)])
     lines = [f"{value['suite']}: {value['name']}"]
     for metrics in dict.fromkeys(tuple(part["metrics"]) for part in value["parts"]):
         lines += _table(
@@ -94,10 +95,18 @@ def _plain(value: Mapping[str, Any]) -> str:
         ", ".join(said),
         *(f"{metric}: {text}" for metric, text in value["definitions"].items()),
     ]
-    lines += [line for table in value["tables"] for line in ("", *table_text(table))]
+    lines += [
+        line for table in value["tables"] for line in ("", *text.table(Table.from_json(table)))
+    ]
     lines += [f"Note: {note}" for note in value["notes"]]
     written = [f"{len(value['files'])} files in {value['folder']}"] if value["files"] else []
     return "\n".join([*lines, *written])
+
+
+def _plan_notes(value: Mapping[str, Any]) -> list[str]:
+    costs = value.get("indexes", {}).get("costs")
+    notes = value["probe"]["notes"] if value.get("probe") else value["notes"]
+    return [*([f"Indexes: {costs}"] if costs else []), *(f"Note: {note}" for note in notes)]
 
 
 def _scalar(value: Any) -> str:
@@ -117,7 +126,7 @@ def _table(metrics: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> list[s
 def _shown(mean: Mapping[str, Any]) -> str:
     if mean["value"] is None:
         return "not scored"
-    return f"{mean['value']:.4f} {interval_text(mean)} n={mean['n']}"
+    return f"{mean['value']:.4f} {interval(mean)} n={mean['n']}"
 
 
 def models_of(

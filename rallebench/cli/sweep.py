@@ -13,10 +13,10 @@ from rallebench.cli.partial_failure import tell_failed
 from rallebench.cli.verbs import VERBS, loop_flags, mlflow_flags, say, workbench_of
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.runs import RunOptions
-from rallebench.engine.statistics import ends_text, interval_text, p_text
 from rallebench.experiments.sweeps import STRATEGIES, Variant, indexing, remarks, run_name
 from rallebench.experiments.sweeps.results import as_json, headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
+from rallebench.render.numbers import interval, text
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import Costs
@@ -73,12 +73,12 @@ def _plain(value: Mapping[str, Any]) -> str:
         score = (
             ""
             if not cell or cell["value"] is None
-            else f"{cell['value']:.4f}  {interval_text(cell)}  n = {cell['n']}"
+            else f"{cell['value']:.4f}  {interval(cell)}  n = {cell['n']}"
         )
         p = (
             ""
             if row["p_corrected"] is None
-            else f"  {row['difference']:+.4f} {ends_text(row, '+.4f')} to the best, p {p_text(row['p_corrected'])}"
+            else f"  {row['difference']:+.4f} {interval(row, 'delta')} to the best, p {text(row['p_corrected'], 'p')}"
         )
         lines.append(f"  {row['variant']:<{wide}}  {score}{p}")
     lines += [f"  {label}: not ended. {sentence}" for label, sentence in value["failed"].items()]

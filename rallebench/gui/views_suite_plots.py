@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 from rallebench.engine.experiment_store import StoredExperiment
-from rallebench.experiments.suites.shown import is_mean
 from rallebench.gui.views_tradeoff import COLOURS, GRID, INK
+from rallebench.render.numbers import mean_of
 
 
 def plots_of(first: StoredExperiment, other: StoredExperiment | None) -> list[Mapping[str, Any]]:
@@ -41,9 +41,7 @@ def plot(made: Mapping[str, Any]) -> Any:
 
     drawn = go.Figure()
     for number, (name, points) in enumerate(made["series"].items()):
-        known = [
-            (x, y if is_mean(y) else {"value": y, "low": None, "high": None}) for x, y in points
-        ]
+        known = [(x, mean_of(y) or {"value": y, "low": None, "high": None}) for x, y in points]
         known = [(x, y) for x, y in known if x is not None and y["value"] is not None]
         given: dict[str, Any] = {
             "x": [escape(x, quote=False) if isinstance(x, str) else x for x, _ in known],

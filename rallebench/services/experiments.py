@@ -193,8 +193,8 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
         "definitions": definitions,
         **report.data,
         "notes": list(report.notes),
-        "tables": [asdict(table) for table in report.tables],
-        "plots": [asdict(figure) for figure in report.figures],
+        "tables": [table.as_json() for table in report.tables],
+        "plots": [figure.as_json() for figure in report.figures],
         "files": list(result.files),
         "folder": str(result.folder),
     }

@@ -13,7 +13,6 @@ from typing import Any
 from rallebench.analysis import agents as acting
 from rallebench.analysis.agents.leaderboard import Leaderboard, board
 from rallebench.analysis.agents.report import tables_of, tex_of
-from rallebench.analysis.agents.writing import as_csv
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
 from rallebench.core.experiments import ExperimentRequest, Figure, Release, Report, Table
 from rallebench.core.files import sha256_file
@@ -27,6 +26,7 @@ from rallebench.experiments.suites import SUITES, Suite
 from rallebench.experiments.suites._reval.grid import Place, grid
 from rallebench.experiments.suites._reval.tasks import tasks_of
 from rallebench.metrics import metric, read_card
+from rallebench.render import csv, latex
 
 REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
@@ -187,21 +187,15 @@ def _made(
         "ranks": {system.label: dict(found.ranks[system]) for system in systems},
     }
     files = {
-        "scores.csv": as_csv(tables[0]),
-        "ranks.csv": as_csv(tables[1]),
-        "table.tex": tex_of(found),
+        "scores.csv": csv.table(tables[0]),
+        "ranks.csv": csv.table(tables[1]),
+        "table.tex": latex.table(tex_of(found)),
     }
-    shown = tuple(
-        Table(
-            t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["percent"], t["note"]
-        )
-        for t in tables
-    )
     return Report(
         report,
         tuple(_notes(places, done, failed)),
         files,
-        tables=(*shown, _endings(systems, places, done)),
+        tables=(*tables, _endings(systems, places, done)),
         figures=(_plot(found),),
         failed=failed,
     )

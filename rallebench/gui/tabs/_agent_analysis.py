@@ -14,6 +14,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.store import RunFolder
 from rallebench.gui import views, views_agents
 from rallebench.gui.session import guard
+from rallebench.render import plotly
 from rallebench.services.workbench import Workbench
 
 NOTHING = (
@@ -180,7 +181,7 @@ def analysed(
 
 def plots_of(figures: Any) -> list[Any]:
     """An update for every plot; those that are not needed are hidden."""
-    drawn = list(figures.values())[:MOST_PLOTS]
+    drawn = [plotly.figure(value) for value in list(figures.values())[:MOST_PLOTS]]
     return [
         gr.update(value=drawn[i], visible=True)
         if i < len(drawn)

@@ -20,7 +20,7 @@ from rallebench.gui import views, views_answers, views_suite_plots, views_suites
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs._suites_form import SuiteForm, filled
-from rallebench.gui.views_csv import csv_link
+from rallebench.render.html import csv_link, file_link
 from rallebench.services.workbench import Workbench
 
 NO_RESULT = (
@@ -283,7 +283,7 @@ def on_file(workbench: Workbench, chosen: str | None, file: str | None) -> str:
     path = workbench.experiments.store.folder(chosen) / file
     if path.stat().st_size > MOST_BYTES:
         return views.note(f"The file is large; it lies at {path}.")
-    return views_suites.file_link(file, path.read_bytes())
+    return file_link(file, path.read_bytes())
 
 
 # answers
