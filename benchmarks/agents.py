@@ -36,7 +36,7 @@ from rallebench.llms.scripted import Scripted
 from rallebench.workflows import EpisodeLimits
 from rallebench.workflows._prompts import read_shots
 from rallebench.workflows.react import react
-from rallebench.workspace.flows import told
+from rallebench.workspace.flows import ending_summary
 
 STEPS, BATCH = 6, 20
 TARGET_MS, PAL_TARGET_MS = 3.0, 150.0
@@ -185,7 +185,7 @@ def measure(episodes: int, rounds: int, programs: int) -> Report:
         bare.append(directly(questions, prompts))
         models.append(llm)
         wrong += sum(episode.answer != str(STEPS) for episode in found)
-        turns = told(found)["turns"]
+        turns = ending_summary(found)["turns"]
     each = 1000 / (episodes * STEPS)
     sandbox.protection()
     starts = [(a_program(), a_python()) for _ in range(programs)]

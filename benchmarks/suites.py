@@ -50,8 +50,8 @@ def made_up(count: int, seed: int = _report.SEED) -> list[dict[str, Any]]:
 def directly(path: Path) -> dict[tuple[float, str], bool]:
     """(share, record) → right: documents, prompt, model and label in plain Python."""
     from rallebench.core.types import Generate, Passage, Question
-    from rallebench.experiments.suites._rgb import documents, prompts, scoring
-    from rallebench.experiments.suites._rgb.records import read_records
+    from rallebench.experiments.papers.rgb import documents, prompts, scoring
+    from rallebench.experiments.papers.rgb.records import read_records
     from rallebench.llms.scripted import Scripted, echo
 
     model, prompt, found = Scripted(echo, MODEL), prompts.read_prompt("en"), {}
@@ -79,7 +79,7 @@ def by_the_suite(
     from rallebench.core.events import complete
     from rallebench.core.experiments import ExperimentRequest
     from rallebench.core.runs import RunOptions
-    from rallebench.experiments.suites import settings_of
+    from rallebench.experiments.papers import settings_of
 
     settings = settings_of("rgb-noise", {"data": str(data), "noise": ",".join(map(str, shares))})
     request = ExperimentRequest(
@@ -90,7 +90,7 @@ def by_the_suite(
         kind="rgb-noise",
         name=name,
     )
-    return complete(workbench.experiments.run_suite(request, RunOptions(track=False)))
+    return complete(workbench.experiments.run(request, RunOptions(track=False)))
 
 
 def measure(
@@ -152,7 +152,7 @@ def read_by_the_reader(
     from rallebench.core.events import complete
     from rallebench.core.experiments import ExperimentRequest
     from rallebench.core.runs import RunOptions
-    from rallebench.experiments.suites import settings_of
+    from rallebench.experiments.papers import settings_of
     from rallebench.services.workbench import Workbench
 
     workbench = Workbench(folder / "reading")
@@ -165,7 +165,7 @@ def read_by_the_reader(
     request = ExperimentRequest(
         workbench.workspace, "", settings, LOOKED_AT, kind="rgb-testbed", name="bed"
     )
-    made = complete(workbench.experiments.run_suite(request, RunOptions(track=False)))
+    made = complete(workbench.experiments.run(request, RunOptions(track=False)))
     building = time.perf_counter() - started
     noise = by_the_suite(
         workbench, made.folder, "read", SHARES, llm="extractive-reader", limit=count

@@ -22,7 +22,8 @@ import _report
 from _report import Fact, Measure, Report
 
 from rallebench.core.errors import MissingPackageError
-from rallebench.vector_indexes import VECTOR_INDEXES, built
+from rallebench.core.events import complete
+from rallebench.vector_indexes import VECTOR_INDEXES
 
 DIM, K = 384, 10
 KINDS = ("flat", "hnsw", "hnswlib", "ivf-sq8", "diskann", "diskann-memory")
@@ -153,7 +154,7 @@ def memory_here(kind: str, folder: Path, queries: Path) -> dict[str, int]:
 
     asked = np.load(queries)
     with tempfile.TemporaryDirectory() as small:
-        built(VECTOR_INDEXES[kind]().build(Path(small), asked[:5]))
+        complete(VECTOR_INDEXES[kind]().build(Path(small), asked[:5]))
         VECTOR_INDEXES[kind]().load(Path(small)).search(asked[:5], 2)
     if kind.startswith("diskann"):
         __import__("diskannpy")
@@ -181,7 +182,7 @@ def measure_kind(
     place.mkdir()
     started = time.perf_counter()
     took, _ = _report.timed(
-        lambda: built(VECTOR_INDEXES[kind]().build(place, known, **_threads(kind)))
+        lambda: complete(VECTOR_INDEXES[kind]().build(place, known, **_threads(kind)))
     )
     seconds = time.perf_counter() - started
     index = VECTOR_INDEXES[kind]().load(place)

@@ -11,7 +11,7 @@ from project import PROJECT
 
 from rallebench.cli.main import main
 from rallebench.cli.verbs import VERBS
-from rallebench.experiments.suites import settings_of
+from rallebench.experiments.papers import settings_of
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
 MANUAL = {path.name: path.read_text(encoding="utf-8") for path in (PROJECT / "docs").glob("*.md")}

@@ -186,11 +186,11 @@ def pick(args: argparse.Namespace) -> dict[str, Any]:
     output = checked_out(args.output, workbench.workspace, flag="--output", read=path).resolve()
     drain(workbench.load(args.index, "retriever"))
     pages = workbench.backends.retrievers[args.index].page_ids()
-    records, counts = pick_up(path, pages, args.number)
+    records, read = pick_up(path, pages, args.number)
     write_text(output, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
     return {
         "output": str(args.output),
-        "kept": counts.kept,
-        "read": counts.read,
-        "without": counts.without,
+        "kept": len(records),
+        "read": read,
+        "without": read - len(records),
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.experiments.suites import SUITES
+from rallebench.experiments.papers import SUITES
 from rallebench.metrics import card, read_card
 from rallebench.workspace.catalog import listing
 

@@ -23,7 +23,7 @@ from rallebench.render import costs, text
 from rallebench.render.numbers import independence as sentence
 from rallebench.render.numbers import interval
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.flows import chain_flow, told
+from rallebench.workspace.flows import chain_flow, ending_summary
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 
@@ -252,7 +252,11 @@ def run_plan(workbench: Workbench, benchmark: Benchmark) -> dict[str, Any]:
         **({"judges": report["judges"]} if report.get("judges") else {}),
         "clusters": report.get("clusters"),
         "cost": report["cost"],
-        **({"agent": told(workbench.open_run(result.run).episodes().values())} if agent else {}),
+        **(
+            {"agent": ending_summary(workbench.open_run(result.run).episodes().values())}
+            if agent
+            else {}
+        ),
     }
 
 

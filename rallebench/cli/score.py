@@ -83,7 +83,7 @@ def _score_run(args: argparse.Namespace) -> dict[str, Any]:
 
 def _score_form(args: argparse.Namespace) -> dict[str, Any]:
     """Predictions in the form of another benchmark."""
-    from rallebench.experiments.suites import SCORERS
+    from rallebench.experiments.papers import SCORERS
 
     if args.suite not in SCORERS:
         raise NotFoundError(unknown(SCORERS.kind, args.suite, (KILT, *SCORERS.names())))

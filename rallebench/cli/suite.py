@@ -27,7 +27,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.engine import estimate, pilot, plan
 from rallebench.engine.experiment_store import run_name
-from rallebench.experiments.suites import SUITES, settings_of
+from rallebench.experiments.papers import SUITES, settings_of
 from rallebench.render import experiments, text
 from rallebench.render.numbers import interval
 from rallebench.services.context import Context
@@ -183,7 +183,7 @@ def suite(args: argparse.Namespace) -> dict[str, Any]:
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow(
         workbench,
-        workbench.experiments.run_suite(request, options),
+        workbench.experiments.run(request, options),
         lambda task: run_name(name, task),
     )
     if result.warning:

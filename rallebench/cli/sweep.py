@@ -120,9 +120,8 @@ def sweep_(args: argparse.Namespace) -> dict[str, Any]:
         return _planned(workbench, variants)
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    sweep = workbench.experiments.run_sweep(
-        name, settings, options, limit=args.limit, seed=args.seed
-    )
+    request = workbench.experiments.request("sweep", name, settings, args.limit, args.seed)
+    sweep = workbench.experiments.run(request, options)
     names = {variant.label: run_name(name, variant) for variant in variants}
     result = follow(workbench, sweep, lambda task: names.get(task, ""))
     if result.warning:
@@ -153,7 +152,7 @@ def _planned(workbench: Workbench, variants: Sequence[Variant]) -> dict[str, Any
         say(f"Note: {remark}")
     return {
         "variants": labels,
-        "indexes_there": list(costs.there),
+        "indexes_there": list(costs.existing),
         "index_builds": costs.builds,
         "passages": costs.passages,
         "encodings": encodings,

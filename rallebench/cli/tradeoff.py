@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli.verbs import VERBS, say, workbench_of
-from rallebench.core.errors import BackendError
+from rallebench.cli.following import follow
+from rallebench.cli.partial_failure import fail_at_end
+from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.memory import size
-from rallebench.experiments.tradeoff import Point, Tradeoff
-from rallebench.experiments.tradeoff.measure import read_swept
+from rallebench.core.runs import RunOptions
+from rallebench.experiments.tradeoff import Point
+from rallebench.experiments.tradeoff.running import QUESTIONS, read_swept, tradeoff_settings
+from rallebench.render import experiments, text
 from rallebench.retrievers.composites import split_names
+from rallebench.services.experiments import plan_json
 from rallebench.workspace.paths import DEFAULT_DATASET
 
 
@@ -27,13 +32,17 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         type=int,
-        default=200,
+        default=QUESTIONS,
         metavar="N",
-        help="ask the first N questions (default: 200)",
+        help=f"ask the first N questions (default: {QUESTIONS})",
     )
     parser.add_argument(
-        "--name", default="", metavar="T", help="how the result is called in tradeoffs/"
+        "--name",
+        default="",
+        metavar="T",
+        help="the same name again continues a trade-off that was stopped",
     )
+    parser.add_argument("--plan", action="store_true", help="only say what it would measure")
     parser.add_argument(
         "--knob",
         action="append",
@@ -57,6 +66,8 @@ HEADERS = (
 
 
 def _plain(value: Mapping[str, Any]) -> str:
+    if "plan" in value:
+        return text.blocks([experiments.plan(value)])
     points = [Point(**point) for point in value["points"]]
     rows = [HEADERS, *(_row(point) for point in points)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADERS))]
@@ -102,31 +113,20 @@ def _row(point: Point) -> tuple[str, ...]:
     plain=_plain,
 )
 def tradeoff(args: argparse.Namespace) -> dict[str, Any]:
-    """Measure every index in a process of its own, its knobs swept."""
+    """Measure every index in a process of its own, at every setting of its search."""
     workbench = workbench_of(args)
-    names = split_names(args.index)
-    result = None
-    for piece in workbench.measure_tradeoff(
-        names,
-        args.dataset,
-        k=args.k,
-        limit=args.limit,
-        name=args.name,
-        swept=read_swept(args.knob, "--knob ") or None,
-    ):
-        if isinstance(piece, Tradeoff):
-            result = piece
-        elif isinstance(piece, str):
-            say(piece)
-    assert result is not None
-    args.ending.callback(_tell_failures, result)  # when the others' results are printed
-    return result.as_json()
-
-
-def _tell_failures(result: Tradeoff) -> None:
-    """Raise BackendError, which makes the exit code 1, if an index could not be measured."""
-    failed = [point.index for point in result.points if point.error]
-    if failed:
-        raise BackendError(
-            f"{', '.join(failed)} could not be measured; the others' results are kept as {result.name!r}."
+    settings = tradeoff_settings(
+        split_names(args.index), args.dataset, k=args.k, swept=read_swept(args.knob, "--knob ")
+    )
+    name = args.name or time.strftime("tradeoff-%Y%m%d-%H%M%S")
+    request = workbench.experiments.request("tradeoff", name, settings, args.limit)
+    if args.plan:
+        return plan_json(workbench.experiments.plan(request))
+    options = RunOptions(track=False)
+    result = follow(workbench, workbench.experiments.run(request, options), lambda task: "")
+    if failed := result.report.failed:
+        fail_at_end(
+            args,
+            f"{', '.join(failed)} could not be measured; the others' results are stored as {name!r}.",
         )
+    return dict(result.document)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, Union
 
-T = TypeVar("T")
+A, B, T = TypeVar("A"), TypeVar("B"), TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ Event = Union[Started, Progress, Warned, Finished, Failed]
 Operation = Generator[Event, None, T]
 
 
-def ignore(event: Event) -> None:
+def ignore(event: object) -> None:
     """Do nothing with an event."""
 
 
-def complete(operation: Operation[T], on_event: Callable[[Event], None] = ignore) -> T:
-    """Run an operation to its end and return its result.
+def complete(operation: Generator[A, None, T], on_event: Callable[[A], None] = ignore) -> T:
+    """Run an operation, or any other generator, to its end and return its result.
 
     >>> def twice():
     ...     yield Started("work")
@@ -91,16 +91,22 @@ def complete(operation: Operation[T], on_event: Callable[[Event], None] = ignore
         operation.close()
 
 
-def under(task: str, operation: Operation[T]) -> Operation[T]:
-    """The operation with ``task`` before the path of each event."""
+def mapped(steps: Generator[A, None, T], event_of: Callable[[A], B]) -> Generator[B, None, T]:
+    """The same generator, with ``event_of`` each step; closing it closes ``steps``."""
     try:
-        event = next(operation)
         while True:
-            path = f"{task}/{event.task}" if event.task else task
-            yield replace(event, task=path)
-            event = next(operation)
+            step = next(steps)
+            yield event_of(step)
     except StopIteration as end:
         result: T = end.value
         return result
     finally:
-        operation.close()
+        steps.close()
+
+
+def under(task: str, operation: Operation[T]) -> Operation[T]:
+    """The operation with ``task`` before the path of each event."""
+    return mapped(
+        operation,
+        lambda event: replace(event, task=f"{task}/{event.task}" if event.task else task),
+    )

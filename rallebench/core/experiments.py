@@ -71,6 +71,18 @@ class IndexResult:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """The request for measurements by a program of its own, ``python -m module JOB.json`` (see ``engine.measure``).
+
+    ``job``: JSON, all that changes a measurement; the same job is measured once. The reply is a tuple of JSON objects.
+    """
+
+    label: str
+    module: str
+    job: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """These models and retrievers are no longer needed and may be unloaded. The reply is None."""
 
@@ -91,7 +103,7 @@ class IndexCosts:
     recipes: tuple[Any, ...]
 
 
-WorkRequest = Union[RunRequest, IndexRequest, IndexCosts, Notice, Release]
+WorkRequest = Union[RunRequest, IndexRequest, MeasureRequest, IndexCosts, Notice, Release]
 
 
 @dataclass(frozen=True, slots=True)

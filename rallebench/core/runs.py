@@ -136,14 +136,15 @@ NO_RATES = Rates()
 class Judge:
     """A language model that scores answers. ``name``: as a metric, "truthfulness:my-llm"; ``columns``: metric → definition;
     ``settings``: all that changes a judgement beside the model; ``ask``: the flow that judges an answer to an example, None
-    where there is nothing to judge it by; ``scores``: the values of a judgement, {} of one that could not be read."""
+    where there is nothing to judge it by; ``scores``: the values of an example, its answer and the judgement, {} of a judgement
+    that could not be read."""
 
     name: str
     llm: str
     columns: Mapping[str, str] = field(compare=False)
     settings: Mapping[str, Any] = field(compare=False)
     ask: Callable[[Example, str], Flow | None] = field(compare=False)
-    scores: Callable[[Episode], Values] = field(compare=False)
+    scores: Callable[[Example, str, Episode], Values] = field(compare=False)
     ranges: Mapping[str, tuple[float | None, float | None]] = field(
         default_factory=dict, compare=False
     )
@@ -153,8 +154,8 @@ class Judge:
 class RunRequest:
     """The request for a run. ``label`` is unique in its experiment; ``name`` is the folder's.
 
-    ``metrics``: the registered metrics; ``judges``: metrics that ask a model; ``rates``: the experiment's own. ``on_result``: called after the run, before the
-    experiment continues.
+    ``metrics``: the registered metrics; ``judges``: metrics that ask a model; ``rates``: the experiment's own. ``limit``,
+    ``batch_size``: None is the experiment's own. ``on_result``: called after the run, before the experiment continues.
     """
 
     flow: FlowSpec
@@ -164,6 +165,7 @@ class RunRequest:
     rates: Rates = NO_RATES
     judges: tuple[Judge, ...] = ()
     limit: int | None = None
+    batch_size: int | None = None
     seed: int = 0
     label: str = ""
     name: str = ""

@@ -6,7 +6,6 @@ share its files.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import time
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.disk import unwritten
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.events import mapped
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folders import beside, check_name
 from rallebench.core.sources import Problems, Source, files_in
@@ -130,17 +130,16 @@ def import_corpus(
             yield ImportProgress(0, 0, 0, reading.total, 0.0)
             counted = _PageCounter(read_corpus(source, pages, form=form, source=reading))
             writing = writing_store(part, ((passage, None) for passage in counted))
-            with contextlib.closing(writing):
-                while True:
-                    try:
-                        count = next(writing)
-                    except StopIteration as ended:
-                        count, sha = ended.value
-                        break
-                    seconds = time.perf_counter() - started
-                    yield ImportProgress(
-                        count, reading.problems.count, reading.done, reading.total, seconds
-                    )
+            count, sha = yield from mapped(
+                writing,
+                lambda count: ImportProgress(
+                    count,
+                    reading.problems.count,
+                    reading.done,
+                    reading.total,
+                    time.perf_counter() - started,
+                ),
+            )
             sizes = {p.name: p.stat().st_size for p in sorted(part.iterdir())}
             card = Corpus(
                 name=name,
@@ -279,11 +278,9 @@ def store_corpus(
     writing = writing_store(
         folder, chunk(read_corpus(corpus, pages, form=form, source=source), chunking)
     )
-    with contextlib.closing(writing):
-        while True:
-            try:
-                count = next(writing)
-            except StopIteration as ended:
-                stored: tuple[int, str] = ended.value
-                return stored
-            yield count, min(1.0, source.done / source.total) if source.total else 0.0
+    return (
+        yield from mapped(
+            writing,
+            lambda count: (count, min(1.0, source.done / source.total) if source.total else 0.0),
+        )
+    )

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rallebench.core.errors import BackendError, BadFileError
+from rallebench.core.events import complete
 from rallebench.core.types import Passage
 from rallebench.corpora._columns import NumberColumn, rows_with, stable_hash, write_lookup
 
@@ -133,13 +134,8 @@ def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
     The sha256 is the corpus's fingerprint: ids, texts, titles and page ids, in order.
     Raises BackendError if the disk is full.
     """
-    writing = writing_store(folder, ((passage, None) for passage in passages))
     try:
-        while True:
-            next(writing)
-    except StopIteration as ended:
-        count, total = ended.value
-        return count, total
+        return complete(writing_store(folder, ((passage, None) for passage in passages)))
     except OSError as error:
         raise BackendError(
             f"Could not write {folder}: {error.strerror or error}; free space or choose another --workspace."

@@ -50,7 +50,7 @@ def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _relevant(source: Source) -> dict[str, list[str]]:
     """Query id → ids of its relevant passages (score above 0)."""
-    found: dict[str, list[str]] = {}
+    relevant: dict[str, list[str]] = {}
     for line, text in source.lines():
         fields = text.split("\t")
         if line == 1 and fields[0].strip().lower() in ("query-id", "query_id", "qid"):
@@ -64,8 +64,8 @@ def _relevant(source: Source) -> dict[str, list[str]]:
                 source.bad(line, " is not query-id<TAB>corpus-id<TAB>score.")
             continue
         if score > 0:
-            found.setdefault(query, []).append(passage)
-    return found
+            relevant.setdefault(query, []).append(passage)
+    return relevant
 
 
 SAMPLE = {

@@ -69,10 +69,10 @@ def import_dataset(
     return QuestionSet(name, target, form, count, read.problems.count, tuple(read.problems.first))
 
 
-def _write(path: Path, found: Iterator[Any]) -> int:
+def _write(path: Path, examples: Iterator[Any]) -> int:
     count = 0
     with open(path, "wb") as handle:
-        for example in found:
+        for example in examples:
             line = json.dumps(dict(example.record), ensure_ascii=False) + "\n"
             handle.write(line.encode("utf-8", "backslashreplace"))
             count += 1
@@ -81,18 +81,18 @@ def _write(path: Path, found: Iterator[Any]) -> int:
     return count
 
 
-def _move_in(made: Path, target: Path) -> None:
+def _move_in(part: Path, target: Path) -> None:
     """Give a file its name unless another has it: a link is refused then, where a rename would replace it."""
     if not target.exists():
         try:
-            os.link(made, target)
+            os.link(part, target)
             return
         except FileExistsError:
             pass
         except OSError:  # a file system without links
-            os.rename(made, target)
+            os.rename(part, target)
             return
-    if not filecmp.cmp(made, target, shallow=False):
+    if not filecmp.cmp(part, target, shallow=False):
         raise UsageError(
             f"A question set {target.stem!r} exists already and holds other questions; "
             f"choose another name or remove {target}."

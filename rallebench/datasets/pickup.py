@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from pathlib import Path
 
 from rallebench.core.errors import UsageError
@@ -11,19 +10,10 @@ from rallebench.datasets import Record
 from rallebench.datasets.reading import read_examples
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Questions ``read`` until enough were found: those ``kept``, and those ``without`` a page there."""
-
-    read: int
-    kept: int
-    without: int
-
-
 def pick_up(
     dataset: Path, page_ids: Set[str], number: int | None = None
-) -> tuple[list[Record], Counts]:
-    """The first ``number`` records (all if None) with at least one provenance page in ``page_ids``.
+) -> tuple[list[Record], int]:
+    """The first ``number`` records (all if None) with at least one provenance page in ``page_ids``, and how many were read.
 
     Records come back unchanged, in the file's order; nothing is read beyond the last one kept.
     ``page_ids`` are compared as text. Raises BadFileError for a bad row, UsageError for a number
@@ -37,12 +27,12 @@ def pick_up(
         raise UsageError(
             "The corpus names no pages, so no question fits it; give its page map, too."
         )
-    kept: list[Record] = []
+    records: list[Record] = []
     read = 0
     for example in read_examples(dataset):
         read += 1
         if not example.gold.pages.isdisjoint(page_ids):
-            kept.append(dict(example.record))
-            if len(kept) == number:
+            records.append(dict(example.record))
+            if len(records) == number:
                 break
-    return kept, Counts(read, len(kept), read - len(kept))
+    return records, read

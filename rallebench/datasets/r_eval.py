@@ -46,7 +46,8 @@ def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, 
         if isinstance(outputs, str):
             outputs = [outputs]
         if not isinstance(outputs, list) or not all(
-            isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in outputs
+            isinstance(element, (str, int, float)) and not isinstance(element, bool)
+            for element in outputs
         ):
             source.bad(line, ": 'outputs' should be a list of texts.")
             continue
@@ -54,7 +55,7 @@ def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, 
         if qid is not None and not isinstance(qid, (str, int)):
             source.bad(line, ": '_id' should be text.")
             continue
-        answers = [str(one) for one in outputs]
+        answers = [str(element) for element in outputs]
         rest = {
             key: value
             for key, value in row.items()
@@ -64,7 +65,9 @@ def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, 
             line,
             {
                 "id": str(qid or id_of(row)),
-                "output": [{"answer": one} for one in (answers[:1] if first_only else answers)],
+                "output": [
+                    {"answer": element} for element in (answers[:1] if first_only else answers)
+                ],
                 **rest,
             },
         )
@@ -117,7 +120,7 @@ def as_record(
         "input": question,
         "outputs": answers,
         "input_length": len(question.split()),
-        "output_length": sum(len(one.split()) for one in answers) / max(1, len(answers)),
+        "output_length": sum(len(answer.split()) for answer in answers) / max(1, len(answers)),
         "language": language,
         "environment": environment,
         "dataset": dataset,

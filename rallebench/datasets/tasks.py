@@ -154,7 +154,7 @@ def task_of(dataset: str) -> Task | None:
     return max(fitting, key=lambda task: len(task.name), default=None)
 
 
-def found(names: Iterable[str]) -> dict[str, str]:
+def available(names: Iterable[str]) -> dict[str, str]:
     """Task → the question set that is there for it, its own before a stand-in; tasks without one are left out."""
     known = sorted(names)
     own = {
@@ -164,18 +164,18 @@ def found(names: Iterable[str]) -> dict[str, str]:
     }
     stand_ins = {task.name: task.stand_in for task in TASKS if task.stand_in in known}
     return {
-        task.name: one
+        task.name: name
         for task in TASKS
-        if (one := own.get(task.name) or stand_ins.get(task.name, ""))
+        if (name := own.get(task.name) or stand_ins.get(task.name, ""))
     }
 
 
 def described(paths: Mapping[str, Path]) -> dict[str, str]:
     """Task → one line: level, environment and the question set that is there for it, or how to get one."""
-    there = found(paths)
+    names = available(paths)
     lines = {}
     for task in TASKS:
-        name = there.get(task.name, "")
+        name = names.get(task.name, "")
         known = f"question set {name}" + (
             " (a stand-in of the starter)" if name == task.stand_in and name else ""
         )

@@ -18,16 +18,28 @@ from rallebench.core.experiments import (
     IndexCosts,
     IndexRequest,
     IndexResult,
+    MeasureRequest,
     Notice,
     Release,
     Report,
     WorkRequest,
 )
-from rallebench.core.files import write_text
+from rallebench.core.files import read_json, write_json, write_text
 from rallebench.core.runs import RunOptions, RunRequest, RunResult
+from rallebench.core.types import digest
 from rallebench.engine.execute import RunContext, execute, result_of
-from rallebench.engine.experiment_store import ExperimentStore, check_free, run_name
+from rallebench.engine.experiment_store import (
+    LONGEST_RUN,
+    ExperimentStore,
+    check_free,
+    folder_name,
+    run_name,
+)
+from rallebench.engine.measure import measurements
 from rallebench.engine.store import RunFolder
+
+MEASUREMENTS = "measurements"
+"""The folder of an experiment's measurements, one file for each request."""
 
 
 class ExperimentContext(RunContext, Protocol):
@@ -112,6 +124,8 @@ class Performer:
             return (yield from self._run(step))
         if isinstance(step, IndexRequest):
             return (yield from self._index(step))
+        if isinstance(step, MeasureRequest):
+            return (yield from self._measure(step))
         if isinstance(step, IndexCosts):
             sentence = yield from self._context.index_costs(step.recipes)
             yield Warned("", sentence)
@@ -124,18 +138,15 @@ class Performer:
         return None
 
     def _run(self, step: RunRequest) -> Operation[RunResult]:
-        request = replace(
-            step,
-            name=step.name or run_name(self._request.name, step.label),
-            limit=self._request.limit,
-            seed=self._request.seed,
-        )
+        request = run_of(self._request, step)
         self._runs[request.label] = request.name
         if self._fixed and (result := ended_result(self._context.runs, request)) is not None:
             yield Finished(request.label, request.name, True, result)
             self.results.append(result)
             return result
-        running = execute(request, self._context, self._options, lambda run: self._save())
+        size = request.batch_size or self._options.batch_size
+        options = replace(self._options, batch_size=size)
+        running = execute(request, self._context, options, lambda run: self._save())
         try:
             result = yield from self._heard(running, request)
         except (StoppedError, MismatchError):
@@ -180,6 +191,25 @@ class Performer:
         self._transient = result.name if step.transient else ""
         self._save()
         return result
+
+    def _measure(self, step: MeasureRequest) -> Operation[tuple[Mapping[str, Any], ...]]:
+        """The measurements of a job, those of an earlier session where it measured the same."""
+        folder = self._store.folder(self._request.name) / MEASUREMENTS
+        file = folder / f"{folder_name(step.label, LONGEST_RUN)}.json"
+        job = digest([step.module, step.job])
+        stored = read_json(file) if file.is_file() else None
+        if isinstance(stored, dict) and stored.get("job") == job:
+            yield Finished(step.label, reused=True)
+            return tuple(stored["measurements"])
+        self._save()
+        try:
+            lines = yield from under(step.label, measurements(step))
+        except RalleError as error:
+            yield Failed(step.label, str(error))
+            raise
+        write_json(file, {"job": job, "measurements": lines})
+        yield Finished(step.label)
+        return lines
 
     def close(self) -> None:
         """Unload the last transient index."""
@@ -239,6 +269,16 @@ def perform(
         )
         warning = context.track_experiment(value, request.kind) if options.track else ""
     return replace(result, document=value, warning=warning)
+
+
+def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
+    """A run that the experiment ``request`` asks for, with its name, limit and seed."""
+    return replace(
+        step,
+        name=step.name or run_name(request.name, step.label),
+        limit=request.limit if step.limit is None else step.limit,
+        seed=request.seed,
+    )
 
 
 def ended_result(runs: Path, request: RunRequest) -> RunResult | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rallebench.core.errors import MismatchError, RalleError
@@ -17,6 +17,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     IndexResult,
+    MeasureRequest,
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult, records_sha256
@@ -34,11 +35,11 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.engine.driver import drive, request_spec, spec_of
+from rallebench.engine.driver import drive, request_spec, run_of, spec_of
 from rallebench.engine.execute import RunContext, result_of
-from rallebench.engine.experiment_store import run_name
+from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.statistics import Mean
-from rallebench.engine.store import RunFolder, difference
+from rallebench.engine.store import JUDGES, RunFolder, difference
 
 MOST_RUNS = 500
 MOST_REQUESTS = 64
@@ -81,24 +82,39 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:
-    """A run and what its flows asked. ``remaining``: the questions that its stored run has not answered; ``mark`` tells its
-    questions from those of a dry run with other replies."""
+class RequestCounts:
+    """``remaining``: the questions that are not answered or not judged yet, and the requests for them."""
 
-    request: RunRequest
-    run: str
     remaining: int
     generations: Range
     retrievals: Range
+
+    def joined(self, judging: RequestCounts) -> RequestCounts:
+        """These counts with those of a judge of the same answers."""
+        return RequestCounts(
+            max(self.remaining, judging.remaining),
+            self.generations + judging.generations,
+            self.retrievals + judging.retrievals,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """A run and what its flows and its judges asked. ``mark`` tells its questions from those of a dry run with other replies."""
+
+    request: RunRequest
+    run: str
+    counts: RequestCounts
     mark: str
 
 
 @dataclass(slots=True)
 class IndexNeeds:
-    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label."""
+    """The indexes of a recipe that runs search: ``built`` by name, and ``missing`` by label; ``measurements`` by label."""
 
     built: dict[str, None] = field(default_factory=dict)
     missing: dict[str, Any] = field(default_factory=dict)
+    measurements: dict[str, None] = field(default_factory=dict)
 
 
 class Rehearser:
@@ -122,6 +138,9 @@ class Rehearser:
         try:
             if isinstance(step, RunRequest):
                 return self._run(step)
+            if isinstance(step, MeasureRequest):
+                self._indexes.measurements[step.label] = None
+                return ()
             return self._index(step) if isinstance(step, IndexRequest) else None
         except RalleError as error:
             self.failure = error
@@ -140,16 +159,34 @@ class Rehearser:
         """The run with its answers: those that are stored where it is complete, fake ones otherwise."""
         if len(self.runs) >= MOST_RUNS:
             raise _TooMany
-        request = replace(
-            step,
-            name=step.name or run_name(self._request.name, step.label),
-            limit=self._request.limit,
-            seed=self._request.seed,
-        )
+        request = run_of(self._request, step)
         folder = RunFolder(self._context.runs / request.name)
         lines = self._lines(folder, request) if folder.path.exists() else {}
-        good = {qid for qid, line in lines.items() if not line.get("error")}
-        remaining, generations, retrievals = 0, Range(0, 0), Range(0, 0)
+        episodes, counts = self._answers(request, lines)
+        stored = stored_result(folder, request) if lines and not counts.remaining else None
+        judgements = {}
+        for judge in request.judges:
+            answers = stored.episodes if stored else episodes
+            inner = pass_request(request, judge, answers)
+            path = RunFolder(folder.path / JUDGES / inner.name)
+            judgements[judge.name], more = self._answers(
+                inner, path.lines() if path.path.exists() else {}
+            )
+            counts = counts.joined(more)
+        mark = (
+            f"{records_sha256(request.examples)} {json.dumps(request.flow.settings, default=str)}"
+        )
+        self.runs.append(DryRun(request, request.name, counts, mark))
+        request = with_columns(request, judgements)
+        judged = stored_result(folder, request) if stored and not counts.remaining else None
+        self._real = self._real and judged is not None
+        return judged or _simulated(request, episodes, self._fake.value)
+
+    def _answers(
+        self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[dict[str, Episode], RequestCounts]:
+        """(fake answers to all questions, what is left of them where ``lines`` are stored)."""
+        counts = RequestCounts(0, Range(0, 0), Range(0, 0))
         make_flow = request.flow.make(Backends())
         episodes = {}
         for question in request.questions:
@@ -158,17 +195,13 @@ class Rehearser:
             )
             if episode is not None:
                 episodes[question.qid] = episode
-            if question.qid not in good:
-                remaining += 1
-                generations += _count(requests, Generate, ended)
-                retrievals += _count(requests, Retrieve, ended)
-        mark = (
-            f"{records_sha256(request.examples)} {json.dumps(request.flow.settings, default=str)}"
-        )
-        self.runs.append(DryRun(request, request.name, remaining, generations, retrievals, mark))
-        stored = stored_result(folder, request) if lines and not remaining else None
-        self._real = self._real and stored is not None
-        return stored or _simulated(request, episodes, self._fake.value)
+            if question.qid not in lines or lines[question.qid].get("error"):
+                counts = RequestCounts(
+                    counts.remaining + 1,
+                    counts.generations + _count(requests, Generate, ended),
+                    counts.retrievals + _count(requests, Retrieve, ended),
+                )
+        return episodes, counts
 
     def _lines(self, folder: RunFolder, request: RunRequest) -> dict[str, dict[str, Any]]:
         """The answers of the run of that name; MismatchError if it was made with other settings, unless fake answers of an

@@ -122,7 +122,7 @@ class ExperimentStore:
 
 def check_free(root: Path, kind: str, name: str, noun: str = "run") -> str:
     """``name``, if a run or an experiment of ``kind`` can have it: it may be new, or be continued. Raises UsageError."""
-    checked_run_name(name)
+    checked_run_name(name, noun)
     store = ExperimentStore(root)
     taken = store.noun_of(name)
     if not taken and kind != "run" and (root / "runs" / name / "run.json").is_file():

@@ -68,7 +68,7 @@ def judged(
     )
     report: dict[str, Any] = {}
     warnings: list[str] = []
-    scores: dict[str, dict[str, Values]] = {}
+    judgements: dict[str, Mapping[str, Episode]] = {}
     for judge in request.judges:
         try:
             result = yield from _pass(run, request, judge, episodes, context, options)
@@ -91,11 +91,11 @@ def judged(
             raise StoppedError(
                 f"Stopped while {judge.name!r} judged the answers of {run.name!r}; resume the run to continue."
             )
-        scores[judge.name] = {qid: judge.scores(e) for qid, e in result.episodes.items()}
+        judgements[judge.name] = result.episodes
         report[judge.name] = summary = _summary(result, judge)
         if summary["unparsed"] or summary["failed"] or summary["not_judged"]:
             warnings.append(_sentence(judge.name, summary))
-    return _with_columns(request, scores), report, tuple(warnings)
+    return with_columns(request, judgements), report, tuple(warnings)
 
 
 def _pass(
@@ -109,6 +109,14 @@ def _pass(
     """One judge's pass over the answers of a run."""
     from rallebench.engine.execute import execute
 
+    inner = pass_request(request, judge, episodes)
+    again = replace(options, resume=True, track=False, max_errors=None)
+    operation = execute(inner, InsideContext(context, run), again)
+    return (yield from under(f"{request.label}/{judge.name}".strip("/"), operation))
+
+
+def pass_request(request: RunRequest, judge: Judge, episodes: Mapping[str, Episode]) -> RunRequest:
+    """The request for one judge's pass over these answers; its name is that of its folder below ``judges/``."""
     examples = {e.question.qid: e for e in request.examples if e.question.qid in episodes}
     answers = {qid: episodes[qid].answer for qid in examples}
     mark = digest([dict(judge.settings), answers])[:6]
@@ -117,20 +125,17 @@ def _pass(
         judging = judge.ask(examples[question.qid], answers[question.qid])
         return _nothing() if judging is None else judging
 
-    inner = RunRequest(
+    return RunRequest(
         FlowSpec(
             f"judge:{judge.name}",
             {"judge": dict(judge.settings), "answers": mark},
             lambda backends: flow,
             (judge.llm,),
         ),
-        DatasetRef(run.name),
+        DatasetRef(request.name),
         tuple(_bare(example, answers[qid]) for qid, example in examples.items()),
         name=f"{folder_name(judge.name, LONGEST)}-{mark}",
     )
-    again = replace(options, resume=True, track=False, max_errors=None)
-    operation = execute(inner, InsideContext(context, run), again)
-    return (yield from under(f"{request.label}/{judge.name}".strip("/"), operation))
 
 
 def _nothing() -> Any:
@@ -175,16 +180,20 @@ def _sentence(name: str, summary: Mapping[str, Any]) -> str:
     )
 
 
-def _with_columns(request: RunRequest, scores: Mapping[str, Mapping[str, Values]]) -> RunRequest:
-    """The request whose own metrics include those of the judges."""
+def with_columns(
+    request: RunRequest, judgements: Mapping[str, Mapping[str, Episode]]
+) -> RunRequest:
+    """The request whose own metrics include those of the judges. ``judgements``: judge → question id → its episode."""
     rates = request.rates
     for judge in request.judges:
-        if judge.name in scores:
-            values = scores[judge.name]
-            score = partial(_value, values)
+        if judge.name in judgements:
+            score = partial(_scores, judge, judgements[judge.name])
             rates = rates.joined(Rates(judge.columns, score, judge.ranges))
     return replace(request, rates=rates)
 
 
-def _value(values: Mapping[str, Values], example: Example, episode: Episode) -> Values:
-    return values.get(episode.qid, {})
+def _scores(
+    judge: Judge, judgements: Mapping[str, Episode], example: Example, episode: Episode
+) -> Values:
+    judgement = judgements.get(episode.qid)
+    return judge.scores(example, episode.answer, judgement) if judgement else {}

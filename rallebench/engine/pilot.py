@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
@@ -22,10 +22,11 @@ from rallebench.core.experiments import (
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.types import Episode, Generate, Retrieve, Step
 from rallebench.engine import loop
-from rallebench.engine.cost import Prices, prices_of, total
+from rallebench.engine.cost import prices_of, total
 from rallebench.engine.driver import drive
 from rallebench.engine.dry_run import PlanContext
 from rallebench.engine.estimate import QUANTITIES, CostEstimate, PilotSample, estimated
+from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.plan import Plan
 from rallebench.engine.score import rate_means, rate_values
 
@@ -87,7 +88,25 @@ class Pilot:
             raise
 
     def _run(self, request: RunRequest) -> Operation[RunResult]:
-        task = request.label
+        backends, good, failures = yield from self._answers(request, request.label)
+        n, steps = len(good) + len(failures), {qid: episode.steps for qid, episode in good.items()}
+        judgements = {}
+        for judge in request.judges:
+            inner = pass_request(request, judge, good)
+            loaded, judged, errors = yield from self._answers(
+                inner, f"{request.label}/{judge.name}"
+            )
+            backends = replace(backends, llms={**backends.llms, **loaded.llms})
+            judgements[judge.name] = judged
+            failures += errors
+            steps = {qid: (*steps[qid], *judged[qid].steps) for qid in steps if qid in judged}
+        self.samples.append(_sample(backends, n, steps, failures))
+        return _result(with_columns(request, judgements), good, n)
+
+    def _answers(
+        self, request: RunRequest, task: str
+    ) -> Operation[tuple[Backends, dict[str, Episode], list[str]]]:
+        """(the backends of a run, the episodes of a few of its questions, why others failed). Raises NoneAnswered."""
         loaded = yield from under(task, self.context.load(request))
         backends, make_flow = request.flow.open(loaded)
         chosen = spread(request.examples, self.questions)
@@ -108,8 +127,7 @@ class Pilot:
         failures = [episode.error for episode in episodes.values() if episode.error]
         if failures and not good:
             raise NoneAnswered(task, failures)
-        self.samples.append(_sample(request, backends, episodes, good, failures))
-        return _result(request, good, failures)
+        return backends, good, failures
 
 
 def pilot(
@@ -146,29 +164,28 @@ def pilot(
 
 
 def _sample(
-    request: RunRequest,
-    backends: Backends,
-    episodes: Mapping[str, Episode],
-    good: Mapping[str, Episode],
-    failures: Sequence[str],
+    backends: Backends, n: int, steps: Mapping[str, Sequence[Step]], failures: Sequence[str]
 ) -> PilotSample:
-    prices = prices_of({name: backends.llms[name] for name in request.flow.llms})
-    unpriced = {
-        name: reason
-        for episode in good.values()
-        for name, reason in total(episode.steps, prices)["usd_unknown_for"].items()
-    }
+    """What the answers to ``n`` questions took, their judgements included. ``steps``: of those that did not fail."""
+    prices = prices_of(backends.llms)
+    spent = [total(of_question, prices) for of_question in steps.values()]
+    unpriced = {name: why for row in spent for name, why in row["usd_unknown_for"].items()}
     reason = ", ".join(f"{name} ({why})" for name, why in unpriced.items())
-    rows = tuple(_row(episode, backends, prices) for episode in good.values())
-    return PilotSample(len(episodes), len(failures), rows, failures[0] if failures else reason)
+    rows = tuple(
+        {
+            **{name: row[name] for name in QUANTITIES},
+            "seconds": sum(_held_seconds(step, backends) for step in of_question),
+        }
+        for row, of_question in zip(spent, steps.values())
+    )
+    return PilotSample(n, n - len(rows), rows, failures[0] if failures else reason)
 
 
-def _result(request: RunRequest, good: Mapping[str, Episode], failures: Sequence[str]) -> RunResult:
+def _result(request: RunRequest, good: Mapping[str, Episode], n: int) -> RunResult:
     ordered = {q.qid: good[q.qid] for q in request.questions if q.qid in good}
     values = rate_values(request.rates, request.examples, ordered)
     means = rate_means(request.rates, request.examples, values) if ordered else {}
-    n = len(good) + len(failures)
-    return RunResult(request, "", ordered, values, means, n, len(failures))
+    return RunResult(request, "", ordered, values, means, n, n - len(good))
 
 
 def spread(items: Sequence[T], count: int) -> list[T]:
@@ -180,15 +197,6 @@ def spread(items: Sequence[T], count: int) -> list[T]:
     if len(items) <= count:
         return list(items)
     return [items[int((i + 0.5) * len(items) / count)] for i in range(count)]
-
-
-def _row(episode: Episode, backends: Backends, prices: Prices) -> dict[str, float | None]:
-    """What one question took: the time that it held its models and indexes for, which several may share."""
-    spent = total(episode.steps, prices)
-    return {
-        **{name: spent[name] for name in QUANTITIES},
-        "seconds": sum(_held_seconds(step, backends) for step in episode.steps),
-    }
 
 
 def _held_seconds(step: Step, backends: Backends) -> float:

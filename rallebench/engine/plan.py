@@ -16,8 +16,8 @@ from rallebench.engine.dry_run import FAKES, DryRun, IndexNeeds, PlanContext, Ra
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run. ``left``: of its ``questions``, those that no run of this name has answered; ``generations`` and
-    ``retrievals`` are of these. ``depends``: its questions or prompts come from the answers of a run before it."""
+    """A run. ``left``: of its ``questions``, those that no run of this name has answered and judged; ``generations`` and
+    ``retrievals``, those of judges included, are of these. ``depends``: its questions or prompts come from the answers of a run before it."""
 
     label: str
     run: str
@@ -35,8 +35,8 @@ class PlannedRun:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All runs that can be foreseen. ``open_end``: why there may be more, in one sentence, or ''. ``indexes``: how many
-    indexes its runs search; ``builds``: the recipes of those that must be built. ``warnings``: gold pages that an index
-    lacks."""
+    indexes its runs search; ``builds``: the recipes of those that must be built. ``measurements``: the labels of what is
+    measured in processes of its own. ``warnings``: gold pages that an index lacks."""
 
     kind: str
     name: str
@@ -45,17 +45,22 @@ class Plan:
     indexes: int = 0
     builds: tuple[Any, ...] = ()
     warnings: tuple[str, ...] = ()
+    measurements: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers must know."""
-        if not self.runs:
+        if not self.runs and not self.measurements:
             return ("It asks no model: it only works on existing files.",)
         guessed = [run.label for run in self.runs if run.depends]
         notes = list(self.warnings)
         if self.indexes:
             notes.append(
                 f"It uses {self.indexes} index{'es' * (self.indexes != 1)}; {len(self.builds)} must be built first."
+            )
+        if self.measurements:
+            notes.append(
+                f"It measures in {len(self.measurements)} processes of their own: {listed(self.measurements)}."
             )
         if guessed:
             notes.append(
@@ -98,6 +103,7 @@ def plan(
         len(indexes.built) + len(builds),
         builds,
         tuple(warnings),
+        tuple(indexes.measurements),
     )
 
 
@@ -106,10 +112,10 @@ def _merged(plays: Sequence[DryRun | None]) -> PlannedRun:
     seen = [run for run in plays if run is not None]
     first, request = seen[0], seen[0].request
     same = len({(run.request.label, run.mark) for run in seen}) == 1
-    generations, retrievals = first.generations, first.retrievals
+    generations, retrievals = first.counts.generations, first.counts.retrievals
     for run in seen[1:]:
-        generations = generations.either(run.generations)
-        retrievals = retrievals.either(run.retrievals)
+        generations = generations.either(run.counts.generations)
+        retrievals = retrievals.either(run.counts.retrievals)
     label = request.label
     return PlannedRun(
         label if same else _common([run.request.label for run in seen]) or label,
@@ -117,10 +123,10 @@ def _merged(plays: Sequence[DryRun | None]) -> PlannedRun:
         request.flow.workflow,
         request.dataset.name,
         max(len(run.request.examples) for run in seen),
-        max(run.remaining for run in seen),
+        max(run.counts.remaining for run in seen),
         generations,
         retrievals,
-        request.flow.llms,
+        tuple(dict.fromkeys((*request.flow.llms, *(judge.llm for judge in request.judges)))),
         request.flow.retrievers,
         not same or len(seen) < len(plays),
     )
@@ -140,12 +146,12 @@ def _common(labels: Sequence[str]) -> str:
     ).rstrip()
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
-    """One JSON document: the runs, their sums, what is uncertain."""
+def as_json(plan: Plan, key: str = "suite") -> dict[str, Any]:
+    """One JSON document: the runs, their sums, what is uncertain. ``key``: that of the experiment's kind."""
     generations = sum((run.generations for run in plan.runs), Range(0, 0))
     retrievals = sum((run.retrievals for run in plan.runs), Range(0, 0))
     return {
-        "suite": plan.kind,
+        key: plan.kind,
         "name": plan.name,
         "plan": [asdict(run) for run in plan.runs],
         "total": {
@@ -156,6 +162,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
             "retrievals": asdict(retrievals),
         },
         "indexes": {"needed": plan.indexes, "to_build": len(plan.builds)},
+        **({"measurements": list(plan.measurements)} if plan.measurements else {}),
         "notes": list(plan.notes),
     }
 

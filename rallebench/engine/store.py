@@ -41,13 +41,13 @@ _RUN, _SPEC = (
 _NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
 
 
-def checked_run_name(name: str) -> str:
-    """A name that is one plain folder name; UsageError otherwise."""
+def checked_run_name(name: str, noun: str = "run") -> str:
+    """A name that is one plain folder name; UsageError otherwise. ``noun``: what it is the name of."""
     if len(name) > 100 or len(name.encode("utf-8", "replace")) > 200:
-        raise UsageError(f"The run name {name[:40]!r}… is too long; use at most 100 characters.")
+        raise UsageError(f"The {noun} name {name[:40]!r}… is too long; use at most 100 characters.")
     if not _NAME.fullmatch(name) or name.startswith(".") or name.endswith((" ", ".")):
         raise UsageError(
-            f"The run name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
+            f"The {noun} name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
         )
     return name
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rallebench.core.runs import DatasetRef, FlowSpec, Rates, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest, RunResult, Values
 from rallebench.core.types import Chain, Episode, Example, Flow, Question
 from rallebench.engine.score import ranges_of
 from rallebench.metrics import METRICS
@@ -21,9 +21,6 @@ SHARES = (
     "lucky_rate",
     "fact_check_rate",
     "correct_rate",
-    "rejection_rate_judge",
-    "fact_check_rate_judge",
-    "correct_rate_judge",
     "perfect",
     "QA_avg_F1",
     "QA_recall",
@@ -59,13 +56,14 @@ def scored_run(
     metrics: tuple[str, ...] = (),
     file: str = "",
     sha256: str = "",
+    judges: tuple[Judge, ...] = (),
     on_result: Callable[[RunResult], None] | None = None,
 ) -> RunRequest:
     """``examples`` answered by ``make_flow`` and scored by ``score``, which gives the ``columns`` (metric → definition).
 
     ``settings``: all that changes an answer beside the questions, the models and the indexes. ``agent`` answers in place of
-    ``make_flow``. ``metrics``: registered metrics, by which the run is scored besides. ``file``, ``sha256``: the dataset's,
-    where the questions are those of a file.
+    ``make_flow``. ``metrics``, ``judges``: registered metrics and judges, by which the run is scored besides. ``file``,
+    ``sha256``: the dataset's, where the questions are those of a file.
     """
     if agent is None:
         flow = FlowSpec(workflow, settings, lambda _: make_flow, llms, retrievers, chain=chain)
@@ -84,6 +82,7 @@ def scored_run(
         examples,
         tuple(dict.fromkeys((*metrics, *COSTS))),
         Rates(columns, score, bounds_of(columns)),
+        judges,
         label=label,
         on_result=on_result,
     )

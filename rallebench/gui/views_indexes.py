@@ -13,8 +13,8 @@ from rallebench.gui.views import badge, duration, empty
 from rallebench.gui.views_data import table
 from rallebench.services.data import Verified
 from rallebench.workspace.entries import Manifest
-from rallebench.workspace.indexes.stored import PASSAGES, Stored
-from rallebench.workspace.indexes.vectors import Kept
+from rallebench.workspace.indexes.cache import PASSAGES, Stored
+from rallebench.workspace.indexes.vectors import CachedVectors
 
 NO_VECTORS = "No vectors are kept yet: a build of any kind but BM25 keeps them here, and others over the same passages share them."
 NOTHING_STORED = (
@@ -107,7 +107,7 @@ def _shown_parameters(parameters: Mapping[str, Any]) -> str:
     return f' <span class="definition">{escape(shown)}</span>' if shown else ""
 
 
-def vectors(found: Sequence[Kept]) -> str:
+def vectors(found: Sequence[CachedVectors]) -> str:
     """The cached vectors."""
     if not found:
         return empty(NO_VECTORS)

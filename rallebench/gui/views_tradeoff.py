@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rallebench.core.errors import StoppedError
+from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.memory import size
 from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.gui.views import badge, error, note
@@ -266,24 +266,27 @@ def _shown(value: float | None, digits: int) -> str:
 # while it is measured, and to have it again
 
 
-def measuring(name: str, said: Sequence[Any], stopping: bool = False) -> str:
-    """How far a measurement is: its newest sentence, and the points so far."""
-    sentences = [piece for piece in said if isinstance(piece, str)]
-    now = sentences[-1] if sentences else "beginning"
-    doing = f"Stopping {name}" if stopping else f"Measuring {name}: {now}"
-    return note(f"{doing} …") + points([piece for piece in said if isinstance(piece, Point)])
+def measuring(name: str, events: Sequence[Any], stopping: bool = False) -> str:
+    """How far a measurement is: its newest event."""
+    told = [
+        f"{event.task}: {getattr(event, 'message', '')}"
+        for event in events
+        if hasattr(event, "task")
+    ]
+    now = told[-1].removesuffix(": ") if told else "beginning"
+    return note(f"{f'Stopping {name}' if stopping else f'Measuring {name}: {now}'} …")
 
 
 def ended(name: str, end: Any) -> str:
-    """How a measurement ended."""
-    if isinstance(end, Tradeoff):
-        failed = sum(bool(point.error) for point in end.points)
-        bad = f", {failed} of them failed" if failed else ""
-        return note(
-            f"Measured {name}: {len(end.points)} settings{bad}. It is kept, and shown below.",
-            "good",
-        )
-    return note(str(end)) if isinstance(end, StoppedError) else error(f"{name}: {end}")
+    """How a measurement ended: with a RalleError, or with an ExperimentResult."""
+    if isinstance(end, StoppedError):
+        return note(str(end))
+    if isinstance(end, RalleError):
+        return error(f"{name}: {end}")
+    failed = len(end.report.failed)
+    bad = f", {failed} of them failed" if failed else ""
+    text = f"Measured {name}: {len(end.document['points'])} settings{bad}. It is stored, and shown below."
+    return note(text, "good")
 
 
 def as_csv(result: Tradeoff) -> str:

@@ -56,7 +56,8 @@ def plan(value: Mapping[str, Any]) -> Table:
     counts = [f"{total['questions']:,}", f"{total['left']:,}", *calls]
     rows.append(("all", *counts, *(_amounts(pilot["total"]) if pilot else ())))
     columns = (*_PLAN, *(Column(label) for label, _ in _COST.values() if pilot))
-    return Table(f"{value['suite']}: {value['name']} would run", columns, tuple(rows))
+    kind = value.get("suite") or value["experiment"]
+    return Table(f"{kind}: {value['name']} would run", columns, tuple(rows))
 
 
 def span(value: Mapping[str, Any]) -> str:

@@ -36,8 +36,8 @@ def embedding_tokens(retriever: Any, queries: Sequence[str]) -> Sequence[int | N
     A retriever that has an encoder says it by a method ``embedding_tokens(queries)``, after the search.
     """
     counted = getattr(retriever, "embedding_tokens", None)
-    found: Sequence[int | None] = counted(queries) if counted else [0] * len(queries)
-    return found
+    tokens: Sequence[int | None] = counted(queries) if counted else [0] * len(queries)
+    return tokens
 
 
 class IndexKind(Protocol):

@@ -62,10 +62,10 @@ def cross_encoder(
     where = str(folder.resolve()) if folder.is_dir() else model
     key = (where, dtype, device, max_length)
     with _loading:
-        found = _loaded.get(key)
-        if found is None:
-            found = _loaded[key] = _load(where, dtype, device, max_length, batch_size)
-        return found
+        encoder = _loaded.get(key)
+        if encoder is None:
+            encoder = _loaded[key] = _load(where, dtype, device, max_length, batch_size)
+        return encoder
 
 
 def _load(model: str, dtype: str, device: str, max_length: int, batch_size: int) -> CrossEncoder:

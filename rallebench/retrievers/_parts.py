@@ -59,14 +59,14 @@ def lists_of(
     A part that fills up with passages that match nothing (BM25 beyond the last that shares a word) says by
     ``no_match`` at which score; those are left out, because their ranks mean nothing.
     """
-    found = []
+    lists_by_part = []
     for part in parts:
         floor = getattr(part, "no_match", None)
         lists = part.search(queries, depth)
         if floor is not None:
             lists = [tuple(hit for hit in hits if hit.score > floor) for hits in lists]
-        found.append(lists)
-    return [[lists[i] for lists in found] for i in range(len(queries))]
+        lists_by_part.append(lists)
+    return [[lists[i] for lists in lists_by_part] for i in range(len(queries))]
 
 
 def best_first(scores: Mapping[Hashable, float], passages: Mapping[Hashable, Passage]) -> list[Hit]:

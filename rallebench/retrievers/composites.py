@@ -103,10 +103,10 @@ def indexes_of(reference: str, names: Names) -> tuple[str, ...]:
 
 def needs(entry: Combination) -> list[tuple[str, str]]:
     """(name, ``retriever`` or ``language model``) of all that must be loaded before a combination."""
-    wanted = [(name, "retriever") for name in entry.of]
+    names = [(name, "retriever") for name in entry.of]
     if entry.settings.get("llm"):
-        wanted.append((entry.settings["llm"], "language model"))
-    return list(dict.fromkeys(wanted))
+        names.append((entry.settings["llm"], "language model"))
+    return list(dict.fromkeys(names))
 
 
 def written_out(
@@ -220,7 +220,9 @@ def about_index(manifest: Manifest) -> str:
 
 def about(entry: Combination) -> str:
     """One line about a combination."""
-    said = entry.about or (
+    sentence = entry.about or (
         COMBINATIONS.entry(entry.kind).about if entry.kind in COMBINATIONS else ""
     )
-    return said or f"{entry.of[0]} with {', '.join(f'{k}={v}' for k, v in entry.settings.items())}"
+    return (
+        sentence or f"{entry.of[0]} with {', '.join(f'{k}={v}' for k, v in entry.settings.items())}"
+    )

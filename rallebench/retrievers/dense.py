@@ -58,30 +58,26 @@ class Dense:
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """At most k passages per query by inner product, best first; a blank query has none."""
-        asked = [i for i, query in enumerate(queries) if query.strip()]
-        found: list[tuple[Hit, ...]] = [()] * len(queries)
-        if not asked:
-            return found
-        vectors = self._encoder.encode([queries[i] for i in asked], role="query")
+        asked_rows = [i for i, query in enumerate(queries) if query.strip()]
+        results: list[tuple[Hit, ...]] = [()] * len(queries)
+        if not asked_rows:
+            return results
+        vectors = self._encoder.encode([queries[i] for i in asked_rows], role="query")
         scores, rows = self._index.search(vectors, min(k, len(self._store)), **self._knobs)
-        for i, row_scores, row_ids in zip(asked, scores, rows):
-            found[i] = tuple(
+        for i, row_scores, row_ids in zip(asked_rows, scores, rows):
+            results[i] = tuple(
                 Hit(self._store[int(row)], float(score))
                 for score, row in zip(row_scores, row_ids)
                 if row >= 0
             )
-        return found
+        return results
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
         """What the encoder reads of each query; a blank one is not encoded."""
-        asked = [i for i, query in enumerate(queries) if query.strip()]
-        found: list[int | None] = [0] * len(queries)
-        counted = getattr(self._encoder, "count_tokens", None)
-        for i, tokens in zip(
-            asked, counted([queries[i] for i in asked]) if counted else [None] * len(asked)
-        ):
-            found[i] = tokens
-        return found
+        count = getattr(self._encoder, "count_tokens", None)
+        texts = [query for query in queries if query.strip()]
+        counts = iter(count(texts) if count else [None] * len(texts))
+        return [next(counts) if query.strip() else 0 for query in queries]
 
     @property
     def passages(self) -> PassageStore:

@@ -138,7 +138,7 @@ class Fusion(Combined):
         """At most k fused hits per query, best first, fewer only if the parts have no more; a blank query has none."""
         depth = self._depth or k
         lists = lists_of(self.parts, queries, depth)
-        fused = [self._fuse(query, found, k) for query, found in zip(queries, lists)]
+        fused = [self._fuse(query, results, k) for query, results in zip(queries, lists)]
         while depth < MAX_DEPTH:
             short = [
                 i
@@ -163,9 +163,9 @@ class Fusion(Combined):
     ) -> None:
         """Ask for ``deeper`` hits of some queries; a part that gave fewer than ``depth`` has no more and is left alone."""
         for number, part in enumerate(self.parts):
-            asked = [i for i in short if len(lists[i][number]) >= depth]
+            due = [i for i in short if len(lists[i][number]) >= depth]
             for i, (hits,) in zip(
-                asked, lists_of([part], [queries[i] for i in asked], deeper) if asked else ()
+                due, lists_of([part], [queries[i] for i in due], deeper) if due else ()
             ):
                 lists[i][number] = hits
 
@@ -177,25 +177,25 @@ def continued(first: Sequence[Hit], deeper: Sequence[Hit], identity: Identity) -
     >>> [(h.passage.doc_id, h.score) for h in continued([Hit(one, 0.3)], [Hit(both, 0.4), Hit(one, 0.3), Hit(two, 0.1)], id_of)]
     [('1', 0.3), ('3', 0.3), ('2', 0.1)]
     """
-    there = {identity(hit.passage) for hit in first}
+    identities = {identity(hit.passage) for hit in first}
     most = first[-1].score if first else math.inf
     more = [
         Hit(hit.passage, min(hit.score, most))
         for hit in deeper
-        if identity(hit.passage) not in there
+        if identity(hit.passage) not in identities
     ]
     return [*first, *more]
 
 
-def weights_of(name: str, given: Any, parts: int) -> tuple[float, ...]:
+def weights_of(name: str, written: Any, parts: int) -> tuple[float, ...]:
     """One weight per part, from ``"0.7,0.3"`` or a list; '' makes them equal, with the sum 1.
 
     >>> weights_of("x", "0.7,0.3", 2), weights_of("x", "", 2)
     ((0.7, 0.3), (0.5, 0.5))
     """
-    if given in ("", None):
+    if written in ("", None):
         return (1.0 / parts,) * parts
-    texts = [t for t in given.split(",") if t.strip()] if isinstance(given, str) else given
+    texts = [t for t in written.split(",") if t.strip()] if isinstance(written, str) else written
     try:
         weights = tuple(
             float(text) for text in (texts if isinstance(texts, (list, tuple)) else [texts])
@@ -204,7 +204,7 @@ def weights_of(name: str, given: Any, parts: int) -> tuple[float, ...]:
         weights = (math.nan,)
     if not all(math.isfinite(w) and w >= 0 for w in weights) or not any(weights):
         raise UsageError(
-            f"{name!r}: weights is {given!r}; it must be numbers from 0 up, not all 0, as in 0.7,0.3."
+            f"{name!r}: weights is {written!r}; it must be numbers from 0 up, not all 0, as in 0.7,0.3."
         )
     if len(weights) != parts:
         raise UsageError(

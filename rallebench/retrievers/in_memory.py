@@ -30,8 +30,8 @@ class InMemory:
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> tuple[Hit, ...]:
-        wanted = Counter(tokenize(query))
-        scored = [(float(sum((wanted & bag).values())), i) for i, bag in enumerate(self._bags)]
+        words = Counter(tokenize(query))
+        scored = [(float(sum((words & bag).values())), i) for i, bag in enumerate(self._bags)]
         best = sorted(
             (pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1])
         )[:k]

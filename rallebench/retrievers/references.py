@@ -34,17 +34,17 @@ Row = tuple[int, int]
 
 def stores_of(name: str, parts: Iterable[Any]) -> list[PassageStore]:
     """The passages of all indexes that ``parts`` are made of, in order, each once."""
-    found: list[PassageStore] = []
+    stores: list[PassageStore] = []
     for part in parts:
         if isinstance(inner := getattr(part, "parts", None), tuple):
-            found += stores_of(name, inner)
+            stores += stores_of(name, inner)
         elif (store := getattr(part, "passages", None)) is not None:
-            found.append(store)
+            stores.append(store)
         else:
             raise UsageError(
                 f"{name!r} needs an index whose passages can be read; {part.name!r} has none."
             )
-    return list({id(store): store for store in found}.values())
+    return list({id(store): store for store in stores}.values())
 
 
 def _ranked(passages: Iterable[Passage], k: int) -> tuple[Hit, ...]:
@@ -105,7 +105,7 @@ def shuffled(n: int, chosen: random.Random) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _QueryGold:
     """What the gold names for a query: page ids in order, passage ids, and the accepted answers."""
 
     pages: tuple[str, ...]
@@ -113,7 +113,7 @@ class _Wanted:
     answers: tuple[str, ...]
 
     @classmethod
-    def of(cls, golds: Sequence[Gold]) -> _Wanted:
+    def of(cls, golds: Sequence[Gold]) -> _QueryGold:
         """Of all questions that have one text, which share their gold."""
         pages = dict.fromkeys(
             page
@@ -138,16 +138,16 @@ class GoldPassages:
         golds: dict[str, list[Gold]] = {}
         for example in examples:
             golds.setdefault(example.question.text.strip(), []).append(example.gold)
-        self._wanted = {text: _Wanted.of(same) for text, same in golds.items()}
-        pages = {page for wanted in self._wanted.values() for page in wanted.pages}
-        named = {doc_id for wanted in self._wanted.values() for doc_id in wanted.passages}
+        self._golds = {text: _QueryGold.of(same) for text, same in golds.items()}
+        pages = {page for gold in self._golds.values() for page in gold.pages}
+        named = {doc_id for gold in self._golds.values() for doc_id in gold.passages}
         if not pages and not named:
             raise UsageError(
                 f"The question set {questions!r} names no gold pages, so there are no oracle passages; "
                 "choose a question set with provenance."
             )
         self.fingerprint = digest(
-            [[text, w.pages, sorted(w.passages), w.answers] for text, w in self._wanted.items()]
+            [[text, w.pages, sorted(w.passages), w.answers] for text, w in self._golds.items()]
         )
         self._questions, self._stores = questions, stores
         self._of_page: dict[str, list[Row]] = {}
@@ -165,23 +165,21 @@ class GoldPassages:
 
         Raises UsageError for a query that is no question of the set.
         """
-        wanted = self._wanted.get(query.strip())
-        if wanted is None:
+        gold = self._golds.get(query.strip())
+        if gold is None:
             raise UsageError(
                 f"{query[:80]!r} is no question of {self._questions!r}, so its gold pages are not known; "
                 "ask a question of that set, word for word."
             )
-        rows = [row for page in wanted.pages for row in self._of_page.get(page, ())]
-        if not wanted.pages:  # beside pages, passage ids may be another cut of the corpus: they count on those pages only
-            rows = [
-                row for doc_id in sorted(wanted.passages) for row in self._of_id.get(doc_id, ())
-            ]
-        found = [self._stores[number][row] for number, row in dict.fromkeys(rows)]
+        rows = [row for page in gold.pages for row in self._of_page.get(page, ())]
+        if not gold.pages:  # beside pages, passage ids may be another cut of the corpus: they count on those pages only
+            rows = [row for doc_id in sorted(gold.passages) for row in self._of_id.get(doc_id, ())]
+        passages = [self._stores[number][row] for number, row in dict.fromkeys(rows)]
         return sorted(
-            found,
+            passages,
             key=lambda p: (
-                p.doc_id not in wanted.passages,
-                not passage_has_answer(p.text, wanted.answers),
+                p.doc_id not in gold.passages,
+                not passage_has_answer(p.text, gold.answers),
             ),
         )
 
@@ -233,5 +231,5 @@ def gold(
     name: str, parts: Sequence[Retriever], settings: Mapping[str, Any], examples: Sequence[Example]
 ) -> Reference:
     """The passages of the question's gold pages: the reference line 'oracle passage'."""
-    found = GoldPassages(stores_of(name, parts), settings["questions"], examples)
-    return Reference(name, "gold", parts, {"gold": found.fingerprint}, found.of)
+    passages = GoldPassages(stores_of(name, parts), settings["questions"], examples)
+    return Reference(name, "gold", parts, {"gold": passages.fingerprint}, passages.of)

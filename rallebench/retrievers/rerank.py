@@ -44,8 +44,8 @@ class Reranked(Combined):
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """At most k hits per query with the judge's scores, best first; a blank query has none."""
-        found = lists_of(self.parts, queries, self._depth)
-        return [self._ordered(query, hits)[:k] for query, (hits,) in zip(queries, found)]
+        lists = lists_of(self.parts, queries, self._depth)
+        return [self._ordered(query, hits)[:k] for query, (hits,) in zip(queries, lists)]
 
     def _ordered(self, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         scores = self._judge.score(query, [passage_text(hit.passage, self._titles) for hit in hits])

@@ -78,9 +78,9 @@ class LLMReranked(Combined):
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """At most k hits per query, best first; a blank query has none. Raises what the model fails with."""
-        found = [list(hits) for (hits,) in lists_of(self.parts, queries, self._settings["depth"])]
+        lists = [list(hits) for (hits,) in lists_of(self.parts, queries, self._settings["depth"])]
         rank = self._listwise if self._settings["way"] == "listwise" else self._pointwise
-        return [tuple(hits[:k]) for hits in rank(queries, found)]
+        return [tuple(hits[:k]) for hits in rank(queries, lists)]
 
     @property
     def judgements(self) -> tuple[int, int]:
@@ -88,31 +88,31 @@ class LLMReranked(Combined):
         requests, unread = super().judgements
         return requests + self.asked, unread + self.unread
 
-    def _listwise(self, queries: Sequence[str], found: list[list[Hit]]) -> list[list[Hit]]:
+    def _listwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
         window, step = self._settings["window"], self._settings["step"]
         # All queries move their windows together: one batch per position, and no query waits for another.
-        places = [windows(len(hits), window, step) for hits in found]
+        places = [windows(len(hits), window, step) for hits in lists]
         for turn in range(max(map(len, places), default=0)):
             due = [i for i, place in enumerate(places) if turn < len(place)]
-            parts = [found[i][slice(*places[i][turn])] for i in due]
+            parts = [lists[i][slice(*places[i][turn])] for i in due]
             answers = self._ask(
                 [self._list_prompt(queries[i], part) for i, part in zip(due, parts)]
             )
             for i, part, answer in zip(due, parts, answers):
                 order = self._read(order_of(answer, len(part)))
                 if order is not None:
-                    found[i][slice(*places[i][turn])] = [part[n] for n in order]
+                    lists[i][slice(*places[i][turn])] = [part[n] for n in order]
         return [
-            [Hit(hit.passage, 1.0 / rank) for rank, hit in enumerate(hits, 1)] for hits in found
+            [Hit(hit.passage, 1.0 / rank) for rank, hit in enumerate(hits, 1)] for hits in lists
         ]
 
-    def _pointwise(self, queries: Sequence[str], found: list[list[Hit]]) -> list[list[Hit]]:
-        pairs = [(query, hit) for query, hits in zip(queries, found) for hit in hits]
+    def _pointwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
+        pairs = [(query, hit) for query, hits in zip(queries, lists) for hit in hits]
         answers = iter(self._ask([self._pair_prompt(query, hit) for query, hit in pairs]))
         values = {True: 1.0, None: 0.5, False: 0.0}
         judged = [
             [Hit(hit.passage, values[self._read(verdict_of(next(answers)))]) for hit in hits]
-            for hits in found
+            for hits in lists
         ]
         return [sorted(hits, key=lambda hit: -hit.score) for hits in judged]
 

@@ -47,8 +47,8 @@ class Several(Combined):
     def _merged(self, lists: Sequence[Sequence[Hit]], k: int) -> tuple[Hit, ...]:
         hits = [
             hit if self.scale else Hit(hit.passage, 1.0 / rank)
-            for found in lists
-            for rank, hit in enumerate(found, 1)
+            for hits in lists
+            for rank, hit in enumerate(hits, 1)
         ]
         merged: dict[Hashable, Hit] = {}
         for hit in sorted(hits, key=lambda hit: -hit.score):

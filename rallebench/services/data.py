@@ -30,7 +30,12 @@ from rallebench.services.models import Loads
 from rallebench.workspace.entries import Combination, Manifest, read_combinations, read_manifest
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
-from rallebench.workspace.indexes.vectors import Building, Kept, delete_vectors, kept_vectors
+from rallebench.workspace.indexes.vectors import (
+    Building,
+    CachedVectors,
+    delete_vectors,
+    kept_vectors,
+)
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 ROWS, MAX_ROWS = 8, 2000
@@ -231,7 +236,7 @@ class Data:
     def _cache(self) -> Path:
         return self._workspace.vectors
 
-    def vectors(self) -> list[Kept]:
+    def vectors(self) -> list[CachedVectors]:
         """The cached vectors."""
         return kept_vectors(self._cache)
 

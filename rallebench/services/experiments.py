@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Operation
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
+    REPORT,
     ExperimentStore,
     StoredExperiment,
     check_free,
     folder_name,
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
-from rallebench.engine.plan import Plan, plan
+from rallebench.engine.plan import Plan, as_json, plan
 from rallebench.experiments.benchmark import check_options
-from rallebench.experiments.suites import SUITES
-from rallebench.experiments.sweeps.running import sweep, variants_of
+from rallebench.experiments.papers import SUITES
+from rallebench.experiments.sweeps.running import sweep
+from rallebench.experiments.tradeoff import Tradeoff, from_json
+from rallebench.experiments.tradeoff.running import tradeoff
 from rallebench.services.context import Context
 from rallebench.services.leases import Lease
 
@@ -33,24 +36,47 @@ if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
 LONGEST_NAME = 60
-SWEEP = "sweep"
+
+Document = Callable[[ExperimentResult], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells experiments of one kind from others.
+
+    ``noun``: what one is called in sentences; ``document``: its report as JSON; ``fixed``: its name stands for one request.
+    """
+
+    play: Callable[[ExperimentRequest], Experiment]
+    noun: str
+    document: Document
+    fixed: bool = True
+
+
+def kind_of(name: str) -> Kind:
+    """An experiment's kind: a suite, or one of the workbench's own."""
+    return OWN[name] if name in OWN else Kind(SUITES[name], "suite", suite_document, fixed=False)
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """A plan as one JSON document."""
+    return as_json(plan, "suite" if plan.kind in SUITES else "experiment")
 
 
 class Experiments:
-    """The verbs of the Suites and Sweep tabs."""
+    """The verbs of the Suites and Sweep tabs, of trade-offs, baselines and batches."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
         self.store = ExperimentStore(workbench.workspace.path)
 
-    # of suites
-
     def plan(self, request: ExperimentRequest) -> Plan:
-        """Everything that ``run_suite`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
+        """Everything that ``run`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
         MismatchError if a run of that name was made with other settings."""
         request = self._checked(request)
-        with self._workbench.lease(f"the plan of the suite {request.name!r}") as lease:
-            return plan(request, SUITES[request.kind], Context(self._workbench, lease))
+        kind = kind_of(request.kind)
+        with self._workbench.lease(f"the plan of the {kind.noun} {request.name!r}") as lease:
+            return plan(request, kind.play, Context(self._workbench, lease))
 
     def pilot(
         self,
@@ -63,12 +89,13 @@ class Experiments:
     ) -> Operation[CostEstimate]:
         """Ask a few questions of each run of a plan; returns what the whole will cost. See ``engine.pilot``."""
         request = self._checked(request)
-        with self._workbench.lease(f"the probe of the suite {request.name!r}") as lease:
+        kind = kind_of(request.kind)
+        with self._workbench.lease(f"the probe of the {kind.noun} {request.name!r}") as lease:
             return (
                 yield from pilot(
                     planned,
                     request,
-                    SUITES[request.kind],
+                    kind.play,
                     Context(self._workbench, lease),
                     questions=questions,
                     batch_size=batch_size,
@@ -76,29 +103,61 @@ class Experiments:
                 )
             )
 
-    def run_suite(
+    def run(
         self,
         request: ExperimentRequest,
         options: RunOptions = DEFAULT_OPTIONS,
         *,
         lease: Lease | None = None,
     ) -> Operation[ExperimentResult]:
-        """Perform all runs of a suite. ``lease``: that of the work which the suite is part of. See ``engine.driver``."""
+        """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
+        is wrong before the first run. ``lease``: that of the work which it is part of. See ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
         request = self._checked(request)
-        own = self._workbench.lease(f"the suite {request.name!r}")
+        kind = kind_of(request.kind)
+        own = self._workbench.lease(f"the {kind.noun} {request.name!r}")
         with own:
             return (
                 yield from driver.perform(
                     request,
-                    SUITES[request.kind],
+                    kind.play,
                     Context(self._workbench, lease or own),
                     self.store,
                     options,
-                    document=suite_document,
-                    noun="suite",
+                    document=kind.document,
+                    noun=kind.noun,
+                    fixed=kind.fixed,
                 )
             )
+
+    def request(
+        self,
+        kind: str,
+        name: str,
+        settings: Mapping[str, Any],
+        limit: int | None = None,
+        seed: int = 0,
+    ) -> ExperimentRequest:
+        """The request for an experiment of this workspace that names its models itself."""
+        workspace = self._workbench.workspace
+        return ExperimentRequest(workspace, "", settings, limit, seed, kind=kind, name=name)
+
+    def _checked(self, request: ExperimentRequest) -> ExperimentRequest:
+        """The request, if it can be made. Raises UsageError, NotFoundError."""
+        if request.kind == SWEEP:
+            checked_sweep_name(request.name)
+        elif request.kind not in OWN:
+            if SUITES.entry(request.kind).traits.get("needs_llm", True) and not request.llm:
+                raise UsageError(
+                    f"The suite {request.kind!r} needs a language model; name one with --llm."
+                )
+            if request.limit is not None and request.limit < 1:
+                raise UsageError(
+                    f"The number of questions is {request.limit}; it must be at least 1."
+                )
+        noun = kind_of(request.kind).noun
+        check_free(self._workbench.workspace.path, request.kind, request.name, noun)
+        return request
 
     def suites(self) -> list[str]:
         """The names of all suites that were begun, the newest first."""
@@ -108,57 +167,24 @@ class Experiments:
         """A suite by its name. Raises UsageError if there is none, BadFileError for damaged files."""
         return self.store.open(name, "suite run")
 
-    def _checked(self, request: ExperimentRequest) -> ExperimentRequest:
-        """The request, if it can be made. Raises UsageError, NotFoundError."""
-        if SUITES.entry(request.kind).traits.get("needs_llm", True) and not request.llm:
-            raise UsageError(
-                f"The suite {request.kind!r} needs a language model; name one with --llm."
-            )
-        if request.limit is not None and request.limit < 1:
-            raise UsageError(f"The number of questions is {request.limit}; it must be at least 1.")
-        check_free(self._workbench.workspace.path, request.kind, request.name, "suite")
-        return request
-
-    # of sweeps
-
-    def run_sweep(
-        self,
-        name: str,
-        settings: Mapping[str, Any],
-        options: RunOptions = DEFAULT_OPTIONS,
-        *,
-        limit: int | None = None,
-        seed: int = 0,
-    ) -> Operation[ExperimentResult]:
-        """Run all variants of a chain, see ``sweep_settings``. A sweep of that name with the same content goes on where it
-        stopped. Raises RalleError for what is wrong before the first variant runs."""
-        check_options(options.batch_size, options.max_errors)
-        workspace = self._workbench.workspace
-        request = ExperimentRequest(
-            workspace, "", settings, limit, seed, kind=SWEEP, name=checked_sweep_name(name)
-        )
-        with self._workbench.lease(f"the sweep {name!r}") as lease:
-            return (
-                yield from driver.perform(
-                    request,
-                    sweep,
-                    Context(self._workbench, lease),
-                    self.store,
-                    options,
-                    document=lambda result: result.report.data,
-                    noun=SWEEP,
-                    fixed=True,
-                )
-            )
-
     def sweeps(self) -> list[str]:
         """The names of all sweeps, the newest first."""
         return self.store.names((SWEEP,))
 
-    @staticmethod
-    def variants(settings: Mapping[str, Any]) -> list[Any]:
-        """The variants that a sweep's settings ask for. Raises UsageError."""
-        return variants_of(settings)
+    def tradeoffs(self) -> list[str]:
+        """The names of all trade-offs that have ended, the newest first."""
+        return [
+            name
+            for name in self.store.names((TRADEOFF,))
+            if (self.store.folder(name) / REPORT).is_file()
+        ]
+
+    def open_tradeoff(self, name: str) -> Tradeoff:
+        """A trade-off by its name. Raises UsageError if there is none that has ended, BadFileError for a damaged file."""
+        stored = self.store.open(name, "trade-off")
+        if stored.kind != TRADEOFF or stored.report is None:
+            raise UsageError(f"{name!r} is no trade-off that has ended; measure it under its name.")
+        return from_json(stored.report, str(self.store.folder(name) / REPORT))
 
 
 def checked_sweep_name(name: str) -> str:
@@ -168,6 +194,11 @@ def checked_sweep_name(name: str) -> str:
             f"The sweep's name {name!r} must be 1 to 40 letters, digits, '-', '_' or '.'."
         )
     return name
+
+
+def _data(result: ExperimentResult) -> Mapping[str, Any]:
+    """The report's own data."""
+    return result.report.data
 
 
 def suite_document(result: ExperimentResult) -> dict[str, Any]:
@@ -198,6 +229,14 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
         "files": list(result.files),
         "folder": str(result.folder),
     }
+
+
+SWEEP, TRADEOFF = "sweep", "tradeoff"
+OWN = {
+    SWEEP: Kind(sweep, "sweep", _data),
+    TRADEOFF: Kind(tradeoff, "trade-off", _data),
+}
+"""Name → kind, of the experiments that are no suites."""
 
 
 def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | None) -> str:

@@ -20,11 +20,10 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import Corpus, ImportProgress, import_corpus
 from rallebench.datasets.importing import QuestionSet, import_dataset
 from rallebench.engine.cost import prices_of
+from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import Event
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.tradeoff import Point, Tradeoff
-from rallebench.experiments.tradeoff.kept import free_name, measure_and_keep
 from rallebench.services.asking import Asking
 from rallebench.services.background import Works
 from rallebench.services.context import Context
@@ -80,7 +79,7 @@ class Workbench:
         self.closing: list[Stoppable] = []
         self.builds = self.works("build", Manifest)
         self.imports = self.works("import", Corpus)
-        self.tradeoffs = self.works("trade-off", Tradeoff)
+        self.tradeoffs = self.works("trade-off", ExperimentResult)
         self._lock = threading.RLock()
         self.loads = Loads(self.workspace)
         self.data = Data(self.workspace, self.loads, self.builds)
@@ -104,8 +103,7 @@ class Workbench:
             self.loads.loading,
             self.loads.is_loaded,
         )
-        self.stop_builds, self.stop_tradeoffs = self.builds.stop, self.tradeoffs.stop
-        self.stop_imports = self.imports.stop
+        self.stop_builds, self.stop_imports = self.builds.stop, self.imports.stop
         asking, runs = self.asking, self.benches
         self.questions, self.example, self.gold_rank = (
             asking.questions,
@@ -333,38 +331,6 @@ class Workbench:
     def manifest(self, name: str) -> Manifest:
         """What an index says of itself."""
         return read_manifest(self.workspace.indexes / name)
-
-    def measure_tradeoff(
-        self,
-        indexes: Sequence[str],
-        dataset: str,
-        *,
-        k: int = 10,
-        limit: int = 200,
-        name: str = "",
-        swept: Mapping[str, Sequence[Any]] | None = None,
-    ) -> Iterator[str | Point | Tradeoff]:
-        """Compare indexes on the questions of a set, yielding sentences, Points and the Tradeoff last.
-
-        It goes on in a thread of its own; see ``tradeoff.measure`` for what is measured.
-        """
-        name, examples = free_name(self.workspace, name), self.questions(dataset)
-        asked = (tuple(indexes), dataset, k, limit, repr(swept))
-        return self.tradeoffs.follow(
-            name,
-            asked,
-            lambda: measure_and_keep(
-                self.workspace,
-                name,
-                indexes,
-                dataset,
-                examples,
-                self.loads.encoders,
-                k=k,
-                limit=limit,
-                swept=swept,
-            ),
-        )
 
 
 def chat_holder(chain: Chain) -> str:

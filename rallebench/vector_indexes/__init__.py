@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
-    Found = tuple[NDArray[np.float32], NDArray[np.int64]]
+    Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 Progress = tuple[int, int]
 """Vectors that are in, and all of them."""
@@ -28,7 +28,7 @@ class VectorIndex(Protocol):
 
     exact: bool
 
-    def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Found:
+    def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Neighbours:
         """Inner-product search: (q, dim) → scores (q, k) best first, rows (q, k), −1 = none.
 
         ``knobs`` are those of the kind, by name, checked by the caller; what is not given has its default.
@@ -75,12 +75,3 @@ VECTOR_INDEXES: Registry[Callable[[], VectorIndexKind]] = Registry(
     "rallebench.vector_indexes",
     traits=INDEX_TRAITS,
 )
-
-
-def built(steps: Generator[Progress, None, dict[str, Any]]) -> dict[str, Any]:
-    """Run a build to its end; return the settings used."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return dict(end.value)

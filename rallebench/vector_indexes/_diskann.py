@@ -29,7 +29,7 @@ from rallebench.vector_indexes._vectors import damaged, none_found, pieces
 if TYPE_CHECKING:
     import numpy as np
 
-    from rallebench.vector_indexes import Found, Progress, Vectors
+    from rallebench.vector_indexes import Neighbours, Progress, Vectors
 
 ABOUT, PREFIX, DATA, LOG = "diskann.json", "ann", "vectors.bin", "build.log"
 SMALL = 1000
@@ -157,9 +157,9 @@ def _in_a_child(
             child.wait()
     if code:
         last = (folder / LOG).read_bytes()[-2000:].decode("utf-8", "replace").split("\n")
-        said = next((line.strip() for line in reversed(last) if line.strip()), "it said nothing")
+        reason = next((line.strip() for line in reversed(last) if line.strip()), "it said nothing")
         raise BackendError(
-            f"DiskANN could not build the index ({said[-200:]}; code {code}). If the disk or the memory is full, "
+            f"DiskANN could not build the index ({reason[-200:]}; code {code}). If the disk or the memory is full, "
             "free some; otherwise choose another kind."
         )
     (folder / LOG).unlink()
@@ -169,8 +169,8 @@ def _in_a_child(
 def _percent(log: Path) -> float:
     with open(log, "rb") as handle:
         handle.seek(max(0, os.path.getsize(log) - 300))
-        found = _PERCENT.findall(handle.read())
-    return min(100.0, float(found[-1])) if found else 0.0
+        percents = _PERCENT.findall(handle.read())
+    return min(100.0, float(percents[-1])) if percents else 0.0
 
 
 @contextlib.contextmanager
@@ -189,21 +189,21 @@ def quiet() -> Iterator[None]:
             yield
         finally:
             c.fflush(None)
-            for number, kept in enumerate(before, 1):
-                os.dup2(kept, number)
-                os.close(kept)
+            for number, saved in enumerate(before, 1):
+                os.dup2(saved, number)
+                os.close(saved)
 
 
 def read_about(folder: Path) -> dict[str, Any]:
     """What ``diskann.json`` says, once every file is as long as it says."""
     try:
-        said: dict[str, Any] = read_json(folder / ABOUT)
-        for name, size in said["files"].items():
+        about: dict[str, Any] = read_json(folder / ABOUT)
+        for name, size in about["files"].items():
             if not (folder / name).exists() or (folder / name).stat().st_size != size:
                 raise damaged(folder / name)
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(folder / ABOUT, error) from None
-    return said
+    return about
 
 
 class DiskAnn:
@@ -212,39 +212,39 @@ class DiskAnn:
     exact = False
 
     def __init__(
-        self, graph: Any, said: Mapping[str, Any], asked_at_once: int, knobs: Mapping[str, int]
+        self, graph: Any, about: Mapping[str, Any], asked_at_once: int, knobs: Mapping[str, int]
     ) -> None:
         self._graph, self._knobs = [graph], dict(knobs)
         self._drop = weakref.finalize(self, _dropped, self._graph)
-        self._count, self._augmented = int(said["count"]), bool(said["augmented"])
-        self._longest = float(said["longest"])
+        self._count, self._augmented = int(about["count"]), bool(about["augmented"])
+        self._longest = float(about["longest"])
         self._turns = threading.BoundedSemaphore(asked_at_once)
 
     def search(
         self, vectors: Vectors, k: int, *, complexity: int = COMPLEXITY, **more: int
-    ) -> Found:
+    ) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none."""
         import numpy as np
 
         most = min(k, self._count)
         complexity, more = max(complexity, most), {**self._knobs, **more}
         lengths = np.maximum(np.sqrt(np.einsum("qd,qd->q", vectors, vectors)), np.float32(1e-30))
-        asked = np.zeros((len(vectors), vectors.shape[1] + self._augmented), dtype=np.float32)
-        np.divide(vectors, lengths[:, None], out=asked[:, : vectors.shape[1]])
+        queries = np.zeros((len(vectors), vectors.shape[1] + self._augmented), dtype=np.float32)
+        np.divide(vectors, lengths[:, None], out=queries[:, : vectors.shape[1]])
         rows = np.empty((len(vectors), most), dtype=np.uint32)
         distances = np.empty((len(vectors), most), dtype=np.float32)
         graph = self._graph[0]
-        for number, query in enumerate(asked):
+        for number, query in enumerate(queries):
             with self._turns, quiet() if complexity > FORESEEN else contextlib.nullcontext():
                 rows[number], distances[number] = graph.search(query, most, complexity, **more)
         scores = (1.0 - distances / 2.0) * (self._longest * lengths[:, None])
-        found = rows.astype(np.int64)
+        neighbours = rows.astype(np.int64)
         # What the graph did not reach is left as it was: a distance smaller than the one before it.
-        missing = np.zeros(found.shape, dtype=bool)
+        missing = np.zeros(neighbours.shape, dtype=bool)
         missing[:, 1:] = np.diff(distances, axis=1) < 0
-        missing = np.logical_or.accumulate(missing, axis=1) | (found >= self._count)
-        found[missing] = -1
-        return none_found(np.where(missing, np.float32(-np.inf), scores), found, k)
+        missing = np.logical_or.accumulate(missing, axis=1) | (neighbours >= self._count)
+        neighbours[missing] = -1
+        return none_found(np.where(missing, np.float32(-np.inf), scores), neighbours, k)
 
     def close(self) -> None:
         """Drop the graph."""

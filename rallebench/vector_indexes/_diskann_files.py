@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import BadFileError, MismatchError
-from rallebench.vector_indexes._vectors import Kept, damaged
+from rallebench.vector_indexes._vectors import StoredRows, damaged
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
     from rallebench.vector_indexes._diskann import DiskAnn
 
 SECTOR = 4096
@@ -91,7 +91,7 @@ def _first(path: Path) -> bytes:
         return handle.read(SECTOR)
 
 
-class DiskRows(Kept):
+class DiskRows(StoredRows):
     """The vectors in a disk index, read one by one and as long as they were."""
 
     def __init__(self, files: DiskFiles) -> None:
@@ -143,7 +143,7 @@ class Imported:
     def __init__(self, graph: DiskAnn, rows: DiskRows) -> None:
         self._graph, self._rows = graph, rows
 
-    def search(self, vectors: Vectors, k: int, **knobs: int) -> Found:
+    def search(self, vectors: Vectors, k: int, **knobs: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none."""
         return self._rows.best(vectors, self._graph.search(vectors, k, **knobs)[1], k)
 

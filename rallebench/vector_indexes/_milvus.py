@@ -203,11 +203,11 @@ def key_of(client: Any, collection: str) -> str:
 
 def count_of(client: Any, place: Place) -> int:
     """How many vectors a loaded collection holds."""
-    found = client.query(
+    rows = client.query(
         place.collection,
         filter="",
         output_fields=["count(*)"],
         consistency_level="Strong",
         timeout=WORK_PATIENCE,
     )
-    return int(found[0]["count(*)"])
+    return int(rows[0]["count(*)"])

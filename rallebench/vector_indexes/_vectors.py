@@ -15,10 +15,10 @@ from rallebench.core.errors import BackendError, BadFileError
 if TYPE_CHECKING:
     import numpy as np
 
-    from rallebench.vector_indexes import Found, Progress, Vectors
+    from rallebench.vector_indexes import Neighbours, Progress, Vectors
 
 PIECE_BYTES = 16 * 2**20
-KEPT = "vectors.npy"
+VECTORS = "vectors.npy"
 AT_ONCE_BYTES = 2**20
 """Vectors that are scored exactly together: few, so that a small index stays small while it searches."""
 
@@ -75,7 +75,7 @@ def keep(folder: Path, vectors: Any) -> None:
     """Have ``vectors.npy`` in ``folder``: a second name of the file they are mapped from, or a copy of it."""
     import numpy as np
 
-    target = folder / KEPT
+    target = folder / VECTORS
     source = npy_of(vectors)
     if source is not None:
         try:
@@ -98,29 +98,31 @@ def npy_of(vectors: Any) -> Path | None:
     if not isinstance(vectors, np.memmap) or not name or not str(name).endswith(".npy"):
         return None
     with contextlib.suppress(OSError, ValueError):
-        there = np.load(name, mmap_mode="r")
-        same = there.shape == vectors.shape and there.dtype == vectors.dtype == np.dtype("<f4")
-        if same and there.flags.c_contiguous and there.offset == vectors.offset:
+        mapped = np.load(name, mmap_mode="r")
+        same = mapped.shape == vectors.shape and mapped.dtype == vectors.dtype == np.dtype("<f4")
+        if same and mapped.flags.c_contiguous and mapped.offset == vectors.offset:
             return Path(name)
     return None
 
 
-class Kept:
+class StoredRows:
     """Rows of ``vectors.npy``, read one by one: the file takes no memory of this process."""
 
     def __init__(self, folder: Path) -> None:
         import numpy as np
 
-        path = folder / KEPT
+        path = folder / VECTORS
         try:
-            there = np.load(path, mmap_mode="r")
-            fits = there.dtype == np.dtype("<f4") and there.ndim == 2 and there.flags.c_contiguous
+            mapped = np.load(path, mmap_mode="r")
+            fits = (
+                mapped.dtype == np.dtype("<f4") and mapped.ndim == 2 and mapped.flags.c_contiguous
+            )
         except (OSError, ValueError, EOFError) as error:
             raise damaged(path, error) from None
         if not fits:
-            raise damaged(path, f"{there.dtype} {there.shape}")
-        self.shape = there.shape
-        self._start, self._width = int(there.offset), 4 * there.shape[1]
+            raise damaged(path, f"{mapped.dtype} {mapped.shape}")
+        self.shape = mapped.shape
+        self._start, self._width = int(mapped.offset), 4 * mapped.shape[1]
         self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         self._turn = threading.Lock()
 
@@ -139,7 +141,7 @@ class Kept:
             os.lseek(file, start, os.SEEK_SET)
             return os.read(file, size)
 
-    def best(self, vectors: Vectors, candidates: np.ndarray[Any, Any], k: int) -> Found:
+    def best(self, vectors: Vectors, candidates: np.ndarray[Any, Any], k: int) -> Neighbours:
         """The best k of (q, c) candidate rows (−1 = none) by exact inner product, ties to the smaller row."""
         import numpy as np
 
@@ -149,14 +151,14 @@ class Kept:
         step = max(1, AT_ONCE_BYTES // max(1, self._width * width))
         for start in range(0, count, step):
             some = np.sort(candidates[start : start + step], axis=1)
-            there = some >= 0
+            present = some >= 0
             near = np.zeros((*some.shape, self.shape[1]), dtype=np.float32)
-            near[there] = self.rows(some[there])
-            found = np.einsum("qcd,qd->qc", near, vectors[start : start + step])
-            found[~there] = -np.inf
-            order = np.argsort(-found, axis=1, kind="stable")[:, :k]
+            near[present] = self.rows(some[present])
+            products = np.einsum("qcd,qd->qc", near, vectors[start : start + step])
+            products[~present] = -np.inf
+            order = np.argsort(-products, axis=1, kind="stable")[:, :k]
             scores[start : start + step, : order.shape[1]] = np.take_along_axis(
-                found, order, axis=1
+                products, order, axis=1
             )
             rows[start : start + step, : order.shape[1]] = np.take_along_axis(some, order, axis=1)
         return scores, rows
@@ -168,7 +170,7 @@ class Kept:
             self._file = -1
 
 
-def none_found(scores: Any, rows: Any, k: int) -> Found:
+def none_found(scores: Any, rows: Any, k: int) -> Neighbours:
     """A library's (q, c) answer as ours: k wide, −1 and −inf where nothing was found."""
     import numpy as np
 

@@ -20,11 +20,11 @@ from rallebench.vector_indexes._diskann import (
 )
 from rallebench.vector_indexes._diskann_files import DiskRows, Imported, opening, read_disk_files
 from rallebench.vector_indexes._faiss import THREADS, cores
-from rallebench.vector_indexes._vectors import KEPT, damaged
+from rallebench.vector_indexes._vectors import VECTORS, damaged
 from rallebench.vector_indexes.numpy_flat import NumpyFlatKind
 
 if TYPE_CHECKING:
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
 
 BEAM = 4
 GRAPH_DEGREE, BUILD_COMPLEXITY, PQ_BYTES = 64, 100, 96
@@ -59,7 +59,7 @@ class Small:
     def __init__(self, index: VectorIndex) -> None:
         self._index = index
 
-    def search(self, vectors: Vectors, k: int, **knobs: int) -> Found:
+    def search(self, vectors: Vectors, k: int, **knobs: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none."""
         return self._index.search(vectors, k)
 
@@ -115,12 +115,12 @@ class DiskAnnKind:
 
 def load(folder: Path, kind: str) -> Any:
     """Open a folder of one of the two kinds."""
-    if (folder / KEPT).exists():
+    if (folder / VECTORS).exists():
         return Small(NumpyFlatKind().load(folder))
-    library, said = package(), read_about(folder)
+    library, about = package(), read_about(folder)
     at_once = cores(0)
-    where: dict[str, Any] = {"index_directory": str(folder), "index_prefix": said["prefix"]}
-    imported = read_disk_files(folder, said["prefix"]) if said["kind"] == "imported" else None
+    where: dict[str, Any] = {"index_directory": str(folder), "index_prefix": about["prefix"]}
+    imported = read_disk_files(folder, about["prefix"]) if about["kind"] == "imported" else None
     if imported:
         where |= opening(imported)
     try:
@@ -136,7 +136,7 @@ def load(folder: Path, kind: str) -> Any:
                 )
     except (RuntimeError, ValueError, OSError, MemoryError) as error:
         raise damaged(folder, error) from None
-    index = DiskAnn(graph, said, at_once, {"beam_width": BEAM} if kind == "disk" else {})
+    index = DiskAnn(graph, about, at_once, {"beam_width": BEAM} if kind == "disk" else {})
     return Imported(index, DiskRows(imported)) if imported else index
 
 

@@ -13,7 +13,7 @@ from rallebench.vector_indexes._vectors import fed
 if TYPE_CHECKING:
     import numpy as np
 
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE = "flat.faiss"
 TIES = 16
@@ -31,7 +31,7 @@ class FaissFlat:
     def __init__(self, index: Any) -> None:
         self._index = index
 
-    def search(self, vectors: Vectors, k: int) -> Found:
+    def search(self, vectors: Vectors, k: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
 
         Faiss cuts ties as its heap leaves them and sums differently in batches, so a few more
@@ -48,9 +48,9 @@ class FaissFlat:
         for start in range(0, len(vectors), AT_ONCE):
             some = slice(start, start + AT_ONCE)
             candidates = np.sort(near[some], axis=1)
-            found = self._scored(vectors[some], candidates)
-            order = np.argsort(-found, axis=1, kind="stable")[:, :most]
-            scores[some, :most] = np.take_along_axis(found, order, axis=1)
+            exact = self._scored(vectors[some], candidates)
+            order = np.argsort(-exact, axis=1, kind="stable")[:, :most]
+            scores[some, :most] = np.take_along_axis(exact, order, axis=1)
             rows[some, :most] = np.take_along_axis(candidates, order, axis=1)
         if near.shape[1] < total and most:
             close = EPSILON * np.maximum(np.abs(rough[:, most - 1]), 0.1)
@@ -65,11 +65,11 @@ class FaissFlat:
         import numpy as np
 
         known = self._index.reconstruct_batch(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
-        found: Vectors = np.einsum("qcd,qd->qc", known, vectors, dtype=np.float64).astype(
+        products: Vectors = np.einsum("qcd,qd->qc", known, vectors, dtype=np.float64).astype(
             np.float32
         )
-        found[rows < 0] = -np.inf
-        return found
+        products[rows < 0] = -np.inf
+        return products
 
     def _with_all_ties(self, vector: Vectors, bound: float, scores: Vectors, rows: Any) -> None:
         """Fill one query's answer from all vectors that score more than ``bound``."""
@@ -81,10 +81,10 @@ class FaissFlat:
             self._scored(vector[None], near[None, i : i + 4096])[0]
             for i in range(0, len(near), 4096)
         ]
-        found = np.concatenate(parts)
+        close = np.concatenate(parts)
         most = min(len(rows), self._index.ntotal)
-        order = np.argsort(-found, kind="stable")[:most]
-        scores[:most], rows[:most] = found[order], near[order]
+        order = np.argsort(-close, kind="stable")[:most]
+        scores[:most], rows[:most] = close[order], near[order]
 
     def close(self) -> None:
         """Drop the vectors."""

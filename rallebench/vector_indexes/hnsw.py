@@ -12,7 +12,7 @@ from rallebench.vector_indexes._faiss import PACKAGES, THREADS, faiss, read, thr
 from rallebench.vector_indexes._vectors import fed, none_found
 
 if TYPE_CHECKING:
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE = "hnsw.faiss"
 M, EF_CONSTRUCTION, EF_SEARCH = 32, 128, 32
@@ -44,7 +44,7 @@ class FaissHNSW:
         self._index = index
         self._parameters = faiss().SearchParametersHNSW
 
-    def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Found:
+    def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._index.ntotal)
         parameters = self._parameters(efSearch=max(ef_search, most))

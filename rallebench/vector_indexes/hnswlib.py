@@ -16,7 +16,7 @@ from rallebench.vector_indexes._vectors import damaged, fed, none_found
 from rallebench.vector_indexes.hnsw import EF_CONSTRUCTION, EF_SEARCH, KNOBS, PIECE, SETTINGS, M
 
 if TYPE_CHECKING:
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE, ABOUT = "hnswlib.bin", "hnswlib.json"
 SEED = 100
@@ -43,7 +43,7 @@ class HnswlibIndex:
         self._ef, self._searching = 0, 0
         self._turn = threading.Condition()
 
-    def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Found:
+    def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._index.element_count)
         with self._with(max(ef_search, most)):
@@ -73,7 +73,7 @@ class HnswlibIndex:
         self._index = None
 
 
-def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Found:
+def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Neighbours:
     """As many neighbours as each query reaches: where copies of a vector crowd the graph it may be fewer."""
     import numpy as np
 
@@ -84,12 +84,12 @@ def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Found:
         while low < high:
             middle = (low + high + 1) // 2
             try:
-                found, distances = index.knn_query(vector[None], middle, num_threads=1)
+                neighbours, distances = index.knn_query(vector[None], middle, num_threads=1)
             except RuntimeError:
                 high = middle - 1
                 continue
             low = middle
-            rows[number, :low], scores[number, :low] = found[0], 1.0 - distances[0]
+            rows[number, :low], scores[number, :low] = neighbours[0], 1.0 - distances[0]
     return scores, rows
 
 

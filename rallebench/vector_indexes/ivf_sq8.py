@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.settings import Setting
 from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
 from rallebench.vector_indexes._faiss import PACKAGES, THREADS, faiss, read, threads, write
-from rallebench.vector_indexes._vectors import Kept, damaged, keep, pieces, sample
+from rallebench.vector_indexes._vectors import StoredRows, damaged, keep, pieces, sample
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
 
 FILE = "ivf-sq8.faiss"
 NPROBE, REACH, RERANK = 64, 0.4, 2
@@ -78,10 +78,10 @@ class IvfSq8:
 
     exact = False
 
-    def __init__(self, index: Any, kept: Kept) -> None:
+    def __init__(self, index: Any, rows: StoredRows) -> None:
         import numpy as np
 
-        self._index, self._kept = index, kept
+        self._index, self._rows = index, rows
         self._quantizer = faiss().downcast_index(index.quantizer)
         centres = (
             faiss()
@@ -103,7 +103,7 @@ class IvfSq8:
         nprobe: int = NPROBE,
         reach: float = REACH,
         rerank: int = RERANK,
-    ) -> Found:
+    ) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
         import numpy as np
 
@@ -119,9 +119,9 @@ class IvfSq8:
             if lists and len(short):
                 about[short], near[short] = self._probed(vectors[short], most, lists, np.inf)
         near[self._hopeless(vectors, about, k)] = -1
-        return self._kept.best(vectors, near, k)
+        return self._rows.best(vectors, near, k)
 
-    def _probed(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Found:
+    def _probed(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Neighbours:
         """The best by their codes, of the lists within reach."""
         import numpy as np
 
@@ -132,8 +132,8 @@ class IvfSq8:
         lists[distances > (1 + reach) * distances.min(axis=1, keepdims=True)] = -1
         with self._turn:  # Faiss takes the number of lists from the index here
             self._index.nprobe = nprobe
-            found: Found = self._index.search_preassigned(vectors, most, lists, products)
-        return found
+            best: Neighbours = self._index.search_preassigned(vectors, most, lists, products)
+        return best
 
     def _hopeless(self, vectors: Vectors, about: Vectors, k: int) -> NDArray[np.bool_]:
         """Candidates that lie so far behind the k-th that the rounding of the codes cannot explain it.
@@ -150,7 +150,7 @@ class IvfSq8:
     def close(self) -> None:
         """Drop the codes and close the file of vectors."""
         self._index = None
-        self._kept.close()
+        self._rows.close()
 
 
 class IvfSq8Kind:
@@ -184,13 +184,13 @@ class IvfSq8Kind:
 
     def load(self, folder: Path) -> VectorIndex:
         """Open both files."""
-        index, kept = read(folder / FILE), Kept(folder)
-        if kept.shape != (index.ntotal, index.d):
-            kept.close()
+        index, rows = read(folder / FILE), StoredRows(folder)
+        if rows.shape != (index.ntotal, index.d):
+            rows.close()
             raise damaged(
-                folder / FILE, f"it holds {index.ntotal} vectors, {kept.shape[0]} lie beside it"
+                folder / FILE, f"it holds {index.ntotal} vectors, {rows.shape[0]} lie beside it"
             )
-        return IvfSq8(index, kept)
+        return IvfSq8(index, rows)
 
 
 def _train(index: Any, vectors: Vectors, count: int) -> None:

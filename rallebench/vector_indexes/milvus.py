@@ -22,7 +22,7 @@ from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, spok
 from rallebench.vector_indexes._vectors import pieces
 
 if TYPE_CHECKING:
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
 
 ABOUT = "milvus.json"
 M, EF_CONSTRUCTION, EF_SEARCH = 32, 128, 64
@@ -68,7 +68,7 @@ class Milvus:
 
     def search(
         self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH, rescore: bool = False
-    ) -> Found:
+    ) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
 
         The server's last digits depend on what else is in the batch, so scores are rounded to five places.
@@ -85,9 +85,9 @@ class Milvus:
         most = min(k + TIES * rescore, self._count, MOST)
         step = max(1, min(1000, ANSWER_FLOATS // (most * (self._dim if rescore else 1))))
         for start in range(0, len(vectors), step):
-            asked = vectors[start : start + step]
-            for number, hits in enumerate(self._ask(asked, most, ef_search, rescore), start):
-                found = np.array([hit[self._place.key] for hit in hits], dtype=np.int64)
+            queries = vectors[start : start + step]
+            for number, hits in enumerate(self._ask(queries, most, ef_search, rescore), start):
+                neighbours = np.array([hit[self._place.key] for hit in hits], dtype=np.int64)
                 if rescore:
                     near = np.array([hit["entity"][VECTOR] for hit in hits], dtype=np.float64)
                     near_scores = (near.reshape(-1, self._dim) * vectors[number]).sum(axis=1)
@@ -95,9 +95,9 @@ class Milvus:
                     near_scores = np.round(
                         np.array([hit["distance"] for hit in hits], dtype=np.float64), PLACES
                     )
-                best = np.lexsort((found, -near_scores))[:k]
+                best = np.lexsort((neighbours, -near_scores))[:k]
                 scores[number, : len(best)] = near_scores[best]
-                rows[number, : len(best)] = found[best]
+                rows[number, : len(best)] = neighbours[best]
         return scores, rows
 
     def _ask(self, vectors: Vectors, most: int, ef_search: int, rescore: bool) -> Any:
@@ -181,17 +181,17 @@ class MilvusKind:
         client = server.connect(place)
         try:
             with spoken(place):
-                there = (
+                is_ours = (
                     client.has_collection(place.collection)
                     and server.key_of(client, place.collection) == place.key
                 )
-                if there:
+                if is_ours:
                     client.load_collection(place.collection, timeout=WORK_PATIENCE)
-                found = server.count_of(client, place) if there else 0
-            if found != count:
+                present = server.count_of(client, place) if is_ours else 0
+            if present != count:
                 what = (
-                    f"holds {found:,} of {count:,} vectors"
-                    if there
+                    f"holds {present:,} of {count:,} vectors"
+                    if is_ours
                     else "is gone, or is another one"
                 )
                 raise BackendError(

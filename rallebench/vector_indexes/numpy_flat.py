@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.vector_indexes import VECTOR_INDEXES, Progress, VectorIndex
-from rallebench.vector_indexes._vectors import KEPT, damaged, keep, pieces
+from rallebench.vector_indexes._vectors import VECTORS, damaged, keep, pieces
 
 if TYPE_CHECKING:
-    from rallebench.vector_indexes import Found, Vectors
+    from rallebench.vector_indexes import Neighbours, Vectors
 
 
 QUERIES = 64
@@ -25,18 +25,18 @@ class NumpyFlat:
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
 
-    def search(self, vectors: Vectors, k: int) -> Found:
+    def search(self, vectors: Vectors, k: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row."""
         import numpy as np
 
-        found = min(k, len(self._vectors))
+        most = min(k, len(self._vectors))
         rows = np.full((len(vectors), k), -1, dtype=np.int64)
         scores = np.full((len(vectors), k), -np.inf, dtype=np.float32)
         for start in range(0, len(vectors), QUERIES):
             some = slice(start, start + QUERIES)
             products = self._products(vectors[some])
-            rows[some, :found] = np.argsort(-products, axis=1, kind="stable")[:, :found]
-            scores[some, :found] = np.take_along_axis(products, rows[some, :found], axis=1)
+            rows[some, :most] = np.argsort(-products, axis=1, kind="stable")[:, :most]
+            scores[some, :most] = np.take_along_axis(products, rows[some, :most], axis=1)
         return scores, rows
 
     def _products(self, vectors: Vectors) -> Vectors:
@@ -70,9 +70,9 @@ class NumpyFlatKind:
         import numpy as np
 
         try:
-            return NumpyFlat(np.load(folder / KEPT, mmap_mode="r"))
+            return NumpyFlat(np.load(folder / VECTORS, mmap_mode="r"))
         except (OSError, ValueError, EOFError) as error:
-            raise damaged(folder / KEPT, error) from None
+            raise damaged(folder / VECTORS, error) from None
 
 
 @VECTOR_INDEXES.register(

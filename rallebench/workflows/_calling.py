@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Message, Note, Outcome, Reply, Request, ToolCall, ToolSpec
-from rallebench.environments import Environment
-from rallebench.workflows import Shot
 from rallebench.workflows._prompts import FINISH
 from rallebench.workflows._scratchpad import finishes
 from rallebench.workflows._talking import LONGEST, Talk, too_long, without_imitation
@@ -60,18 +58,14 @@ class Move:
         return f"{self.call.name}({self.call.arguments})" if self.call else ""
 
 
-def opening(
-    prompt: str, protocol: str, env: Environment, shots: Sequence[Shot], question: str, native: bool
-) -> tuple[Message, ...]:
+def opening(talk: Talk, prompt: str) -> tuple[Message, ...]:
     """The conversation before the first turn: what to do, demonstrations, the question."""
-    tools = "\n".join(
-        json.dumps(_described(tool), ensure_ascii=False) for tool in (*env.tools, FINISHING)
-    )
-    told = filled(
-        prompt, {"protocol": "" if native else "\n\n" + filled(protocol, {"tools": tools})}
-    )
-    messages = [Message("system", told)]
-    for number, shot in enumerate(shots, 1):
+    tools, native = _tools(talk), talk.native
+    schemas = "\n".join(json.dumps(_described(tool), ensure_ascii=False) for tool in tools)
+    protocol = filled(talk.prompts["text_protocol.txt"], {"tools": schemas})
+    system = filled(talk.prompts[prompt], {"protocol": "" if native else f"\n\n{protocol}"})
+    messages = [Message("system", system)]
+    for number, shot in enumerate(talk.shots, 1):
         messages.append(Message("user", f"Question: {shot.question}"))
         for place, step in enumerate(shot.steps, 1):
             call = ToolCall(
@@ -79,52 +73,52 @@ def opening(
                 step.name,
                 json.dumps(step.arguments, ensure_ascii=False),
             )
-            move = _made(step.thought, call, native)
+            move = _move_of(step.thought, call, native)
             messages += [move.message, move.answered(step.observation or "Episode finished.")]
-    return (*messages, Message("user", f"Question: {question}"))
+    return (*messages, Message("user", f"Question: {talk.question.text}"))
+
+
+def _tools(talk: Talk) -> tuple[ToolSpec, ...]:
+    return (*talk.env.tools, FINISHING)
 
 
 def _described(tool: ToolSpec) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
 
 
-def _made(thought: str, call: ToolCall, native: bool) -> Move:
+def _move_of(thought: str, call: ToolCall, native: bool) -> Move:
     if native:
         return Move(thought, call, Message("assistant", thought, (call,)), True)
-    said = f"Thought: {thought}\n" if thought else ""
+    thinking = f"Thought: {thought}\n" if thought else ""
     return Move(
         thought,
         call,
-        Message("assistant", f"{said}Action: {call.name}\nAction Input: {call.arguments}"),
+        Message("assistant", f"{thinking}Action: {call.name}\nAction Input: {call.arguments}"),
         False,
     )
 
 
 def turn(
-    talk: Talk,
-    conversation: tuple[Message, ...],
-    tools: tuple[ToolSpec, ...],
-    native: bool,
-    number: int,
+    talk: Talk, conversation: tuple[Message, ...], number: int
 ) -> Generator[Request, Reply, Move]:
     """Let the model take a turn. Raises EpisodeEnd. Of several calls in one turn the first counts."""
-    if native:
-        reply = yield from talk.tell(conversation, tools=tools)
+    if talk.native:
+        reply = yield from talk.tell(conversation, tools=_tools(talk))
     else:
         reply = yield from talk.tell(conversation, stop=("\nObservation",))
     if reply.tool_calls:
         first = reply.tool_calls[0]
-        return _made(
+        return _move_of(
             reply.text.strip()[:LONGEST],
             ToolCall(first.id or f"call-{number}", first.name, first.arguments),
             True,
         )
     text = without_imitation(reply.text).strip()[:LONGEST]
-    found = _TEXT_CALL.search(text)
-    if found is None:
+    match = _TEXT_CALL.search(text)
+    if match is None:
         return Move(text, None, Message("assistant", text), False)
-    thought = re.sub(r"^\s*Thought\s*\d*\s*:\s*", "", text[: found.start()]).strip()
-    call = ToolCall(f"call-{number}", found[1], _one_object(found[2].strip()))
+    thought = re.sub(r"^\s*Thought\s*\d*\s*:\s*", "", text[: match.start()]).strip()
+    call = ToolCall(f"call-{number}", match[1], _one_object(match[2].strip()))
     return Move(thought, call, Message("assistant", text), False)
 
 
@@ -137,9 +131,7 @@ def _one_object(text: str) -> str:
     return text[:end]
 
 
-def carried_out(
-    talk: Talk, env: Environment, move: Move
-) -> Generator[Request, Reply, str | Outcome]:
+def carried_out(talk: Talk, move: Move) -> Generator[Request, Reply, str | Outcome]:
     """The observation of a move, or the outcome if it finishes. Raises EpisodeEnd where the environment fails."""
     if move.call is None:
         return NO_CALL
@@ -158,7 +150,7 @@ def carried_out(
         )
     observation = wrong or too_long(arguments)
     if not observation:
-        observation = yield from talk.observe(env.call(name, arguments))
+        observation = yield from talk.observe(talk.env.call(name, arguments))
     yield Note(OBSERVATION + observation)
     return observation
 
@@ -168,10 +160,10 @@ def read_arguments(call: ToolCall) -> tuple[dict[str, Any], str]:
     try:
         value = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
-        said = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
         return (
             {},
-            f"The arguments of {call.name[:100]} are not valid JSON ({said[:100]}); write one JSON object.",
+            f"The arguments of {call.name[:100]} are not valid JSON ({reason[:100]}); write one JSON object.",
         )
     if not isinstance(value, dict):
         return (

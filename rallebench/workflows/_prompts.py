@@ -17,15 +17,6 @@ FINISH = "Finish"
 FORMAT = "rallebench-shots/1"
 
 
-def examples(rendered: Sequence[str]) -> str:
-    """The block of demonstrations in a prompt; '' without demonstrations."""
-    return (
-        "Here are some examples:\n" + "\n\n".join(rendered) + "\n(END OF EXAMPLES)\n"
-        if rendered
-        else ""
-    )
-
-
 def actions(env: Environment) -> str:
     """The actions of an environment, one numbered line each; Finish is the last."""
     left, right = tuple(env.brackets)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
-from rallebench.core.prompts import filled
-from rallebench.core.types import Flow, Note, Outcome, Question, Reply, Request
-from rallebench.environments import Environment
-from rallebench.workflows import EpisodeLimits, Shot
-from rallebench.workflows._prompts import FINISH, actions, episode, examples
-from rallebench.workflows._talking import (
-    LONGEST,
-    Talk,
-    ending,
-    first_line,
-    too_long,
-    without_imitation,
-)
+from rallebench.core.types import Flow, Note, Outcome, Reply, Request
+from rallebench.workflows._prompts import FINISH, actions, episode
+from rallebench.workflows._talking import LONGEST, Talk, first_line, too_long, without_imitation
 
 _LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*:\s*)+", re.IGNORECASE)
 
@@ -60,40 +50,24 @@ def _balanced(text: str, left: str, right: str) -> tuple[str, str] | None:
     return None
 
 
-def agent(
-    question: Question,
-    env: Environment,
-    shots: Sequence[Shot],
-    prompt: str,
-    *,
-    thought: bool,
-    llm: str,
-    limits: EpisodeLimits,
-    temperature: float = 0.0,
-    seed: int | None = None,
-    compat: str = "ours",
-    one_call: bool = False,
-) -> Flow:
+def rendered(talk: Talk, *, thought: bool, plan: bool = False) -> list[str]:
+    """The demonstrations in the form of a scratchpad."""
+    return [episode(shot, talk.env.brackets, thought=thought, plan=plan) for shot in talk.shots]
+
+
+def agent(talk: Talk, prompt: str, *, thought: bool, one_call: bool = False) -> Flow:
     """An agent whose page begins with ``prompt``, filled with the actions, the demonstrations and the question."""
-    talk = Talk(
-        question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
-    )
-    rendered = [episode(shot, env.brackets, thought=thought, plan=False) for shot in shots]
-    head = filled(
-        prompt, {"actions": actions(env), "examples": examples(rendered), "question": question.text}
-    )
-    return (yield from ending(scratchpad(talk, env, head, thought=thought, one_call=one_call)))
+    head = talk.head(prompt, rendered(talk, thought=thought), actions=actions(talk.env))
+    return (yield from scratchpad(talk, head, thought=thought, one_call=one_call))
 
 
-def scratchpad(
-    talk: Talk, env: Environment, head: str, *, thought: bool = True, one_call: bool = False
-) -> Flow:
+def scratchpad(talk: Talk, head: str, *, thought: bool = True, one_call: bool = False) -> Flow:
     """Take steps on the page that begins with ``head`` until the model finishes or a limit is reached.
 
     Two calls of the model a step: Thought, then Action; ``one_call`` writes both at once; without ``thought`` only the
     Action. Raises EpisodeEnd.
     """
-    pad = head
+    pad, env = head, talk.env
     for n in range(1, talk.limits.steps + 1):
         if one_call:
             thoughts, action = yield from _both(talk, pad, n)

@@ -1,13 +1,16 @@
-"""One episode's conversation: it asks the model and the environment, counts tokens, and ends at the limits."""
+"""An agent's episode: its conversation with the model and the environment, which counts tokens and ends at the limits."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 from rallebench.core.errors import RalleError
+from rallebench.core.prompts import filled
+from rallebench.core.settings import Setting
 from rallebench.core.text import _IS_CJK
 from rallebench.core.types import (
     Evidence,
@@ -23,8 +26,8 @@ from rallebench.core.types import (
     Retrieve,
     ToolSpec,
 )
-from rallebench.environments import Observed
-from rallebench.workflows import EpisodeLimits
+from rallebench.environments import Environment, Observed
+from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
 
 SILENT = 3
 """The number of empty replies in a row that ends an episode."""
@@ -42,12 +45,37 @@ class EpisodeEnd(Exception):
         self.reason = reason
 
 
-def ending(flow: Flow) -> Flow:
-    """The same flow; an EpisodeEnd becomes its outcome."""
-    try:
-        return (yield from flow)
-    except EpisodeEnd as end:
-        return Outcome("", end.reason)
+def register_agent(
+    name: str,
+    *,
+    form: Mapping[str, Setting],
+    prompts: tuple[str, ...],
+    paper: str,
+    needs_env: bool = True,
+    needs_python: bool = False,
+    calls: bool = False,
+) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
+    """Register ``flow(talk, **settings)`` as a workflow; an EpisodeEnd becomes its outcome.
+
+    ``settings`` are those of its form that the Talk does not take.
+    """
+
+    def register(flow: Callable[..., Flow]) -> Callable[..., Flow]:
+        @wraps(flow)
+        def workflow(question: Question, *, protocol: str = "auto", **options: Any) -> Flow:
+            mine = {key: options.pop(key) for key in _TALK if key in options}
+            try:
+                return (yield from flow(Talk(question, **mine), **options))
+            except EpisodeEnd as end:
+                return Outcome("", end.reason)
+
+        traits = {"prompts": prompts, "paper": paper, "calls": calls}
+        WORKFLOWS.register(
+            name, form=form, needs_env=needs_env, needs_python=needs_python, **traits
+        )(workflow)
+        return workflow
+
+    return register
 
 
 def estimated(text: str) -> int:
@@ -61,24 +89,44 @@ def estimated(text: str) -> int:
 
 
 class Talk:
-    """The conversation of one episode with a model and an environment."""
+    """The conversation of one episode with a model and an environment.
+
+    ``prompts``: file name → text. ``native``: whether the model calls tools itself.
+    """
+
+    env: Environment
 
     def __init__(
         self,
         question: Question,
+        *,
         llm: str,
         limits: EpisodeLimits,
-        *,
+        prompts: Mapping[str, str],
+        shots: Sequence[Shot] = (),
+        env: Environment | None = None,
+        native: bool = False,
         temperature: float = 0.0,
         seed: int | None = None,
-        original: bool = False,
+        compat: str = "ours",
     ) -> None:
         self.question, self.llm, self.limits = question, llm, limits
-        self.temperature, self.seed, self.original = temperature, seed, original
+        self.prompts, self.shots, self.native = prompts, shots, native
+        if env is not None:
+            self.env = env
+        self.temperature, self.seed, self.original = temperature, seed, compat == "original"
         self._started = time.monotonic()
         self._spent = self._silent = 0
         self._counted = ("", 0)
         self._passages: dict[str, Passage] = {}
+
+    def head(self, prompt: str, rendered: Sequence[str], **values: str) -> str:
+        """The prompt filled with the question, demonstrations and ``values``."""
+        block = "\n\n".join(rendered)
+        examples = f"Here are some examples:\n{block}\n(END OF EXAMPLES)\n" if rendered else ""
+        return filled(
+            self.prompts[prompt], {"examples": examples, "question": self.question.text, **values}
+        )
 
     def say(self, prompt: str, stop: tuple[str, ...] = (), max_tokens: int | None = None) -> Asking:
         """Ask with a prompt. Raises EpisodeEnd at a limit, and after empty replies."""
@@ -167,6 +215,8 @@ def _whole(message: Message) -> str:
     calls = "".join(f"\n{call.name} {call.arguments}" for call in message.tool_calls)
     return message.content + calls
 
+
+_TALK = ("llm", "limits", "prompts", "shots", "env", "native", "temperature", "seed", "compat")
 
 LONGEST = 20_000
 """The most characters of a line of a reply."""

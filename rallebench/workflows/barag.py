@@ -13,8 +13,10 @@ agent that calls no function answers with an apology.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any
 
 from rallebench.core.settings import Setting
 from rallebench.core.types import (
@@ -111,72 +113,57 @@ SETTINGS = {
 # ── the modes ───────────────────────────────────────────────────────────
 
 
-@WORKFLOWS.register(
-    "barag-baseline",
-    form=SETTINGS,
-    needs_env=False,
-    needs_python=False,
-    needs_retriever=False,
-    paper=PAPER,
-)
+def refusal(question: Question) -> Outcome | None:
+    """The outcome without a request: no answer to a blank query, an apology for a query that is too long."""
+    if not question.text.strip():
+        return Outcome("", BLANK)
+    return Outcome(SORRY_LONG, TOO_LONG) if len(question.text) > LONGEST_QUERY else None
+
+
+def register_mode(
+    name: str, *, form: Mapping[str, Setting] = SETTINGS, needs_retriever: bool = True
+) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
+    """Register ``flow(question, *, agent, …)`` as a workflow, which refuses a blank or too long query first."""
+
+    def register(flow: Callable[..., Flow]) -> Callable[..., Flow]:
+        @wraps(flow)
+        def workflow(question: Question, **settings: Any) -> Flow:
+            refused = refusal(question)
+            return refused if refused is not None else (yield from flow(question, **settings))
+
+        needs = {"needs_env": False, "needs_python": False, "needs_retriever": needs_retriever}
+        WORKFLOWS.register(name, form=form, paper=PAPER, **needs)(workflow)
+        return workflow
+
+    return register
+
+
+@register_mode("barag-baseline", needs_retriever=False)
 def baseline(question: Question, *, agent: BaragAgent) -> Flow:
     """The model's own knowledge: no system prompt, no passages."""
-    if (refused := refusal(question)) is not None:
-        return refused
     reply = yield from answer(question, agent, "", ())
     return Outcome(reply.text, OWN)
 
 
-@WORKFLOWS.register(
-    "barag-naive",
-    form=SETTINGS,
-    needs_env=False,
-    needs_python=False,
-    needs_retriever=True,
-    paper=PAPER,
-)
+@register_mode("barag-naive")
 def naive(question: Question, *, agent: BaragAgent) -> Flow:
     """Passages always, then one answer."""
-    if (refused := refusal(question)) is not None:
-        return refused
     result = yield Retrieve(agent.retriever, question.text, agent.k)
     reply = yield from answer(question, agent, agent.prompts.naive, result.hits)
     return Outcome(reply.text, READ)
 
 
-@WORKFLOWS.register(
-    "barag-gt",
-    form=SETTINGS,
-    needs_env=False,
-    needs_python=False,
-    needs_retriever=False,
-    paper=PAPER,
-)
+@register_mode("barag-gt", needs_retriever=False)
 def ground_truth(question: Question, *, agent: BaragAgent) -> Flow:
     """The right article as the context: the question's own passages, without a search."""
-    if (refused := refusal(question)) is not None:
-        return refused
-    reply = yield from answer(
-        question,
-        agent,
-        agent.prompts.naive,
-        tuple(Hit(passage, 0.0) for passage in question.passages),
-    )
+    hits = tuple(Hit(passage, 0.0) for passage in question.passages)
+    reply = yield from answer(question, agent, agent.prompts.naive, hits)
     return Outcome(reply.text, READ)
 
 
-@WORKFLOWS.register(
-    "barag-basic",
-    form=SETTINGS,
-    needs_env=False,
-    needs_python=False,
-    needs_retriever=True,
-    paper=PAPER,
-)
+@register_mode("barag-basic")
 def basic(question: Question, *, agent: BaragAgent) -> Flow:
     """The model may query the database, but should save tokens; then it answers."""
-    if (refused := refusal(question)) is not None:
-        return refused
     sent = laid_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
     wants = yield from decision(
         sent, RETRIEVAL, "retrieve", agent, agent.prompts.basic_decide, "auto"
@@ -192,18 +179,9 @@ def basic(question: Question, *, agent: BaragAgent) -> Flow:
     return Outcome(reply.text, READ if wants is not False else OWN)
 
 
-@WORKFLOWS.register(
-    "barag-advanced",
-    form=SETTINGS,
-    needs_env=False,
-    needs_python=False,
-    needs_retriever=True,
-    paper=PAPER,
-)
+@register_mode("barag-advanced")
 def advanced(question: Question, *, agent: BaragAgent) -> Flow:
     """The model answers, is asked whether more information would have helped, and then perhaps reads passages."""
-    if (refused := refusal(question)) is not None:
-        return refused
     drafted = yield from draft(question, agent)
     wants = yield from more_information(question, drafted, agent)
     if wants is False:
@@ -225,13 +203,6 @@ MODES = {
 
 
 # ── their steps ──────────────────────────────────────────────────────────────
-
-
-def refusal(question: Question) -> Outcome | None:
-    """The outcome without a request: no answer to a blank query, an apology for a query that is too long."""
-    if not question.text.strip():
-        return Outcome("", BLANK)
-    return Outcome(SORRY_LONG, TOO_LONG) if len(question.text) > LONGEST_QUERY else None
 
 
 def draft(question: Question, agent: BaragAgent, *, seed: int | None = None) -> Asking:
@@ -278,11 +249,7 @@ def decision(
         reply = yield Generate(agent.llm, sent, max_tokens=64, temperature=0.0, seed=agent.seed)
     else:
         # Without tool_choice a model decides by itself, which is "auto".
-        options = (
-            {}
-            if choice == "auto"
-            else {"tool_choice": {"type": "function", "function": {"name": choice}}}
-        )
+        forced = {"tool_choice": {"type": "function", "function": {"name": choice}}}
         reply = yield Generate(
             agent.llm,
             sent,
@@ -290,7 +257,7 @@ def decision(
             max_tokens=64,
             temperature=0.0,
             seed=agent.seed,
-            options=options,
+            options={} if choice == "auto" else forced,
         )
     if agent.original and agent.calls == "tools" and not reply.tool_calls:
         return None
@@ -332,11 +299,8 @@ def recent(history: Sequence[Message]) -> tuple[Message, ...]:
             turns.append([])
         turns[-1].append(message)
     turns = turns[-TURNS:]
-    while (
-        turns
-        and sum(len(message.content) for turn in turns for message in turn)
-        > TURNS * TURN_CHARACTERS
-    ):
+    most = TURNS * TURN_CHARACTERS
+    while turns and sum(len(message.content) for turn in turns for message in turn) > most:
         turns = turns[1:]
     return tuple(message for turn in turns for message in turn)
 

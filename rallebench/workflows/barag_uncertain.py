@@ -27,10 +27,8 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.metrics.token_f1 import f1_score
-from rallebench.workflows import WORKFLOWS
 from rallebench.workflows.barag import (
     OWN,
-    PAPER,
     READ,
     SETTINGS,
     BaragAgent,
@@ -38,6 +36,7 @@ from rallebench.workflows.barag import (
     draft,
     more_information,
     refusal,
+    register_mode,
 )
 
 SIGNALS = ("confidence", "logprob", "agreement", "retrieval")
@@ -116,18 +115,9 @@ def reads(signal: str, value: float | None, threshold: float) -> bool:
     return value is None or value < threshold
 
 
-@WORKFLOWS.register(
-    "barag-uncertain",
-    form={**SETTINGS, **RULE_SETTINGS},
-    needs_env=False,
-    needs_python=False,
-    needs_retriever=True,
-    paper=PAPER,
-)
+@register_mode("barag-uncertain", form={**SETTINGS, **RULE_SETTINGS})
 def uncertain(question: Question, *, agent: BaragAgent, rule: Rule) -> Flow:
     """The draft is the answer if it is certain enough; else passages are read."""
-    if (refused := refusal(question)) is not None:
-        return refused
     hits: tuple[Hit, ...] | None = None
     if rule.signal == "retrieval" or rule.draft_passages:
         hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
@@ -190,27 +180,19 @@ def branches_of(episode: Episode, samples: int, ask: bool) -> Branches | None:
 
 
 def _draft(
-    question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit]
+    question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit], seed: int | None = None
 ) -> Generator[Request, Reply, Reply]:
     seen = hits[: rule.draft_passages]
-    return (
-        yield from (
-            answer(question, agent, agent.prompts.naive, seen) if seen else draft(question, agent)
-        )
-    )
+    if seen:
+        return (yield from answer(question, agent, agent.prompts.naive, seen, seed=seed))
+    return (yield from draft(question, agent, seed=seed))
 
 
 def _samples(
     question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit]
 ) -> Generator[Request, Reply, tuple[Reply, ...]]:
     """Drafts with the seeds after the agent's own."""
-    seen, replies = hits[: rule.draft_passages], []
+    replies = []
     for number in range(1, rule.samples + 1):
-        seed = (agent.seed or 0) + number
-        asking = (
-            answer(question, agent, agent.prompts.naive, seen, seed=seed)
-            if seen
-            else draft(question, agent, seed=seed)
-        )
-        replies.append((yield from asking))
+        replies.append((yield from _draft(question, agent, rule, hits, (agent.seed or 0) + number)))
     return tuple(replies)

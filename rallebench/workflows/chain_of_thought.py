@@ -3,59 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 
-from rallebench.core.prompts import filled
-from rallebench.core.types import Flow, Outcome, Question
-from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot, common
-from rallebench.workflows._prompts import examples
-from rallebench.workflows._talking import Talk, ending
+from rallebench.core.types import Flow, Outcome
+from rallebench.workflows import common
+from rallebench.workflows._talking import Talk, register_agent
 
 _ANSWER = re.compile(
     r"^[\s*#>-]*(?:final\s+)?answer\s*\**\s*:\s*\**\s*", re.IGNORECASE | re.MULTILINE
 )
 
 
-@WORKFLOWS.register(
+@register_agent(
     "chain-of-thought",
     form=common(steps=1, max_tokens=512),
     needs_env=False,
-    needs_python=False,
     prompts=("chain_of_thought.txt",),
     paper="arXiv:2201.11903",
 )
-def chain_of_thought(
-    question: Question,
-    *,
-    llm: str,
-    shots: Sequence[Shot],
-    limits: EpisodeLimits,
-    prompts: Mapping[str, str],
-    env: object = None,
-    temperature: float = 0.0,
-    seed: int | None = None,
-) -> Flow:
+def chain_of_thought(talk: Talk) -> Flow:
     """Reasoning step by step, then the answer, from the model's own knowledge."""
-    talk = Talk(question, llm, limits, temperature=temperature, seed=seed)
     rendered = [
         f"Question: {shot.question}\nReasoning: {shot.reasoning}\nAnswer: {shot.answer}"
-        for shot in shots
+        for shot in talk.shots
     ]
-
-    def flow() -> Flow:
-        prompt = filled(
-            prompts["chain_of_thought.txt"],
-            {"examples": examples(rendered), "question": question.text},
-        )
-        reply = yield from talk.say(prompt, ("\nQuestion:",))
-        answer = answer_of(reply.text)
-        return (
-            Outcome(answer)
-            if answer
-            else Outcome("", "no_answer" if reply.text.strip() else "model_error")
-        )
-
-    return (yield from ending(flow()))
+    reply = yield from talk.say(talk.head("chain_of_thought.txt", rendered), ("\nQuestion:",))
+    if answer := answer_of(reply.text):
+        return Outcome(answer)
+    return Outcome("", "no_answer" if reply.text.strip() else "model_error")
 
 
 def answer_of(text: str) -> str:

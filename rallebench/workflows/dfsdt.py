@@ -7,16 +7,15 @@ is ``depth`` turns deep, goes back ``back`` states: with 2, to the state before 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
-from rallebench.core.types import Flow, Message, Outcome, Question, Reply, Request
-from rallebench.environments import Environment
-from rallebench.workflows import COMPAT, WORKFLOWS, EpisodeLimits, Shot, common
-from rallebench.workflows._calling import FINISHING, carried_out, opening, turn
-from rallebench.workflows._talking import EpisodeEnd, Talk, ending
+from rallebench.core.types import Flow, Message, Outcome, Reply, Request
+from rallebench.workflows import COMPAT, common
+from rallebench.workflows._calling import carried_out, opening, turn
+from rallebench.workflows._talking import EpisodeEnd, Talk, register_agent
 from rallebench.workflows.function_calling import PROTOCOL
 from rallebench.workflows.trees import Node, note_of
 
@@ -40,12 +39,9 @@ class _Answered(Exception):
 
 @dataclass
 class _Search:
-    """One search. ``native``: whether the model calls tools itself; ``again``: the prompt of later tries from a state."""
+    """One search; see the settings."""
 
     talk: Talk
-    env: Environment
-    native: bool
-    again: str
     width: int
     depth: int
     back: int
@@ -61,20 +57,21 @@ class _Search:
         tried: list[str] = []
         for _ in range(self.width):
             hint = (
-                (Message("user", filled(self.again, {"tried": "\n".join(tried)})),) if tried else ()
+                (
+                    Message(
+                        "user",
+                        filled(self.talk.prompts["dfsdt_again.txt"], {"tried": "\n".join(tried)}),
+                    ),
+                )
+                if tried
+                else ()
             )
             if self.turns >= self.talk.limits.steps:
                 raise EpisodeEnd("step_limit")
             self.turns += 1
-            move = yield from turn(
-                self.talk,
-                (*conversation, *hint),
-                (*self.env.tools, FINISHING),
-                self.native,
-                self.turns,
-            )
+            move = yield from turn(self.talk, (*conversation, *hint), self.turns)
             node = Node(self.turns, parent.number, parent.depth + 1, move.thought, move.written())
-            observed = yield from carried_out(self.talk, self.env, move)
+            observed = yield from carried_out(self.talk, move)
             if isinstance(observed, Outcome):
                 state = "gave_up" if observed.stop_reason == "gave_up" else "answered"
                 yield note_of(replace(node, state=state))
@@ -97,46 +94,18 @@ class _Search:
         return back - 1
 
 
-@WORKFLOWS.register(
+@register_agent(
     "dfsdt",
     form=SETTINGS,
-    needs_env=True,
-    needs_python=False,
     calls=True,
     prompts=("dfsdt.txt", "dfsdt_again.txt", "text_protocol.txt"),
     paper="arXiv:2307.16789",
 )
-def dfsdt(
-    question: Question,
-    *,
-    llm: str,
-    env: Environment,
-    shots: Sequence[Shot],
-    limits: EpisodeLimits,
-    prompts: Mapping[str, str],
-    native: bool,
-    temperature: float = 0.0,
-    seed: int | None = None,
-    width: int = 2,
-    depth: int = 12,
-    back: int = 2,
-    compat: str = "ours",
-    protocol: str = "auto",
-) -> Flow:
+def dfsdt(talk: Talk, *, width: int = 2, depth: int = 12, back: int = 2) -> Flow:
     """A depth-first search over function calls, which goes back after a failed attempt."""
-    talk = Talk(
-        question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
-    )
-    search = _Search(talk, env, native, prompts["dfsdt_again.txt"], width, depth, back)
-
-    def flow() -> Flow:
-        conversation = opening(
-            prompts["dfsdt.txt"], prompts["text_protocol.txt"], env, shots, question.text, native
-        )
-        try:
-            yield from search.below(Node(0, 0, 0, "", ""), conversation)
-        except _Answered as end:
-            return end.outcome
-        return Outcome("", "gave_up")
-
-    return (yield from ending(flow()))
+    search = _Search(talk, width, depth, back)
+    try:
+        yield from search.below(Node(0, 0, 0, "", ""), opening(talk, "dfsdt.txt"))
+    except _Answered as end:
+        return end.outcome
+    return Outcome("", "gave_up")

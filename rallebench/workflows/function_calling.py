@@ -6,14 +6,11 @@ Calls are native if the backend supports them; else the functions stand in a tex
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from rallebench.core.settings import Setting
-from rallebench.core.types import Flow, Outcome, Question
-from rallebench.environments import Environment
-from rallebench.workflows import COMPAT, WORKFLOWS, EpisodeLimits, Shot, common
-from rallebench.workflows._calling import FINISHING, carried_out, opening, turn
-from rallebench.workflows._talking import Talk, ending
+from rallebench.core.types import Flow, Outcome
+from rallebench.workflows import COMPAT, common
+from rallebench.workflows._calling import carried_out, opening, turn
+from rallebench.workflows._talking import Talk, register_agent
 
 PROTOCOL = Setting(
     str,
@@ -24,50 +21,20 @@ PROTOCOL = Setting(
 SETTINGS = {**common(shots=0, max_tokens=512), "protocol": PROTOCOL, "compat": COMPAT}
 
 
-@WORKFLOWS.register(
+@register_agent(
     "function-calling",
     form=SETTINGS,
-    needs_env=True,
-    needs_python=False,
     calls=True,
     prompts=("function_calling.txt", "text_protocol.txt"),
     paper="R-Eval, arXiv:2406.11681",
 )
-def function_calling(
-    question: Question,
-    *,
-    llm: str,
-    env: Environment,
-    shots: Sequence[Shot],
-    limits: EpisodeLimits,
-    prompts: Mapping[str, str],
-    native: bool,
-    temperature: float = 0.0,
-    seed: int | None = None,
-    compat: str = "ours",
-    protocol: str = "auto",
-) -> Flow:
+def function_calling(talk: Talk) -> Flow:
     """The environment's functions, called by the model one after another."""
-    talk = Talk(
-        question, llm, limits, temperature=temperature, seed=seed, original=compat == "original"
-    )
-    tools = (*env.tools, FINISHING)
-
-    def flow() -> Flow:
-        conversation = opening(
-            prompts["function_calling.txt"],
-            prompts["text_protocol.txt"],
-            env,
-            shots,
-            question.text,
-            native,
-        )
-        for number in range(1, limits.steps + 1):
-            move = yield from turn(talk, conversation, tools, native, number)
-            observed = yield from carried_out(talk, env, move)
-            if isinstance(observed, Outcome):
-                return observed
-            conversation = (*conversation, move.message, move.answered(observed))
-        return Outcome("", "step_limit")
-
-    return (yield from ending(flow()))
+    conversation = opening(talk, "function_calling.txt")
+    for number in range(1, talk.limits.steps + 1):
+        move = yield from turn(talk, conversation, number)
+        observed = yield from carried_out(talk, move)
+        if isinstance(observed, Outcome):
+            return observed
+        conversation = (*conversation, move.message, move.answered(observed))
+    return Outcome("", "step_limit")

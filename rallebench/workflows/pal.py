@@ -8,84 +8,57 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from typing import Any
 
 from rallebench import sandbox
-from rallebench.core.prompts import filled
-from rallebench.core.types import Flow, Outcome, Question, Reply, Request, ToolCall, UseTool
-from rallebench.environments import Environment
-from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot, common
-from rallebench.workflows._prompts import examples, functions, properties
-from rallebench.workflows._talking import Talk, ending, too_long
+from rallebench.core.types import Flow, Outcome, Reply, Request, ToolCall, UseTool
+from rallebench.workflows import common
+from rallebench.workflows._prompts import functions, properties
+from rallebench.workflows._talking import Talk, register_agent, too_long
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _REASONS = {"stop": "answered", "call_limit": "step_limit", "not_python": "model_error"}
 
 
-@WORKFLOWS.register(
+@register_agent(
     "pal",
     form=common(steps=100, max_tokens=512),
-    needs_env=True,
     needs_python=True,
     prompts=("pal.txt",),
     paper="arXiv:2211.10435",
 )
-def pal(
-    question: Question,
-    *,
-    llm: str,
-    env: Environment,
-    shots: Sequence[Shot],
-    limits: EpisodeLimits,
-    prompts: Mapping[str, str],
-    temperature: float = 0.0,
-    seed: int | None = None,
-) -> Flow:
+def pal(talk: Talk) -> Flow:
     """One program that calls the environment; its output is the answer."""
-    talk = Talk(question, llm, limits, temperature=temperature, seed=seed)
     rendered = [
         f"Question: {shot.question}\n```python\n{shot.program}\n```"
-        for shot in shots
+        for shot in talk.shots
         if shot.program
     ]
-
-    def flow() -> Flow:
-        values = {
-            "functions": functions(env.tools),
-            "examples": examples(rendered),
-            "question": question.text,
-        }
-        prompt = filled(prompts["pal.txt"], values)
-        reply = yield from talk.say(prompt)
-        program = program_of(reply.text)
-        if not program.strip():
-            return Outcome("", "model_error")
-        result, calls = yield from _run(talk, env, program)
-        reason = (
-            "step_limit"
-            if calls > limits.steps
-            else _REASONS.get(result.finish_reason, "tool_error")
-        )
-        answer = result.text.strip() if reason == "answered" else ""
-        return Outcome(answer, reason if answer or reason != "answered" else "no_answer")
-
-    return (yield from ending(flow()))
+    prompt = talk.head("pal.txt", rendered, functions=functions(talk.env.tools))
+    reply = yield from talk.say(prompt)
+    program = program_of(reply.text)
+    if not program.strip():
+        return Outcome("", "model_error")
+    result, calls = yield from _run(talk, program)
+    if calls > talk.limits.steps:
+        return Outcome("", "step_limit")
+    reason = _REASONS.get(result.finish_reason, "tool_error")
+    answer = result.text.strip() if reason == "answered" else ""
+    return Outcome(answer, reason if answer or reason != "answered" else "no_answer")
 
 
-def _run(
-    talk: Talk, env: Environment, program: str
-) -> Generator[Request, Reply, tuple[Reply, int]]:
+def _run(talk: Talk, program: str) -> Generator[Request, Reply, tuple[Reply, int]]:
     """Run the program, with the environment's answers to its calls; (the last reply, the number of calls)."""
     name, calls = sandbox.new_name(), 0
-    begun = sandbox.begin(name, program, {tool.name: properties(tool) for tool in env.tools})
+    begun = sandbox.begin(name, program, {tool.name: properties(tool) for tool in talk.env.tools})
     finished = False
     try:
         reply = yield UseTool(sandbox.TOOL, begun)
         while reply.tool_calls and calls <= talk.limits.steps:
             calls += 1
             if calls <= talk.limits.steps:
-                observation = yield from _answered(talk, env, reply.tool_calls[0])
+                observation = yield from _answered(talk, reply.tool_calls[0])
                 reply = yield UseTool(sandbox.TOOL, sandbox.answer(name, observation))
         finished = not reply.tool_calls
         return reply, calls
@@ -94,10 +67,10 @@ def _run(
             sandbox.stop(name)
 
 
-def _answered(talk: Talk, env: Environment, call: ToolCall) -> Generator[Request, Reply, str]:
+def _answered(talk: Talk, call: ToolCall) -> Generator[Request, Reply, str]:
     arguments: Any = json.loads(call.arguments)
     wrong = too_long(arguments)
-    return wrong or (yield from talk.observe(env.call(call.name, arguments)))
+    return wrong or (yield from talk.observe(talk.env.call(call.name, arguments)))
 
 
 def program_of(text: str) -> str:

@@ -6,14 +6,11 @@ of a line, greedy, at most 10 steps. The agent never sees the gold: no observati
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from rallebench.core.settings import Setting
-from rallebench.core.types import Flow, Question
-from rallebench.environments import Environment
-from rallebench.workflows import COMPAT, WORKFLOWS, Shot, common
+from rallebench.core.types import Flow
+from rallebench.workflows import COMPAT, common
 from rallebench.workflows._scratchpad import agent
+from rallebench.workflows._talking import Talk, register_agent
 
 SETTINGS = {
     **common(),
@@ -26,21 +23,7 @@ SETTINGS = {
 }
 
 
-@WORKFLOWS.register(
-    "react",
-    form=SETTINGS,
-    needs_env=True,
-    needs_python=False,
-    prompts=("react.txt",),
-    paper="arXiv:2210.03629",
-)
-def react(
-    question: Question,
-    *,
-    env: Environment,
-    shots: Sequence[Shot],
-    prompts: Mapping[str, str],
-    **options: Any,
-) -> Flow:
+@register_agent("react", form=SETTINGS, prompts=("react.txt",), paper="arXiv:2210.03629")
+def react(talk: Talk, *, one_call: bool = False) -> Flow:
     """Thought, Action and Observation in turn, with demonstrations."""
-    return (yield from agent(question, env, shots, prompts["react.txt"], thought=True, **options))
+    return (yield from agent(talk, "react.txt", thought=True, one_call=one_call))

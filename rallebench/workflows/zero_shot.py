@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from rallebench.core.types import Flow, Question
-from rallebench.environments import Environment
-from rallebench.workflows import COMPAT, WORKFLOWS, Shot, common
+from rallebench.core.types import Flow
+from rallebench.workflows import COMPAT, common
 from rallebench.workflows._scratchpad import agent
+from rallebench.workflows._talking import Talk, register_agent
 
 SETTINGS = {**common(shots=0), "compat": COMPAT}
 PAPER = "R-Eval, arXiv:2406.11681"
 
 
-@WORKFLOWS.register(
-    "zero-shot",
-    form=SETTINGS,
-    needs_env=True,
-    needs_python=False,
-    prompts=("zero_shot.txt",),
-    paper=PAPER,
-)
-def zero_shot(
-    question: Question,
-    *,
-    env: Environment,
-    shots: Sequence[Shot],
-    prompts: Mapping[str, str],
-    **options: Any,
-) -> Flow:
+@register_agent("zero-shot", form=SETTINGS, prompts=("zero_shot.txt",), paper=PAPER)
+def zero_shot(talk: Talk) -> Flow:
     """Actions only, by default without a demonstration."""
-    prompt = prompts["zero_shot.txt"]
-    return (yield from agent(question, env, shots, prompt, thought=False, **options))
+    return (yield from agent(talk, "zero_shot.txt", thought=False))
 
 
-@WORKFLOWS.register(
-    "zero-shot-think",
-    form=SETTINGS,
-    needs_env=True,
-    needs_python=False,
-    prompts=("react.txt",),
-    paper=PAPER,
-)
-def zero_shot_think(
-    question: Question,
-    *,
-    env: Environment,
-    shots: Sequence[Shot],
-    prompts: Mapping[str, str],
-    **options: Any,
-) -> Flow:
+@register_agent("zero-shot-think", form=SETTINGS, prompts=("react.txt",), paper=PAPER)
+def zero_shot_think(talk: Talk) -> Flow:
     """A thought before every action, by default without a demonstration."""
-    return (yield from agent(question, env, shots, prompts["react.txt"], thought=True, **options))
+    return (yield from agent(talk, "react.txt", thought=True))

@@ -54,10 +54,10 @@ def _check_reach(action: Action, earlier: int) -> None:
     fields = parse_format(action.template) if action.dialect == "fstring" else ()
     for field in fields:
         if isinstance(field, Field) and field.name in _PER_ACTION and field.keys:
-            asked = field.keys[0]
-            if isinstance(asked, int) and asked >= earlier:
+            number = field.keys[0]
+            if isinstance(number, int) and number >= earlier:
                 raise TemplateError(
-                    f"its template reads {field.name}[{asked}], the {field.name} of action {asked + 1}, "
+                    f"its template reads {field.name}[{number}], the {field.name} of action {number + 1}, "
                     f"but {earlier or 'no'} earlier action{'s' if earlier > 1 else ''} can be read; counting starts at 0."
                 )
 

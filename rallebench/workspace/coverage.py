@@ -66,12 +66,12 @@ def coverage(
     """Retriever → ``missing_pages`` of it; without those whose pages cannot be read here."""
     if not any(example.gold.pages for example in examples):
         return {}
-    found = {}
+    sentences = {}
     for name in dict.fromkeys(retrievers):
         pages = corpus_pages(workspace, (name,), at_most=at_most)
         if pages is not None:
-            found[name] = missing_pages(name, pages, examples)
-    return found
+            sentences[name] = missing_pages(name, pages, examples)
+    return sentences
 
 
 def _folder(workspace: Workspace, name: str) -> Path | None:

@@ -44,10 +44,10 @@ class Acting:
     fingerprint: str = ""
 
 
-def settings_of(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of an environment, those given checked. Raises UsageError."""
     known: Mapping[str, Setting] = ENVIRONMENTS.entry(name).form
-    return checked(f"environment {name!r}", known, given)
+    return checked(f"environment {name!r}", known, settings)
 
 
 def make_environment(workspace: Workspace, name: str, settings: Mapping[str, Any]) -> Acting:
@@ -81,22 +81,22 @@ def make_environment(workspace: Workspace, name: str, settings: Mapping[str, Any
 def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> PageStore:
     """The pages of an imported corpus, or of the first index that a retriever is made of. Raises UsageError."""
     folder, sha = _store_of(workspace, retriever, corpus)
-    kept = workspace.path / "cache" / "pages"
+    cache = workspace.cache / "pages"
     name = f"{sha[:16]}-1" if folder else f"starter-{sha256_file(STARTER_CORPUS)[:16]}-1"
     try:
-        if not (kept / name).is_dir():
-            with beside(kept, name) as half:
+        if not (cache / name).is_dir():
+            with beside(cache, name) as half:
                 if folder is None:
                     write_store(
                         half, read_corpus(STARTER_CORPUS, read_page_map(STARTER / "page_map.json"))
                     )
                 write_pages(PassageStore(folder or half), half)
                 with suppress(OSError):  # another process was faster
-                    half.rename(kept / name)
+                    half.rename(cache / name)
     except OSError as error:
-        raise disk_error(kept / name, error) from error
-    store = folder or kept / name
-    return PageStore(PassageStore(store), kept / name, sha or sha256_file(store / PASSAGES))
+        raise disk_error(cache / name, error) from error
+    store = folder or cache / name
+    return PageStore(PassageStore(store), cache / name, sha or sha256_file(store / PASSAGES))
 
 
 def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path | None, str]:
@@ -164,7 +164,6 @@ def import_scholars(
 def _starter_file(workspace: Workspace) -> Path:
     files = sorted((STARTER / "scholars").glob("*.jsonl"))
     return (
-        workspace.path
-        / "cache"
+        workspace.cache
         / f"{STARTER_TABLE}-{digest([sha256_file(file) for file in files])[:12]}.sqlite"
     )

@@ -150,7 +150,7 @@ def prepare_agent(
     workflow: str,
     env: str,
     llm: str,
-    given: Mapping[str, Any],
+    settings_given: Mapping[str, Any],
     *,
     seed: int | None = None,
     allow_python: bool = False,
@@ -178,7 +178,7 @@ def prepare_agent(
             f"The workflow {workflow!r} runs programs that the model writes; allow it with --allow-python. "
             + " ".join(sandbox.protection().sentences())
         )
-    mine, theirs = _parted(workflow, entry.form, env if traits["needs_env"] else "", given)
+    mine, theirs = _parted(workflow, entry.form, env if traits["needs_env"] else "", settings_given)
     settings = checked(f"workflow {workflow!r}", entry.form, mine, flag="--set ")
     acting = make_environment(workspace, env, theirs) if traits["needs_env"] else None
     prompts = {name: _text(name) for name in traits["prompts"]}
@@ -190,13 +190,13 @@ def prepare_agent(
 
 
 def _parted(
-    workflow: str, known: Mapping[str, Setting], env: str, given: Mapping[str, Any]
+    workflow: str, known: Mapping[str, Setting], env: str, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the workflow's settings, the environment's) of those given."""
     theirs_known: Mapping[str, Setting] = ENVIRONMENTS.entry(env).form if env else {}
     mine: dict[str, Any] = {}
     theirs: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in settings.items():
         plain = name.removeprefix("env.")
         if plain == name and name in known:
             mine[name] = value
@@ -204,8 +204,8 @@ def _parted(
             theirs[plain] = value
         else:
             have = list(known) + [n if n not in known else f"env.{n}" for n in theirs_known]
-            there = f" on {env}" if env else ""
-            raise UsageError(f"{workflow}{there}: {unknown('setting', name, have)}")
+            place = f" on {env}" if env else ""
+            raise UsageError(f"{workflow}{place}: {unknown('setting', name, have)}")
     return mine, theirs
 
 
@@ -239,12 +239,12 @@ def _shots(
         )
     if not path.is_file():
         raise NotFoundError(f"There is no file of demonstrations {path}.")
-    found = read_shots(path)
-    if len(found) < count and not at_most:
-        raise UsageError(f"shots={count}, but {path} holds {len(found)} demonstrations.")
+    pool = read_shots(path)
+    if len(pool) < count and not at_most:
+        raise UsageError(f"shots={count}, but {path} holds {len(pool)} demonstrations.")
     if acting is not None:
-        _check_verbs(found[:count], acting, path)
-    return found[:count]
+        _check_verbs(pool[:count], acting, path)
+    return pool[:count]
 
 
 def _check_verbs(shots: Sequence[Shot], acting: Acting, path: Path) -> None:
@@ -258,7 +258,7 @@ def _check_verbs(shots: Sequence[Shot], acting: Acting, path: Path) -> None:
                 )
 
 
-def told(episodes: Iterable[Episode]) -> dict[str, Any]:
+def ending_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
     """How episodes ended and what they took: ``stop_reasons`` (reason → count; failed ones as ``error``), the means of ``turns``
     (requests to the model) over episodes and of ``batch`` over the batches in which these were asked."""
     reasons: Counter[str] = Counter()
@@ -266,9 +266,9 @@ def told(episodes: Iterable[Episode]) -> dict[str, Any]:
     batches = 0.0
     for episode in episodes:
         reasons[episode.outcome.stop_reason if episode.outcome else "error"] += 1
-        asked = [step.batch for step in episode.steps if isinstance(step.request, Generate)]
-        turns.append(len(asked))
-        batches += sum(1 / batch for batch in asked)
+        batch_sizes = [step.batch for step in episode.steps if isinstance(step.request, Generate)]
+        turns.append(len(batch_sizes))
+        batches += sum(1 / batch for batch in batch_sizes)
     return {
         "stop_reasons": dict(reasons.most_common()),
         "turns": round(sum(turns) / len(turns), 2) if turns else None,

@@ -27,8 +27,11 @@ def split_judges(
     return tuple(metrics), tuple(dict.fromkeys(judges))
 
 
-def judge_named(workspace: Workspace, name: str) -> Judge:
-    """The judge ``JUDGE:MODEL``. Raises UsageError, BadFileError for its prompts."""
+def judge_named(workspace: Workspace, name: str, prompts: str = "") -> Judge:
+    """The judge ``JUDGE:MODEL``; ``prompts``: a folder with prompts of the user's own.
+
+    Raises UsageError, BadFileError for its prompts.
+    """
     kind, _, llm = name.partition(":")
     entry = JUDGES.entry(kind)
     if not llm:
@@ -38,7 +41,7 @@ def judge_named(workspace: Workspace, name: str) -> Judge:
     entry_of_model = workspace.llm(llm)
     traits = entry.traits
     texts = {
-        file: prompt_text(traits["folder"], file, "", fields)
+        file: prompt_text(traits["folder"], file, prompts, fields)
         for file, fields in traits["prompts"].items()
     }
     prompt = traits["prompt"](*texts.values())
@@ -60,7 +63,9 @@ def judge_named(workspace: Workspace, name: str) -> Judge:
         {f"{column}:{llm}": text for column, text in traits["columns"].items()},
         {"prompts": texts, "model": digest(entry_of_model.model_dump(mode="json"))[:12]},
         ask,
-        lambda episode: {f"{name}:{llm}": v for name, v in traits["scores"](episode).items()},
+        lambda example, answer, judgement: {
+            f"{column}:{llm}": value for column, value in traits["scores"](judgement).items()
+        },
         ranges,
     )
 

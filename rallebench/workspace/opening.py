@@ -68,8 +68,8 @@ def open_retriever(
         again = (
             "it is built anew when next asked for" if name in STARTER_INDEXES else "build it again"
         )
-        wrong, told = re.subn(r" build (the index|'[^']*') again\.$", " remove", str(error))
-        wrong = wrong if told else f"{error} Remove"  # how to mend it is said once
+        wrong, times = re.subn(r" build (the index|'[^']*') again\.$", " remove", str(error))
+        wrong = wrong if times else f"{error} Remove"  # how to mend it is said once
         raise type(error)(f"{wrong} the folder {folder}; {again}.") from None
     encoder = None
     if needs_encoder(manifest.kind):

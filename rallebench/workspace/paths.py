@@ -61,13 +61,18 @@ class Workspace:
     @property
     def own_folders(self) -> tuple[Path, ...]:
         """What only the workbench writes: no export replaces a file in them."""
-        names = ("cache", "corpora", "experiments", "indexes", "making", "runs", "tradeoffs")
+        names = ("cache", "corpora", "experiments", "indexes", "making", "runs")
         return tuple(self.path / name for name in names)
 
     @property
     def indexes(self) -> Path:
         """Where indexes are."""
         return self.path / "indexes"
+
+    @property
+    def cache(self) -> Path:
+        """What can be made again."""
+        return self.path / "cache"
 
     @property
     def runs(self) -> Path:
@@ -77,30 +82,30 @@ class Workspace:
     @property
     def vectors(self) -> Path:
         """Encoded passages, see ``embeddings.kept_vectors``."""
-        return self.path / "cache" / "vectors"
+        return self.cache / "vectors"
 
     @property
     def memo(self) -> Path:
         """The step-level memory."""
-        return self.path / "cache" / "memo.sqlite"
+        return self.cache / "memo.sqlite"
 
     # question sets
 
     def dataset_paths(self) -> dict[str, Path]:
         """Name → file of every question set that is known here."""
-        found = {p.stem: p for p in sorted((STARTER / "questions").glob("*.jsonl"))}
+        paths = {p.stem: p for p in sorted((STARTER / "questions").glob("*.jsonl"))}
         for pattern in ("*.jsonl.gz", "*.jsonl"):
             inside = sorted((self.path / "datasets").glob(pattern))
-            found |= {
+            paths |= {
                 p.name.removesuffix(".gz").removesuffix(".jsonl"): p
                 for p in inside
                 if not p.name.startswith(".")
             }
         if self.base:
-            found |= {
+            paths |= {
                 name: Path(path) for name, path in {**self.base.develop, **self.base.test}.items()
             }
-        return found
+        return paths
 
     def dataset(self, reference: str) -> tuple[str, Path]:
         """(name, file or folder) of a question set given as a name or a path."""
@@ -168,17 +173,17 @@ class Workspace:
 
     def chain_paths(self) -> dict[str, Path]:
         """Name → file of every chain that is known here; the workspace's own come over the shipped ones."""
-        found: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         for folder in (
             prompts_folder() / "chains",
             self.path / "prompts" / "chains",
             self.path / "chains",
         ):
             for pattern in ("*.json", "*.yaml", "*.yml"):
-                found |= {
+                paths |= {
                     p.stem: p for p in sorted(folder.glob(pattern)) if not p.name.startswith(".")
                 }
-        return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_CHAIN, item[0])))
+        return dict(sorted(paths.items(), key=lambda item: (item[0] != DEFAULT_CHAIN, item[0])))
 
     def chain(self, reference: str) -> Chain:
         """A chain given as a name or a file (our own form or RaLLe's, JSON or YAML)."""
@@ -217,17 +222,17 @@ class Workspace:
 
     def retrievers(self) -> dict[str, str]:
         """Name → one line about it: built indexes, the starter's, those of RaLLe's settings, and combinations."""
-        found = {
+        abouts = {
             name: f"starter corpus, {kind}, built on first use"
             for name, kind in STARTER_INDEXES.items()
         }
-        found |= {name: about(entry) for name, entry in self.combinations().items()}
+        abouts |= {name: about(entry) for name, entry in self.combinations().items()}
         if self.base:
-            found |= {
+            abouts |= {
                 name: f"RaLLe settings: {entry.type}"
                 for name, entry in self.base.retrievers.items()
             }
-        return found | {name: about_index(manifest) for name, manifest in self.manifests().items()}
+        return abouts | {name: about_index(manifest) for name, manifest in self.manifests().items()}
 
     def combinations(self) -> dict[str, Combination]:
         """Name → entry of every combination of retrievers that has a name here."""
@@ -275,26 +280,26 @@ class Workspace:
 
     def manifests(self) -> dict[str, Manifest]:
         """The built indexes; a folder whose manifest is damaged is left out."""
-        found = {}
+        manifests = {}
         for path in sorted(self.indexes.glob("*/manifest.json")):
             if not path.parent.name.startswith("."):
                 try:
-                    found[path.parent.name] = read_manifest(path.parent)
+                    manifests[path.parent.name] = read_manifest(path.parent)
                 except RalleError:
                     continue
-        return found
+        return manifests
 
     # language models
 
     def llms(self) -> dict[str, LLMEntry]:
         """Name → entry of every language model that can be loaded here."""
-        found = {READER: LLMEntry(backend=READER, about=LLMS.entry(READER).about)}
+        entries = {READER: LLMEntry(backend=READER, about=LLMS.entry(READER).about)}
         if self.base:
-            found |= llm_entries(self.base)
+            entries |= llm_entries(self.base)
         own = self.path / "llms.json"
         if own.exists():
-            found |= read_llm_entries(own)
-        return found
+            entries |= read_llm_entries(own)
+        return entries
 
     def llm(self, reference: str) -> LLMEntry:
         """An entry by name, or one written out: ``backend:model`` or a preset, with ``?key=value&…`` settings.

@@ -246,9 +246,11 @@ def _quantization(config: Any, where: str) -> tuple[str, list[str]]:
     kind = (
         "4bit" if inside.get("load_in_4bit") else "8bit" if inside.get("load_in_8bit") else "none"
     )
-    said = () if kind == "none" else ("load_in_4bit", "load_in_8bit")
+    carried = () if kind == "none" else ("load_in_4bit", "load_in_8bit")
     lost = [
-        key for key, value in inside.items() if key not in said and _OWN_DEFAULTS.get(key) != value
+        key
+        for key, value in inside.items()
+        if key not in carried and _OWN_DEFAULTS.get(key) != value
     ]
     if kind == "none" and config.get("quantization_type"):
         lost.append(str(config["quantization_type"]))
@@ -400,8 +402,8 @@ def convert_page_map(pickled: Path | str, target: Path | str) -> int:
 
 def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        shown = "missing" if value is None else f"a {type(value).__name__}"
-        raise BadFileError(f"{what} is {shown}; it should be a JSON object.")
+        kind = "missing" if value is None else f"a {type(value).__name__}"
+        raise BadFileError(f"{what} is {kind}; it should be a JSON object.")
     return value
 
 

@@ -428,7 +428,7 @@ def test_run_for_people_shows_a_line_per_metric(rallebench: CommandLine) -> None
         and any("prompt tokens" in line for line in cost)
     )
     assert first.startswith("first: 8 questions, 0 failed, ")
-    assert second.split() == ["em", "0.1250", "[0.0110,", "0.6482]", "n", "=", "8"]
+    assert second.split() == ["em", "0.1250", "[0.0000,", "0.6768]", "n", "=", "8"]
 
 
 def test_a_run_whose_first_five_questions_all_fail_is_stopped(rallebench: CommandLine) -> None:

@@ -15,6 +15,8 @@ from small_workspace import CommandLine, command, environment, make_workspace
 
 from rallebench.corpora import CORPORA
 from rallebench.datasets import DATASETS
+from rallebench.experiments.papers import SCORERS, SUITES
+from rallebench.metrics.judges import JUDGES
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.estimate import Estimate
@@ -166,6 +168,75 @@ def read_poems(source):
 '''
 
 
+JUDGE = '''
+"""Whether an answer is polite, as a language model judges it."""
+
+from rallebench.core.types import Generate, Message
+from rallebench.metrics.judges import JUDGES, VERDICT, decided, verdict_of
+
+
+@JUDGES.register(
+    "politeness",
+    values={VERDICT: (0.0, 1.0)},
+    folder="judges",
+    prompts={},
+    prompt=lambda: "",
+    columns={"polite": "1 if the judge says yes, else 0."},
+    scores=verdict_of("polite"),
+    article=False,
+)
+def politeness(case, *, llm, prompt):
+    """Whether an answer is polite."""
+    reply = yield Generate(llm, (Message("user", f"Is this polite? {case.answer}"),))
+    return decided({"yes": True, "no": False}.get(reply.text))
+'''
+
+SUITE = '''
+"""One question, asked as often as is set."""
+
+from rallebench.core.experiments import Report, Table
+from rallebench.core.runs import DatasetRef, FlowSpec, Rates, RunRequest
+from rallebench.core.settings import Setting
+from rallebench.core.types import Example, Generate, Gold, Message, Outcome, Question
+from rallebench.experiments.papers import SUITES
+
+EXAMPLE = Example(Question("q1", "Who discovered Titan?"), Gold(("Titan",)), {"id": "q1", "input": "Who discovered Titan?"})
+
+
+def ask(llm, number):
+    def flow(question):
+        reply = yield Generate(llm, (Message("user", f"{number}. {question.text}"),))
+        return Outcome(reply.text)
+
+    return flow
+
+
+@SUITES.register("repeats", form={"times": Setting(int, 2, 1, 9, about="how often")})
+def repeats(request):
+    """How often one question is answered right."""
+    rates = Rates({"right": "1 if the answer is Titan, else 0."}, lambda example, episode: {"right": float(episode.answer == "Titan")})
+    right = []
+    for number in range(request.settings["times"]):
+        spec = FlowSpec("repeats", {"number": number}, lambda backends, n=number: ask(request.llm, n), llms=(request.llm,))
+        result = yield RunRequest(spec, DatasetRef("one"), (EXAMPLE,), rates=rates, label=str(number))
+        right.append(result.mean("right"))
+    return Report({"right": right}, tables=(Table("Right", ("try", "right"), tuple(enumerate(right))),))
+'''
+
+PREDICTIONS = '''
+"""Predictions as bare lines."""
+
+from rallebench.experiments.papers import SCORERS
+
+
+@SCORERS.register("lines")
+def score_lines(guess, gold=None):
+    """One answer a line; gold likewise."""
+    answers, known = guess.read_text().splitlines(), gold.read_text().splitlines()
+    return {"suite": "lines", "n": len(answers), "right": sum(a == k for a, k in zip(answers, known))}
+'''
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     return make_workspace(tmp_path / "workspace")
@@ -246,6 +317,38 @@ def test_a_corpus_format_is_recognised_indexed_and_imported(
     (found,) = cli.json("search", "--index", "poems", "-k", 1, "the stars")
     assert [(hit["title"], hit["text"]) for hit in found["hits"]] == [("Sky", "Stars.")]
     assert cli.json("import", sample, "--kind", "corpus", "--name", "verse")["rows"] == 2
+
+
+def test_a_judge_is_a_metric_of_any_run(install: Install, cli: CommandLine) -> None:
+    install(JUDGES, "polite_judge", JUDGE)
+    metrics = ("--metrics", "em,politeness:picky-yes")
+    llms = json.loads((cli.workspace / "llms.json").read_text())
+    llms["picky-yes"] = {"backend": "scripted", "settings": {"default": "yes"}}
+    (cli.workspace / "llms.json").write_text(json.dumps(llms))
+    run = ("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow", "--name", "r")
+    means = cli.json(*run, *metrics)["metrics"]
+    assert means["polite:picky-yes"]["value"] == 1.0 and means["em"]["n"] == 8
+
+
+def test_a_suite_is_planned_run_resumed_and_reported(install: Install, cli: CommandLine) -> None:
+    install(SUITES, "repeats_suite", SUITE)
+    suite = ("suite", "repeats", "--llm", "titan", "--set", "times=3", "--no-mlflow")
+    assert [run["label"] for run in cli.json(*suite, "--plan")["plan"]] == ["0", "1", "2"]
+    report = cli.json(*suite, "--name", "s")
+    assert report["right"] == [1.0, 1.0, 1.0] and report["tables"][0]["title"] == "Right"
+    assert cli.json(*suite, "--name", "s")["right"] == report["right"]
+    assert "from 1 to 9" in cli(*suite, "--set", "times=0").last
+
+
+def test_a_form_of_predictions_is_scored(
+    install: Install, cli: CommandLine, tmp_path: Path
+) -> None:
+    install(SCORERS, "line_predictions", PREDICTIONS)
+    guess, gold = tmp_path / "guess.txt", tmp_path / "gold.txt"
+    guess.write_text("a\nb\n")
+    gold.write_text("a\nc\n")
+    scored = cli.json("score", "--suite", "lines", "--guess", guess, "--gold", gold)
+    assert scored == {"suite": "lines", "n": 2, "right": 1}
 
 
 @pytest.mark.slow

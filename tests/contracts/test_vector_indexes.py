@@ -19,8 +19,9 @@ from rallebench.core.errors import (
     RalleError,
     UsageError,
 )
+from rallebench.core.events import complete
 from rallebench.core.settings import checked
-from rallebench.vector_indexes import VECTOR_INDEXES, built
+from rallebench.vector_indexes import VECTOR_INDEXES
 
 COUNT, DIM, QUERIES, K = 1500, 32, 40, 10
 DETERMINISTIC = {"hnsw": {"threads": 1}, "hnswlib": {"threads": 1}, "ivf-sq8": {"threads": 1}}
@@ -60,7 +61,7 @@ def make(folder: Path, kind: str, vectors: Any, **settings: Any) -> Any:
     folder.mkdir(parents=True)
     maker = VECTOR_INDEXES[kind]()
     try:
-        built(maker.build(folder, vectors, **settings))
+        complete(maker.build(folder, vectors, **settings))
     except MissingPackageError as absent:
         pytest.skip(str(absent))
     return maker.load(folder)
@@ -276,7 +277,7 @@ def test_the_names_of_the_packages_that_a_kind_needs_are_told_where_they_are_abs
         pytest.skip("this kind needs none")
     monkeypatch.setitem(sys.modules, needed[missing[0]], None)
     with pytest.raises(MissingPackageError, match=f"{missing[0]} is not installed"):
-        built(VECTOR_INDEXES[kind]().build(tmp_path, VECTORS[:5]))
+        complete(VECTOR_INDEXES[kind]().build(tmp_path, VECTORS[:5]))
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "hnswlib", "ivf-sq8"])

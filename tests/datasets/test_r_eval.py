@@ -16,7 +16,7 @@ from rallebench.datasets.r_eval import (
     ids_that_hold,
 )
 from rallebench.datasets.reading import form_of, read_examples
-from rallebench.datasets.tasks import LEVELS, TASKS, described, found, sampled, task_of
+from rallebench.datasets.tasks import LEVELS, TASKS, available, described, sampled, task_of
 
 RECORD = as_record("Where was he born?", ["Rome", "Roma"], environment="wiki", dataset="own")
 
@@ -118,12 +118,12 @@ def test_there_are_twelve_tasks_nine_over_wiki_and_three_over_scholars_in_three_
 
 
 def test_a_task_is_found_by_its_own_question_set_before_the_starters_stand_in() -> None:
-    assert found(["starter-scholar-easy", "starter-scholar-hard", "hotpotqa_dev", "mine"]) == {
+    assert available(["starter-scholar-easy", "starter-scholar-hard", "hotpotqa_dev", "mine"]) == {
         "soay_easy": "starter-scholar-easy",
         "soay_hard": "starter-scholar-hard",
         "hotpotqa": "hotpotqa_dev",
     }
-    assert found(["soay_easy", "starter-scholar-easy"]) == {"soay_easy": "soay_easy"}
+    assert available(["soay_easy", "starter-scholar-easy"]) == {"soay_easy": "soay_easy"}
     assert task_of("hotpot") is None
 
 

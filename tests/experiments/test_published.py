@@ -13,9 +13,9 @@ import pytest
 from project import PROJECT
 
 from rallebench.core.errors import NotFoundError
+from rallebench.experiments.papers.crud.configurations import FACTORS
+from rallebench.experiments.papers.kilt.sets import SETS
 from rallebench.experiments.published import FOLDER, published_names, published_table
-from rallebench.experiments.suites._crud.grid import FACTORS
-from rallebench.experiments.suites._kilt.sets import SETS
 
 WORKPLACE_NOTE = re.compile(r", see SPEC [\d.]+| \(SPEC [\d.]+\)")
 """A reference in a doubt to a file that is no part of the project."""

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine, everything, make_workspace
 
-from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.errors import BadFileError, StoppedError, UsageError
+from rallebench.core.events import Event, Finished, Operation, Progress, complete
+from rallebench.core.runs import RunOptions
+from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.tradeoff import Point, Tradeoff, from_json
-from rallebench.experiments.tradeoff.kept import kept, measure_and_keep, opened
-from rallebench.experiments.tradeoff.measure import nearest_rows, read_swept, settings_of
+from rallebench.experiments.tradeoff.exact import nearest_rows
+from rallebench.experiments.tradeoff.running import read_swept, settings_of, tradeoff_settings
+from rallebench.services.background import streamed
 from rallebench.services.workbench import Workbench
 
 KINDS = ("flat", "hnsw")
@@ -44,6 +50,14 @@ def bench(folder: Path) -> Iterator[Workbench]:
     made.close()
 
 
+def measure(
+    bench: Workbench, name: str, indexes: Sequence[str], k: int = 10, **swept: list[int]
+) -> Operation[ExperimentResult]:
+    settings = tradeoff_settings(indexes, "tiny-qa", k=k, swept=swept)
+    request = bench.experiments.request("tradeoff", name, settings, 200)
+    return bench.experiments.run(request, RunOptions(track=False))
+
+
 @pytest.fixture(scope="module")
 def result(folder: Path) -> Tradeoff:
     """Five indexes and one that was damaged after its build, measured once for all tests."""
@@ -53,13 +67,21 @@ def result(folder: Path) -> Tradeoff:
     broken.unlink()  # the cache has this file, too
     broken.write_bytes(b"half of it")
     names = ("hurt", "tiny", "tiny-flat", "tiny-hnsw", "both")
-    found = list(
-        bench.measure_tradeoff(names, "tiny-qa", k=5, name="mine", swept={"ef_search": [8, 32]})
-    )
+    events: list[Event] = []
+    whole = complete(measure(bench, "mine", names, 5, ef_search=[8, 32]), events.append)
+    told = {event.message for event in events if isinstance(event, Progress)}
+    assert {"exact neighbours", "measuring setting 2 of 2"} <= told
+    assert set(whole.report.failed) == {"hurt"}
     bench.data.delete_index("hurt")
+    tradeoff = bench.experiments.open_tradeoff("mine")
     bench.close()
-    assert isinstance(found[-1], Tradeoff) and any(isinstance(piece, str) for piece in found)
-    return found[-1]
+    return tradeoff
+
+
+def stored(folder: Path, name: str) -> dict[str, Any]:
+    """The report of a trade-off without the lines that every stored experiment has."""
+    report = json.loads((folder / "experiments" / name / "report.json").read_text())
+    return {key: value for key, value in report.items() if key not in ("request", "made")}
 
 
 def points(result: Tradeoff, index: str) -> list[Point]:
@@ -118,51 +140,100 @@ def test_a_kind_says_which_values_of_its_knobs_are_worth_comparing() -> None:
     assert settings_of("hnsw", read_swept(["ef_search=16", "nprobe=4"])) == [{"ef_search": 16}]
 
 
-def test_a_result_is_kept_and_never_replaced(bench: Workbench, result: Tradeoff) -> None:
-    assert opened(bench.workspace, "mine") == result and "mine" in kept(bench.workspace)
-    file = bench.workspace.path / "tradeoffs" / "mine.json"
-    before = file.read_bytes()
-    with pytest.raises(UsageError, match="'mine' exists already; choose another name"):
-        list(bench.measure_tradeoff(["tiny"], "tiny-qa", name="mine"))
-    assert file.read_bytes() == before
+def test_a_measurement_is_made_once_and_never_replaced_by_another_request(
+    bench: Workbench, result: Tradeoff
+) -> None:
+    events: list[Event] = []
+    names = ("tiny", "tiny-flat")
+    first = complete(measure(bench, "again", names, 3), events.append)
+    assert [e.task for e in events if isinstance(e, Finished) and not e.reused] == [
+        "tiny",
+        "tiny-flat exact",
+        "tiny-flat",
+    ]
+    events.clear()
+    assert complete(measure(bench, "again", names, 3), events.append).document == first.document
+    assert all(isinstance(event, Finished) and event.reused for event in events)
+    assert bench.experiments.tradeoffs()[0] == "again"
+    with pytest.raises(UsageError, match="'again' exists already with another content"):
+        complete(measure(bench, "again", names, 4))
+    assert bench.experiments.open_tradeoff("again").k == 3
 
 
-def test_a_kept_file_that_was_changed_says_so(bench: Workbench) -> None:
-    path = bench.workspace.path / "tradeoffs" / "odd.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text('{"points": [{"colour": 1}]}')
-    with pytest.raises(UsageError, match="is no trade-off that rallebench measured"):
-        opened(bench.workspace, "odd")
-    path.unlink()
+def test_an_index_that_was_built_anew_is_measured_anew(bench: Workbench) -> None:
+    corpus = bench.workspace.path / "corpus.tsv"
+    list(bench.build_index("other", corpus, "bm25"))
+    complete(measure(bench, "changes", ["other"], 1))
+    bench.data.delete_index("other")
+    list(bench.build_index("other", corpus, "bm25", parameters={"k1": 0.1}))
+    events: list[Event] = []
+    complete(measure(bench, "changes", ["other"], 1), events.append)
+    assert not events[-1].reused  # type: ignore[union-attr]
+    bench.data.delete_index("other")
 
 
-def test_measuring_can_be_stopped(bench: Workbench) -> None:
-    work = bench.measure_tradeoff(["tiny-flat", "tiny-hnsw"], "tiny-qa", k=5, name="halted")
-    next(iter(work))
-    bench.stop_tradeoffs()
+def test_the_plan_says_what_would_be_measured_and_writes_nothing(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = everything(folder)
+    asked = ("tradeoff", "--index", "tiny,tiny-flat,starter-bm25", "--dataset", "tiny-qa")
+    plan = CommandLine(capfd, folder).json(*asked, "--plan")
+    assert plan["measurements"] == ["tiny", "tiny-flat exact", "tiny-flat", "starter-bm25"]
+    assert plan["indexes"] == {"needed": 1, "to_build": 1} and plan["experiment"] == "tradeoff"
+    assert "4 processes of their own" in CommandLine(capfd, folder)(*asked, "--plan").out
+    assert everything(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("report", "error", "sentence"),
+    [
+        ('{"points": [{"colour": 1}], "request": {}, "made": ""}', BadFileError, "is no trade-off"),
+        (None, UsageError, "has ended; measure it under its name"),
+    ],
+)
+def test_a_trade_off_without_a_whole_report_says_so(
+    bench: Workbench, report: str | None, error: type[Exception], sentence: str
+) -> None:
+    bench.experiments.store.save_request("odd", "tradeoff", {}, {}, "trade-off")
+    if report:
+        (bench.workspace.path / "experiments" / "odd" / "report.json").write_text(report)
+    with pytest.raises(error, match=sentence):
+        bench.experiments.open_tradeoff("odd")
+    shutil.rmtree(bench.workspace.path / "experiments" / "odd")
+
+
+def test_measuring_can_be_stopped_and_continued(bench: Workbench) -> None:
+    def follow() -> Iterator[Any]:
+        return bench.tradeoffs.follow(
+            "halted", 0, lambda: streamed(measure(bench, "halted", ["tiny", "tiny-hnsw"], 5))
+        )
+
+    work = follow()
+    while not isinstance(next(work), Finished):
+        pass
+    bench.tradeoffs.stop()
     with pytest.raises(StoppedError):
         list(work)
-    assert "halted" not in kept(bench.workspace)
+    assert "halted" not in bench.experiments.tradeoffs()
+    deadline = time.monotonic() + 10
+    while bench.tradeoffs.going_on() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    first, *_ = follow()
+    assert (first.task, first.reused) == ("tiny", True)
 
 
 def test_a_trade_off_that_is_being_measured_is_refused_a_second_time(
     bench: Workbench, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    examples = bench.questions("tiny-qa")
-    first = measure_and_keep(
-        bench.workspace, "twice", ["tiny-flat"], "tiny-qa", examples, bench.loads.encoders, k=5
-    )
+    first = measure(bench, "twice", ["tiny-flat"], 5)
     next(first)
     second = CommandLine(capfd, bench.workspace.path)(
         "tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "--name", "twice"
     )
-    assert (
-        second.code == 2
-        and "'twice' is being measured by another process" in second.last
-        and second.out == ""
-    )
+    assert second.code == 2 and second.out == ""
+    assert "The trade-off 'twice' is being run by another process" in second.last
     first.close()
-    assert not list((bench.workspace.path / "tradeoffs").glob("*twice*"))
+    assert not list((bench.workspace.path / "experiments").glob(".*twice*"))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +244,7 @@ def test_a_trade_off_that_is_being_measured_is_refused_a_second_time(
         (("--index", "tiny", "-k", "0"), "k is 0; it must be from 1 to 1000"),
         (("--index", "tiny", "--limit", "0"), "holds no question"),
         (("--index", "tiny", "--dataset", "nothing"), "no question set 'nothing'"),
-        (("--index", "tiny", "--name", "a/b"), "cannot be a file name"),
+        (("--index", "tiny", "--name", "a/b"), "The trade-off name 'a/b' cannot be a folder name"),
         (("--index", "tiny-hnsw", "--knob", "ef_search"), "should read key=value,value"),
         (("--index", "tiny-hnsw", "--knob", "ef_search=0"), "must be a whole number from 1"),
         (("--index", "tiny-hnsw", "--knob", "colour=1"), "'colour'"),
@@ -184,23 +255,21 @@ def test_a_wrong_request_is_one_sentence_and_exit_code_2(
     folder: Path, capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str
 ) -> None:
     more = () if "--dataset" in arguments else ("--dataset", "tiny-qa")
-    before = sorted((folder / "tradeoffs").glob("*"))
+    before = everything(folder)
     ran = CommandLine(capfd, folder)("tradeoff", *arguments, *more)
     assert ran.code == 2 and sentence in ran.last and ran.out == "", ran.err
-    assert sorted((folder / "tradeoffs").glob("*")) == before
+    assert everything(folder) == before
 
 
 def test_a_workspace_that_takes_no_file_is_refused_before_anything_is_measured(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     made = make_workspace(tmp_path / "closed")
-    place = made / "tradeoffs"
-    place.write_text("a file in the way")
+    (made / "experiments").write_text("a file in the way")
     ran = CommandLine(capfd, made)("tradeoff", "--index", "tiny", "--dataset", "tiny-qa")
     assert ran.code == 1 and ran.out == ""
-    assert ran.err.splitlines() == [
-        f"Could not write {place}: Not a directory. Nothing was measured; choose another --workspace."
-    ]
+    (line,) = ran.err.splitlines()
+    assert line.startswith(f"Could not write {made / 'experiments'}")
 
 
 @pytest.mark.slow
@@ -214,11 +283,11 @@ def test_an_index_that_failed_makes_the_exit_code_1_and_the_others_results_are_p
         "tradeoff", "--index", "hurt,tiny", "--dataset", "tiny-qa", "--name", "mixed", "--json"
     )
     assert ran.code == 1
-    assert ran.last == "hurt could not be measured; the others' results are kept as 'mixed'."
+    assert ran.last == "hurt could not be measured; the others' results are stored as 'mixed'."
     hurt, whole = ran.json["points"]
     assert "passages.jsonl is missing or was changed" in hurt["error"] and hurt["single_ms"] is None
     assert whole["error"] == "" and whole["single_ms"] > 0
-    assert json.loads((made / "tradeoffs" / "mixed.json").read_text()) == ran.json
+    assert stored(made, "mixed") == ran.json
 
 
 @pytest.mark.slow
@@ -228,7 +297,7 @@ def test_the_command_line_prints_one_document_or_a_table(
     command = CommandLine(capfd, folder)
     asked = ("tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "-k", "3")
     document = command.json(*asked, "--name", "as-json")
-    assert document == json.loads((folder / "tradeoffs" / "as-json.json").read_text())
+    assert document == stored(folder, "as-json")
     assert [point.index for point in from_json(document, "it").points] == ["tiny"]
     table = command(*asked).out
     assert "recall@k" in table and "k = 3, n = 8 questions of tiny-qa, 8 with gold pages" in table
@@ -262,22 +331,14 @@ def test_without_an_exact_index_recall_is_told_from_the_vectors_that_were_kept(
     bench = Workbench(made)
     list(bench.build_index("graph", made / "corpus.tsv", "hnsw", encoder="hashing"))
 
-    def measured() -> Point:
-        asked = bench.measure_tradeoff(
-            ["graph"],
-            "tiny-qa",
-            k=3,
-            name=f"t{len(kept(bench.workspace))}",
-            swept={"ef_search": [32]},
-        )
-        *_, whole = asked
-        assert isinstance(whole, Tradeoff)
-        return whole.points[0]
+    def recall(name: str) -> float | None:
+        complete(measure(bench, name, ["graph"], 3, ef_search=[32]))
+        return bench.experiments.open_tradeoff(name).points[0].recall
 
-    assert measured().recall == 1.0
+    assert recall("before") == 1.0
     shutil.rmtree(made / "cache" / "vectors")
     bench.close()
-    assert measured().recall is None
+    assert recall("after") is None
 
 
 def test_the_rows_of_the_largest_products_are_found_piece_by_piece(
@@ -289,7 +350,7 @@ def test_the_rows_of_the_largest_products_are_found_piece_by_piece(
         rng.normal(size=(7, 8)).astype(np.float32),
     )
     whole = np.argsort(-(queries @ vectors.T), axis=1, kind="stable")[:, :6]
-    monkeypatch.setattr("rallebench.experiments.tradeoff.measure.PIECE", 11)
+    monkeypatch.setattr("rallebench.experiments.tradeoff.exact.PIECE", 11)
     scores, rows = nearest_rows(vectors, queries, 6)
     assert (rows == whole).all()
     np.testing.assert_allclose(

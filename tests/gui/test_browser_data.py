@@ -146,5 +146,5 @@ def test_indexes_are_compared_and_nothing_is_fetched_from_elsewhere(
     with data.expect_download() as taken:
         data.click("#data-tradeoff-csv")
     assert Path(taken.value.path()).read_text().startswith("index,kind,settings,recall")
-    assert (served[1] / "tradeoffs" / "first.json").is_file()
+    assert (served[1] / "experiments" / "first" / "report.json").is_file()
     assert not [url for url in asked if not url.startswith((served[0], "data:", "blob:"))]

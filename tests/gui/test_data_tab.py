@@ -16,8 +16,11 @@ from performing import prepared
 from small_workspace import QUESTIONS, make_workspace
 
 from rallebench.core.errors import BackendError, StoppedError, UsageError
+from rallebench.core.events import Progress
+from rallebench.core.experiments import Report
 from rallebench.core.types import Passage
 from rallebench.corpora.chunking import Chunking
+from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.gui import views_data, views_indexes, views_tradeoff
 from rallebench.gui.tabs import (
@@ -588,10 +591,14 @@ def test_a_plot_has_a_line_per_index_and_a_larger_marker_for_more_memory() -> No
         assert views_tradeoff.value_of(POINTS[0], axis) is not None or axis.startswith("success")
 
 
-def test_how_measuring_goes_and_ends_is_told() -> None:
-    assert "Measuring mine: a: exact" in views_tradeoff.measuring("mine", ["a: exact", POINTS[0]])
+def test_how_measuring_goes_and_ends_is_told(bench: Workbench) -> None:
+    events = [Progress("a", message="exact neighbours")]
+    assert "Measuring mine: a: exact neighbours" in views_tradeoff.measuring("mine", events)
     assert "Stopping mine" in views_tradeoff.measuring("mine", [], stopping=True)
-    assert "5 settings, 1 of them failed" in views_tradeoff.ended("mine", RESULT)
+    request = bench.experiments.request("tradeoff", "mine", {})
+    report = Report(RESULT.as_json(), failed={"<hurt>": "It is damaged."})
+    end = ExperimentResult(request, Path(), (), report, document=report.data)
+    assert "5 settings, 1 of them failed" in views_tradeoff.ended("mine", end)
     assert "rb-note" in views_tradeoff.ended("mine", StoppedError("stopped"))
     assert "rb-error" in views_tradeoff.ended("mine", BackendError("broke"))
 
@@ -602,7 +609,7 @@ def test_how_measuring_goes_and_ends_is_told() -> None:
         (([], "tiny-qa", 10, 5, "", ""), "No index is ticked"),
         ((["tiny"], "tiny-qa", 0, 5, "", ""), "k is 0"),
         ((["near"], "tiny-qa", 3, 5, "ef_search=x", ""), "ef_search must be"),
-        ((["tiny"], "tiny-qa", 3, 5, "", "a/b"), "cannot be a file name"),
+        ((["tiny"], "tiny-qa", 3, 5, "", "a/b"), "cannot be a folder name"),
     ],
 )
 def test_a_measurement_that_cannot_be_says_why(

@@ -9,7 +9,7 @@ import pytest
 
 from rallebench.experiments.builders import MAKERS
 from rallebench.experiments.builders.running import Done
-from rallebench.experiments.suites import SUITES
+from rallebench.experiments.papers import SUITES
 from rallebench.gui import views_making, views_suites
 from rallebench.gui.tabs import _making, _suites_form
 from rallebench.gui.tabs import suites as suites_tab

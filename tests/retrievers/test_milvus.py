@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from rallebench.core.errors import BackendError, UsageError
-from rallebench.vector_indexes import VECTOR_INDEXES, built
+from rallebench.core.events import complete
+from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.vector_indexes import _milvus as server
 from rallebench.vector_indexes.milvus import ABOUT, MilvusKind
 from rallebench.vector_indexes.numpy_flat import NumpyFlat
@@ -39,7 +40,7 @@ def vectors() -> Any:
 def folder(vectors: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("milvus") / "half"
     made.mkdir()
-    built(MilvusKind().build(made, vectors))
+    complete(MilvusKind().build(made, vectors))
     return made.rename(made.parent / "whole")
 
 
@@ -104,7 +105,7 @@ def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(
 def test_a_graph_of_the_engine_finds_nearly_all(
     index_type: str, vectors: Any, tmp_path: Path
 ) -> None:
-    built(MilvusKind().build(tmp_path, vectors, index_type=index_type))
+    complete(MilvusKind().build(tmp_path, vectors, index_type=index_type))
     opened = MilvusKind().load(tmp_path)
     try:
         _, rows = opened.search(vectors, 10, ef_search=100)
@@ -129,7 +130,7 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
     with pytest.raises(
         UsageError, match=r"'theirs' exists already .* choose another with --set collection=NAME"
     ):
-        built(MilvusKind().build(tmp_path, vectors, uri=str(shared), collection="theirs"))
+        complete(MilvusKind().build(tmp_path, vectors, uri=str(shared), collection="theirs"))
     with server.connected(server.place_of(str(shared), None)) as client:
         assert client.list_collections() == ["theirs"]
         assert client.describe_collection("theirs")["fields"][0]["name"] == "id"
@@ -137,9 +138,9 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
 
 def test_a_collection_of_other_vectors_is_refused(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
-    built(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    complete(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
     with pytest.raises(UsageError, match="'ours' exists already"):
-        built(MilvusKind().build(tmp_path, vectors[:100], uri=shared, collection="ours"))
+        complete(MilvusKind().build(tmp_path, vectors[:100], uri=shared, collection="ours"))
 
 
 def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(
@@ -150,7 +151,7 @@ def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(
     for number, some in enumerate((vectors, vectors[:50], vectors)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        names.append(built(MilvusKind().build(folder, some, uri=shared))["collection"])
+        names.append(complete(MilvusKind().build(folder, some, uri=shared))["collection"])
     assert names[0] == names[2] != names[1]
     opened = MilvusKind().load(tmp_path / "1")
     try:
@@ -161,11 +162,11 @@ def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(
 
 def test_a_build_that_was_killed_is_completed_by_the_next(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
-    built(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    complete(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
     place = server.place_of(shared, None)
     with server.connected(place) as client:
         client.delete("ours", filter=f"{server.key_of(client, 'ours')} >= 120")
-    built(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    complete(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
     opened = MilvusKind().load(tmp_path)
     try:
         assert (opened.search(vectors, 1)[1][:, 0] == np.arange(200)).all()
@@ -185,7 +186,7 @@ def test_a_build_that_is_stopped_leaves_no_collection(vectors: Any, tmp_path: Pa
 
 def test_a_collection_that_lost_vectors_is_not_searched(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
-    built(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
+    complete(MilvusKind().build(tmp_path, vectors, uri=shared, collection="ours"))
     with server.connected(server.place_of(shared, None)) as client:
         client.delete("ours", filter=f"{server.key_of(client, 'ours')} < 10")
     with pytest.raises(BackendError, match="holds 190 of 200 vectors; build the index again"):

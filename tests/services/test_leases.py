@@ -21,7 +21,7 @@ from rallebench.core.types import Chain, Generate, Message, Outcome, Question, R
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.builders import MAKERS, Made, Order, Stage
 from rallebench.experiments.builders.running import make
-from rallebench.experiments.suites import settings_of
+from rallebench.experiments.papers import settings_of
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.background import Works

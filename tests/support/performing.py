@@ -27,7 +27,7 @@ def run_suite(
     bench: Workbench, suite: str, request: ExperimentRequest, name: str, **options: Any
 ) -> Iterator[Any]:
     """Perform a suite."""
-    return streamed(bench.experiments.run_suite(named(request, suite, name), RunOptions(**options)))
+    return streamed(bench.experiments.run(named(request, suite, name), RunOptions(**options)))
 
 
 def plan(suite: str, request: ExperimentRequest, name: str) -> Plan:
@@ -59,7 +59,8 @@ def sweep(
 ) -> Iterator[Any]:
     """Perform a sweep."""
     settings = sweep_settings(chain, list(vary), dataset)
-    return streamed(bench.experiments.run_sweep(name, settings, RunOptions(**options), limit=limit))
+    request = bench.experiments.request("sweep", name, settings, limit)
+    return streamed(bench.experiments.run(request, RunOptions(**options)))
 
 
 __all__ = ["plan", "prepared", "probe", "run_suite", "sweep"]

@@ -25,8 +25,8 @@ from rallebench.core.types import (
     Question,
     Retrieve,
 )
+from rallebench.experiments.papers import SUITES
 from rallebench.experiments.runs import scored_run
-from rallebench.experiments.suites import SUITES
 from rallebench.metrics.judges import Judgement, ended
 
 SETTINGS = {

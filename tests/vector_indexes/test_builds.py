@@ -12,7 +12,8 @@ import numpy as np
 import psutil
 import pytest
 
-from rallebench.vector_indexes import VECTOR_INDEXES, built
+from rallebench.core.events import complete
+from rallebench.vector_indexes import VECTOR_INDEXES
 
 
 def random_vectors(count: int, dim: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
@@ -32,7 +33,7 @@ def test_vectors_mapped_from_a_file_are_linked_and_others_are_written(
         ("c", np.array(mapped), False),
     ):
         (tmp_path / name).mkdir()
-        built(VECTOR_INDEXES[kind]().build(tmp_path / name, vectors))
+        complete(VECTOR_INDEXES[kind]().build(tmp_path / name, vectors))
         kept = tmp_path / name / "vectors.npy"
         assert kept.samefile(tmp_path / "v.npy") == linked
         np.testing.assert_array_equal(np.load(kept), vectors)
@@ -62,8 +63,9 @@ BUILD = """
 import sys
 from pathlib import Path
 import numpy
-from rallebench.vector_indexes import VECTOR_INDEXES, built
-built(VECTOR_INDEXES["diskann-memory"]().build(Path(sys.argv[1]), numpy.load(sys.argv[2]), build_complexity=2000))
+from rallebench.core.events import complete
+from rallebench.vector_indexes import VECTOR_INDEXES
+complete(VECTOR_INDEXES["diskann-memory"]().build(Path(sys.argv[1]), numpy.load(sys.argv[2]), build_complexity=2000))
 """
 
 

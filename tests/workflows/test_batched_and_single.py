@@ -15,7 +15,7 @@ from rallebench.engine.reply_cache import Memo
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Line, Scripted
 from rallebench.workflows import REASONS, WORKFLOWS
-from rallebench.workspace.flows import told
+from rallebench.workspace.flows import ending_summary
 
 ACTING = [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
 CALLING = [name for name in ACTING if WORKFLOWS.entry(name).traits.get("calls")]
@@ -102,7 +102,7 @@ def test_the_requests_of_many_agents_reach_the_model_in_full_batches() -> None:
         )
     )
     assert set(llm.batches) == {20}
-    assert told(found) == {"stop_reasons": {"answered": 40}, "turns": 2.0, "batch": 20.0}
+    assert ending_summary(found) == {"stop_reasons": {"answered": 40}, "turns": 2.0, "batch": 20.0}
 
 
 def test_a_run_that_is_closed_leaves_no_program_behind() -> None:

@@ -24,7 +24,7 @@ from rallebench.core.events import Warned
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.benchmark import Benchmark
-from rallebench.experiments.suites import settings_of
+from rallebench.experiments.papers import settings_of
 from rallebench.gui.tabs.benchmark import now, warned
 from rallebench.services.background import streamed
 from rallebench.services.runs import Job

@@ -28,7 +28,7 @@ from rallebench.experiments.builders.articles import (
     text_of,
 )
 from rallebench.experiments.builders.rows import Row, Rows
-from rallebench.experiments.suites._crud.tasks import TASKS, Task, tasks_of
+from rallebench.experiments.papers.crud.tasks import TASKS, Task, tasks_of
 
 PROMPTS = {
     "summary": ("summary.txt", ("ARTICLE",)),

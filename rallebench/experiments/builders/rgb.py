@@ -5,7 +5,7 @@ from __future__ import annotations
 from rallebench.core.errors import UsageError
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.builders import MAKERS, Made, Order, Steps, Suite
-from rallebench.experiments.suites import SUITES
+from rallebench.experiments.papers import SUITES
 
 SUITE = "rgb-testbed"
 

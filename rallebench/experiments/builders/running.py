@@ -258,7 +258,7 @@ class _Work:
             name=order.name,
         )
         options = RunOptions(self._batch_size, self._max_errors, track=False)
-        running = self._workbench.experiments.run_suite(request, options, lease=self._lease)
+        running = self._workbench.experiments.run(request, options, lease=self._lease)
         with closing(running):
             while True:
                 try:

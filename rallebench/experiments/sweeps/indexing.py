@@ -108,13 +108,7 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
     """The index that is varied. ``corpus``: another one than its own, or ''."""
     manifest = workspace.manifests().get(retriever)
     if manifest is None and retriever in STARTER_INDEXES:
-        kind = STARTER_INDEXES[retriever]
-        own = Described(
-            STARTER / "corpus.tsv",
-            kind,
-            "minilm" if needs_encoder(kind) else "",
-            page_map=STARTER / "page_map.json",
-        )
+        own = starter_index(retriever)
     elif manifest is None:
         raise UsageError(
             f"index.… varies one index, and {retriever!r} is none of this workspace; give the chain an index: "
@@ -133,6 +127,13 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> Described:
             settings=settings,
         )
     return replace(own, corpus=workspace.corpus(corpus), page_map=None, form="") if corpus else own
+
+
+def starter_index(name: str) -> Described:
+    """The recipe of one of the starter's indexes."""
+    kind = STARTER_INDEXES[name]
+    encoder = "minilm" if needs_encoder(kind) else ""
+    return Described(STARTER / "corpus.tsv", kind, encoder, page_map=STARTER / "page_map.json")
 
 
 def _corpus_of(workspace: Workspace, index: str, corpus: str, chunking: Chunking | None) -> Path:

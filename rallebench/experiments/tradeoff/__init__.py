@@ -1,7 +1,6 @@
 """What an index gives and what it costs, on one's own corpus and questions: quality against time, memory and disk.
 
-Each index is searched in a process of its own (``probe``), so that its memory is its own; ``measure``
-plans the settings, asks the probes and turns what they found into :class:`Point` values.
+Each index is searched in a process of its own (``probe``), so that its memory is its own; ``running`` is the experiment.
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ class Point:
         >>> Point("mine", "hnsw", {"ef_search": 64}).label
         'mine (ef_search 64)'
         """
-        shown = ", ".join(f"{name} {value}" for name, value in self.knobs.items())
-        return f"{self.index} ({shown})" if shown else self.index
+        settings = ", ".join(f"{name} {value}" for name, value in self.knobs.items())
+        return f"{self.index} ({settings})" if settings else self.index
 
 
 @dataclass(frozen=True, slots=True)
 class Tradeoff:
-    """A finished comparison: what was asked, and a Point per index and setting."""
+    """A finished comparison: the request, and a Point per index and setting."""
 
     name: str
     dataset: str
@@ -66,7 +65,7 @@ class Tradeoff:
     points: tuple[Point, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON document, as it is kept in ``tradeoffs/`` and printed."""
+        """One JSON document, as it is stored and printed."""
         return {
             "format": FORMAT,
             **asdict(self),
@@ -75,7 +74,7 @@ class Tradeoff:
 
 
 def from_json(value: Any, what: str) -> Tradeoff:
-    """The inverse of ``as_json``; BadFileError for anything else."""
+    """The inverse of ``as_json``; BadFileError, which names ``what``, for anything else."""
     try:
         points = tuple(Point(**point) for point in value["points"])
         return Tradeoff(value["name"], value["dataset"], value["k"], value["n"], points)

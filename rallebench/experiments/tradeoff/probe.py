@@ -1,30 +1,29 @@
-"""One index in a process of its own: ``python -m rallebench.experiments.tradeoff.probe JOB.json`` prints one JSON line per setting.
+"""One index in a process of its own, so that its memory and its time are its own.
 
-The job: ``workspace``, ``index``, ``k``, ``texts`` and, for an index over vectors, ``vectors`` (an .npy file
-of the encoded texts), ``settings`` (a list of knobs), ``batch``, ``rounds``. A line: ``knobs``, ``docs`` and
-``pages`` (per query, best first), ``single_ms``, ``batch_ms``, ``ram``.
+The job: ``workspace``, ``index``, ``k``, ``texts``, ``vectors`` (of the texts, as ``exact`` prints them, for an index over
+vectors; else None), ``settings`` (those of the search, one measurement each), ``batch``, ``rounds``. A line: ``knobs``, ``docs``
+and ``pages`` (per query, best first), ``single_ms``, ``batch_ms``, ``ram``.
 """
 
 from __future__ import annotations
 
+import base64
 import importlib
-import json
 import statistics
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from rallebench.core import memory
-from rallebench.core.errors import RalleError
 from rallebench.core.types import Passage
 from rallebench.corpora.store import PassageStore
-from rallebench.services.models import Loads
+from rallebench.datasets.reading import read_questions
+from rallebench.engine.measure import run_program
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.checks import check_index
+from rallebench.workspace.opening import Encoders, open_combination, open_llm, open_retriever
 from rallebench.workspace.paths import Workspace
 
 LIBRARIES = ("numpy", "bm25s", "faiss", "hnswlib")
@@ -38,19 +37,7 @@ SINGLE_SECONDS = 10.0
 Search = Callable[[Sequence[int]], "list[list[Passage]]"]
 
 
-def main(path: str) -> int:
-    """Run the job of a file. Errors are one JSON line with ``error``."""
-    job = json.loads(Path(path).read_text(encoding="utf-8"))
-    try:
-        for line in answers(job):
-            print(json.dumps(line), flush=True)
-    except RalleError as error:
-        print(json.dumps({"error": str(error)}), flush=True)
-        return error.exit_code
-    return 0
-
-
-def answers(job: Mapping[str, Any]) -> Any:
+def search_costs(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield one line per setting of the job."""
     for library in _libraries(job):
         with suppress(ImportError):
@@ -59,14 +46,15 @@ def answers(job: Mapping[str, Any]) -> Any:
     before = memory.rss_bytes()
     count = len(job["texts"])
     open_index = _vectors if job.get("vectors") else _retriever
-    searching = open_index(job)
-    for knobs in job["settings"]:
-        search = searching(knobs)
-        found = search(range(count))
+    with_settings = open_index(job)
+    for number, knobs in enumerate(job["settings"], 1):
+        search = with_settings(knobs)
+        hits = search(range(count))
+        yield {"progress": f"measuring setting {number} of {len(job['settings'])}"}
         yield {
             "knobs": knobs,
-            "docs": [[passage.doc_id for passage in passages] for passages in found],
-            "pages": [[passage.page_id for passage in passages] for passages in found],
+            "docs": [[passage.doc_id for passage in passages] for passages in hits],
+            "pages": [[passage.page_id for passage in passages] for passages in hits],
             "single_ms": _single_ms(search, count),
             "batch_ms": min(_batch_ms(search, count, job["batch"]) for _ in range(job["rounds"])),
             "ram": max(0, memory.rss_bytes() - before),
@@ -79,7 +67,8 @@ def _libraries(job: Mapping[str, Any]) -> Sequence[str]:
         return LIBRARIES
     kind = read_manifest(Workspace(job["workspace"]).indexes / job["index"]).kind
     packages = VECTOR_INDEXES.entry(kind).traits["packages"]
-    return [MODULES.get(package, package.replace("-", "_")) for package in packages]
+    modules = [MODULES.get(package, package.replace("-", "_")) for package in packages]
+    return ["numpy", *modules]
 
 
 def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
@@ -90,13 +79,15 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     manifest = read_manifest(folder)
     check_index(folder, manifest)
     index = VECTOR_INDEXES[manifest.kind]().load(folder)
-    store, queries = PassageStore(folder), np.load(job["vectors"])
+    store = PassageStore(folder)
+    vectors = np.frombuffer(base64.b64decode(job["vectors"]), dtype=np.float32)
+    queries = vectors.reshape(len(job["texts"]), -1)
     k = min(job["k"], len(store))
 
     def with_knobs(knobs: Mapping[str, Any]) -> Search:
         def search(positions: Sequence[int]) -> list[list[Passage]]:
             _, rows = index.search(queries[list(positions)], k, **knobs)
-            return [[store[int(row)] for row in found if row >= 0] for found in rows]
+            return [[store[int(row)] for row in nearest if row >= 0] for nearest in rows]
 
         return search
 
@@ -105,10 +96,8 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
 
 def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     """Any other retriever, asked with texts."""
-    loads = Loads(Workspace(job["workspace"]))
-    for _ in loads.load(job["index"], "retriever"):
-        pass
-    retriever, texts = loads.backends.retrievers[job["index"]], job["texts"]
+    retriever = _opened(Workspace(job["workspace"]), job["index"], Encoders())
+    texts = job["texts"]
 
     def with_knobs(knobs: Mapping[str, Any]) -> Search:
         other = retriever.with_knobs(job["index"], knobs) if knobs else retriever
@@ -120,6 +109,18 @@ def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
         return search
 
     return with_knobs
+
+
+def _opened(workspace: Workspace, name: str, encoders: Encoders) -> Any:
+    """An index, or a combination with all that it is made of."""
+    entry = workspace.retriever(name)
+    if entry is None:
+        return list(open_retriever(workspace, name, encoders))[-1]
+    parts = [_opened(workspace, part, encoders) for part in entry.of]
+    model, dataset = entry.settings.get("llm"), entry.settings.get("questions")
+    llm = open_llm(model, workspace.llm(model)) if model else None
+    examples = read_questions(workspace.dataset(dataset)[1]) if dataset else ()
+    return open_combination(name, entry, parts, llm, examples)
 
 
 def _single_ms(search: Search, count: int) -> float:
@@ -142,4 +143,4 @@ def _batch_ms(search: Search, count: int, size: int) -> float:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1]))
+    raise SystemExit(run_program(search_costs))

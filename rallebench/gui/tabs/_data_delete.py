@@ -12,7 +12,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import views
 from rallebench.gui.session import guard
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes.stored import delete_stored
+from rallebench.workspace.indexes.cache import delete_stored
 
 
 def deleter(workbench: Workbench, what: str) -> Callable[[str], str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.runs import RunOptions
 from rallebench.experiments.tradeoff import Point, Tradeoff
-from rallebench.experiments.tradeoff.kept import kept, opened
-from rallebench.experiments.tradeoff.measure import read_swept
+from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.gui import views, views_tradeoff
 from rallebench.gui.saving import save_buttons
 from rallebench.gui.session import guard
+from rallebench.services.background import streamed
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import DEFAULT_DATASET
 
@@ -21,9 +23,7 @@ NOTHING = (
     "Tick the indexes to compare and press Measure. Each is searched in a process of its own, one after the other; "
     "measuring goes on if you leave this page."
 )
-NO_RESULT = (
-    "No result is open. What is measured is kept in tradeoffs/ of the workspace and listed here."
-)
+NO_RESULT = "No result is open. What is measured is stored in experiments/ of the workspace and listed here."
 
 
 def draw_tradeoff(workbench: Workbench) -> dict[str, Any]:
@@ -137,17 +137,15 @@ def on_measure(
     try:
         if not indexes:
             raise UsageError("No index is ticked; tick those to compare.")
-        swept = read_swept((knobs or "").split()) or None
-        work = workbench.measure_tradeoff(
-            indexes,
-            dataset,
-            k=int(k or 0),
-            limit=int(limit or 0),
-            name=(name or "").strip(),
-            swept=swept,
-        )
-        next(iter(work), None)
+        swept = read_swept((knobs or "").split())
+        settings = tradeoff_settings(indexes, dataset, k=int(k or 0), swept=swept)
+        name = (name or "").strip() or time.strftime("tradeoff-%Y%m%d-%H%M%S")
+        request = workbench.experiments.request("tradeoff", name, settings, int(limit or 0))
+        work = workbench.experiments.run(request, RunOptions(track=False))
+        next(workbench.tradeoffs.follow(name, (settings, limit), lambda: streamed(work)), None)
     except RalleError as error:
+        if name not in workbench.tradeoffs.going_on():
+            workbench.tradeoffs.forget(name)  # told here, where it was asked for
         return [views.error(str(error)), measuring(workbench)]
     return ["", measuring(workbench)]
 
@@ -167,13 +165,13 @@ def on_stop(workbench: Workbench) -> str:
     """Stop measuring."""
     if not workbench.tradeoffs.going_on():
         return views.note("Nothing is being measured, so there is nothing to stop.")
-    workbench.stop_tradeoffs()
+    workbench.tradeoffs.stop()
     return ""
 
 
 def results(workbench: Workbench) -> list[str]:
     """The names of what was measured, the newest first."""
-    return list(kept(workbench.workspace))
+    return workbench.experiments.tradeoffs()
 
 
 def on_open(workbench: Workbench, name: str | None, across: str, up: str) -> list[Any]:
@@ -181,7 +179,7 @@ def on_open(workbench: Workbench, name: str | None, across: str, up: str) -> lis
     if not name:
         return [views.empty(NO_RESULT), *[gr.update(visible=False)] * 2, "", gr.skip()]
     try:
-        result = opened(workbench.workspace, name)
+        result = workbench.experiments.open_tradeoff(name)
     except RalleError as error:
         return [views.error(str(error)), *[gr.update(visible=False)] * 2, "", gr.skip()]
     up = views_tradeoff.best_axis(result.points, up)
@@ -204,7 +202,7 @@ def drawable(result: Tradeoff) -> list[Point]:
 def on_axes(workbench: Workbench, name: str | None, across: str, up: str) -> Any:
     """Draw the plot with other axes."""
     return (
-        views_tradeoff.figure(opened(workbench.workspace, name).points, across, up)
+        views_tradeoff.figure(workbench.experiments.open_tradeoff(name).points, across, up)
         if name
         else gr.skip()
     )

@@ -21,7 +21,7 @@ from rallebench.gui.tabs._data_search import draw_search
 from rallebench.gui.tabs._data_tradeoff import draw_tradeoff
 from rallebench.gui.tabs._making import draw_making, writers
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes.stored import stored
+from rallebench.workspace.indexes.cache import stored
 
 REFRESH_SECONDS = 1.0
 SECTIONS = (

@@ -14,7 +14,7 @@ from rallebench.engine import estimate, pilot, plan
 from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import run_name
-from rallebench.experiments.suites import SUITES
+from rallebench.experiments.papers import SUITES
 from rallebench.gui import views, views_suites
 from rallebench.gui.session import Session, guard
 from rallebench.gui.tabs import TABS
@@ -247,7 +247,7 @@ def on_start(
     request = None
     try:
         request = request_of(workbench, form, suite, llm, limit, name, values)
-        work = workbench.experiments.run_suite(request.asked, RunOptions(track=bool(track)))
+        work = workbench.experiments.run(request.asked, RunOptions(track=bool(track)))
         what = (request.suite, repr(request.asked.settings), request.asked.llm, request.asked.limit)
         next(works.follow(request.name, what, lambda: streamed(work)), None)
     except RalleError as error:

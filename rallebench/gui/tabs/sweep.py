@@ -190,9 +190,8 @@ def on_start(
         settings = settings_of(vary, way, values, dataset)
         found = variants_of(settings)
         name = checked_sweep_name((name or "").strip() or time.strftime("sweep-%Y%m%d-%H%M%S"))
-        sweep = workbench.experiments.run_sweep(
-            name, settings, RunOptions(track=bool(track)), limit=number_of(limit)
-        )
+        request = workbench.experiments.request("sweep", name, settings, number_of(limit))
+        sweep = workbench.experiments.run(request, RunOptions(track=bool(track)))
         next(works.follow(name, (settings, limit), lambda: streamed(sweep)), None)
     except RalleError as error:
         if name not in works.going_on():

@@ -96,9 +96,7 @@ class Work:
 
     def _choose(self) -> Generator[Building, None, Choice]:
         yield Building("choosing the numeric type", 0, 0, self._seconds())
-        _bulk(
-            self.encoder, "float32"
-        )  # one that is for queries only says so before anything is written
+        bulk(self.encoder, "float32")  # one for queries only says so before anything is written
         return choose_type(
             self.encoder, len(self.passages), lambda row: passage_text(self.passages[row])
         )
@@ -171,7 +169,7 @@ class Work:
         return {"first": first, "rows": self._rows(first), "sha256": sha256}
 
     def _encode(self, missing: Sequence[int]) -> Iterator[Building]:
-        encode = _bulk(self.encoder, self.header["dtype"])
+        encode = bulk(self.encoder, self.header["dtype"])
         before = sum(self._rows(first) for first in self.finished)
         done, began = 0, time.perf_counter()
         with open(self.folder / PART, "r+b") as file, Appender(self.folder / PROGRESS) as progress:
@@ -211,7 +209,7 @@ class Work:
             )
 
 
-def _bulk(encoder: Encoder, dtype: str) -> Callable[[Sequence[str]], Batches]:
+def bulk(encoder: Encoder, dtype: str) -> Callable[[Sequence[str]], Batches]:
     """How passages are encoded: the encoder's own batches, or pieces of similar length."""
     if isinstance(encoder, BulkEncoder):
         return encoder.bulk(dtype)

@@ -10,6 +10,7 @@ from typing import Any
 
 from rallebench.core.disk import DiskError, is_full, unwritten
 from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.events import mapped
 from rallebench.core.files import sha256_file, write_json
 from rallebench.core.folders import beside, check_name
 from rallebench.core.parts import with_final_names
@@ -25,6 +26,7 @@ from rallebench.retrievers import INDEX_KINDS, needs_encoder
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import Manifest, read_manifest, sealed
 from rallebench.workspace.indexes._order import Order
+from rallebench.workspace.indexes.cache import storing_progress
 from rallebench.workspace.indexes.checks import search_known
 from rallebench.workspace.indexes.importing import check_fits, look, taken
 from rallebench.workspace.indexes.manifests import is_there, manifest_of, move_in
@@ -83,7 +85,7 @@ def build_index(
     order = Order(target, Path(corpus), kind, form, chunking, pages, settings, foreign, cache, cut)
     try:
         with beside(Path(indexes), name) as half:
-            yield from _made(half, order, encoder, encoder_name)
+            yield from _build(half, order, encoder, encoder_name)
     except (OSError, RuntimeError, BackendError) as error:
         raise _unbuilt(order, error) from error
     yield read_manifest(target)
@@ -99,7 +101,7 @@ def _checked_request(name: str, kind: str, form: str, parameters: dict[str, Any]
     return check_settings(kind, parameters)
 
 
-def _made(
+def _build(
     half: Path, order: Order, encoder: Encoder | None, encoder_name: str
 ) -> Generator[Building, None, None]:
     """Make the index in ``half`` and put it in place, unless it is there already."""
@@ -139,8 +141,8 @@ def _least_bytes(order: Order, count: int, dim: int) -> int:
 
 def _own_bytes(folder: Path) -> int:
     """What the files of a folder take that no other name shares."""
-    found = [path.stat() for path in folder.rglob("*") if path.is_file()]
-    return sum(one.st_size for one in found if one.st_nlink == 1)
+    stats = (path.stat() for path in folder.rglob("*") if path.is_file())
+    return sum(stat.st_size for stat in stats if stat.st_nlink == 1)
 
 
 def _unbuilt(order: Order, error: OSError | RuntimeError | BackendError) -> BackendError:
@@ -165,16 +167,7 @@ def _stored(half: Path, order: Order) -> Generator[Building, None, tuple[int, st
         link_store(order.cut, half)
         return count, sha256_file(half / PASSAGES)
     storing = store_corpus(half, order.corpus, order.pages, order.chunking, form=order.form)
-    with contextlib.closing(storing):
-        while True:
-            try:
-                count, far = next(storing)
-            except StopIteration as ended:
-                stored: tuple[int, str] = ended.value
-                return stored
-            # Nobody knows how many there will be; the share of the bytes that are read tells about how many.
-            total = round(count / far) if far else 0
-            yield Building("reading the corpus", count, total, order.seconds)
+    return (yield from storing_progress("reading the corpus", storing, order.started))
 
 
 def _build_kind(
@@ -185,18 +178,18 @@ def _build_kind(
     retriever = "dense" if kind in VECTOR_INDEXES else kind
     if encoder is None:
         steps = index.build(half, store, None, order.settings)
-        parameters = yield from _told("indexing passages", steps, started)
+        parameters = yield from _progress("indexing passages", steps, started)
         return {"retriever": retriever, "parameters": parameters}
     made_by = {"encoder": encoder.fingerprint, "encoder_name": encoder.name, "dim": encoder.dim}
     if foreign:
         check_fits(foreign, kind, len(store), encoder.dim, encoder.name)
-        settings = yield from _told(
+        settings = yield from _progress(
             "taking over vectors", taken(foreign, index, half, store, order.settings), started
         )
         return {"retriever": retriever, "parameters": settings, **made_by}
     stored = yield from encode_passages(order.vectors, store, corpus_sha, encoder)
     steps = index.build(half, store, stored.vectors, order.settings)
-    settings = yield from _told("indexing vectors", steps, started)
+    settings = yield from _progress("indexing vectors", steps, started)
     return {
         "retriever": retriever,
         "parameters": settings,
@@ -206,18 +199,11 @@ def _build_kind(
     }
 
 
-def _told(
+def _progress(
     stage: str, steps: Generator[tuple[int, int], None, dict[str, Any]], started: float
 ) -> Generator[Building, None, dict[str, Any]]:
     """The steps of a build as progress; closing this one closes them."""
-    try:
-        while True:
-            done, total = next(steps)
-            yield Building(stage, done, total, time.perf_counter() - started)
-    except StopIteration as end:
-        return dict(end.value)
-    finally:
-        steps.close()
+    return mapped(steps, lambda step: Building(stage, *step, time.perf_counter() - started))
 
 
 def check_settings(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rallebench.core.parts import part_of
 from rallebench.encoders import BulkEncoder, Encoder
+from rallebench.workspace.indexes._encoding import bulk
 from rallebench.workspace.indexes._shards import (
     PART,
     SHARD,
@@ -34,16 +35,13 @@ if TYPE_CHECKING:
 
     Table = NDArray[np.uint64]
 
-BATCH = 64
-"""Texts that an encoder without batches of its own is given at once."""
-
 
 def hashes(texts: Iterable[str]) -> Table:
     """uint64 (n, 2): both halves of the first 16 bytes of each text's sha256."""
     import numpy as np
 
-    found = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
-    return np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2)
+    halves = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
+    return np.frombuffer(b"".join(halves), dtype="<u8").reshape(-1, 2)
 
 
 def table_path(texts: Path, corpus_sha256: str) -> Path:
@@ -100,16 +98,16 @@ class _Source:
         """(n,) the row of each text; -1 where there is none, or its shard is not finished."""
         import numpy as np
 
-        found = np.full(len(keys), -1, dtype=np.int64)
+        rows = np.full(len(keys), -1, dtype=np.int64)
         first = np.searchsorted(self._table[0], keys[:, 0], side="left")
         for i, at in enumerate(first):
             while at < self._total and self._table[0, at] == keys[i, 0]:
                 row = int(self._table[2, at])
                 if self._table[1, at] == keys[i, 1] and row - row % SHARD in self._shards:
-                    found[i] = row
+                    rows[i] = row
                     break
                 at += 1
-        return found
+        return rows
 
     def vector(self, row: int) -> Vectors | None:
         """The vector of a row; None if its shard is not what was written."""
@@ -131,8 +129,8 @@ def sources(
     ``before``: what an earlier call gave; of these, the whole ones are not opened anew.
     """
     whole = {source.folder: source for source in before if source.whole}
-    for kept in kept_vectors(cache):
-        folder, table = Path(cache) / kept.key, table_path(texts, kept.corpus_sha256)
+    for cached in kept_vectors(cache):
+        folder, table = Path(cache) / cached.key, table_path(texts, cached.corpus_sha256)
         if folder in whole:
             yield whole[folder]
             continue
@@ -148,10 +146,10 @@ def known(cache: Path, texts: Path, encoder_name: str, keys: Table) -> NDArray[n
     """(n,) whether the encoder of that name has encoded a text already."""
     import numpy as np
 
-    found = np.zeros(len(keys), dtype=bool)
+    is_known = np.zeros(len(keys), dtype=bool)
     for source in sources(cache, texts, lambda header: header.get("encoder") == encoder_name):
-        found |= source.rows(keys) >= 0
-    return found
+        is_known |= source.rows(keys) >= 0
+    return is_known
 
 
 class Remembering:
@@ -179,16 +177,16 @@ class Remembering:
         """What is known first, in one batch; then what the encoder makes of the rest, a text that repeats once."""
         import numpy as np
 
-        anew = self._bulk(dtype)
-        there: list[_Source] = []
+        anew = bulk(self._encoder, dtype)
+        opened: list[_Source] = []
 
         def fits(header: Mapping[str, object]) -> bool:
             return (header.get("fingerprint"), header.get("dtype")) == (self.fingerprint, dtype)
 
         def encode(texts: Sequence[str]) -> Batches:
             # Looked for anew each time: shards of this very corpus have been finished since.
-            there[:] = sources(self._cache, self._texts, fits, tuple(there))
-            known = _read(there, hashes(texts))
+            opened[:] = sources(self._cache, self._texts, fits, tuple(opened))
+            known = _read(opened, hashes(texts))
             if known:
                 yield np.array(list(known), dtype=np.int64), np.stack(list(known.values()))
             places: dict[str, list[int]] = {}
@@ -206,32 +204,17 @@ class Remembering:
 
         return encode
 
-    def _bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        if isinstance(self._encoder, BulkEncoder):
-            return self._encoder.bulk(dtype)
-        encoder = self._encoder
 
-        def encode(texts: Sequence[str]) -> Batches:
-            import numpy as np
-
-            order = np.argsort([-len(text) for text in texts], kind="stable")
-            for start in range(0, len(order), BATCH):
-                rows = order[start : start + BATCH]
-                yield rows, encoder.encode([texts[row] for row in rows], role="passage")
-
-        return encode
-
-
-def _read(there: Sequence[_Source], keys: Table) -> dict[int, Vectors]:
+def _read(opened: Sequence[_Source], keys: Table) -> dict[int, Vectors]:
     """Place in ``keys`` → vector, for the texts that a source has."""
-    found: dict[int, Vectors] = {}
-    for source in there:
+    vectors: dict[int, Vectors] = {}
+    for source in opened:
         for place, row in enumerate(source.rows(keys)):
-            if row >= 0 and place not in found:
+            if row >= 0 and place not in vectors:
                 try:
                     vector = source.vector(int(row))
                 except (OSError, ValueError):
                     break
                 if vector is not None:
-                    found[place] = vector
-    return found
+                    vectors[place] = vector
+    return vectors

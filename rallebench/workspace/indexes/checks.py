@@ -24,11 +24,11 @@ def search_known(half: Path, manifest: Manifest, encoder: Encoder | None) -> Non
     try:
         rows = range(0, len(store), max(1, len(store) // KNOWN_ITEMS))
         known = [p for p in (store[row] for row in rows) if p.text.strip()][:KNOWN_ITEMS]
-        found = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
+        results = retriever.search([f"{p.title}, {p.text}" for p in known], KNOWN_DEPTH)
         # A passage of the same words is as good: one paragraph repeated all over crowds its copies out.
         missed = [
             p.doc_id
-            for p, hits in zip(known, found)
+            for p, hits in zip(known, results)
             if hits
             and (p.title, p.text) not in [(hit.passage.title, hit.passage.text) for hit in hits]
         ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,18 +25,24 @@ from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.entries import Manifest, read_manifest
-from rallebench.workspace.indexes._chunking import Cut, cut, is_index, kept
-from rallebench.workspace.indexes._in_use import using
 from rallebench.workspace.indexes._shards import passage_text
 from rallebench.workspace.indexes.build import build_index, check_settings, kinds
 from rallebench.workspace.indexes.by_text import Remembering, hashes, known, write_table
+from rallebench.workspace.indexes.cache import (
+    TEXTS,
+    Cut,
+    cut,
+    cut_folder,
+    is_index,
+    read_cut,
+    using,
+)
 from rallebench.workspace.indexes.checks import check_index
-from rallebench.workspace.indexes.vectors import Building, vectors_of
+from rallebench.workspace.indexes.vectors import Building, turn, vectors_of
 from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
 
 MOST_PASSAGES = 1_000_000
 """Of an index with more passages the texts are not read only to spare another index their encoding."""
-WAIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +75,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What preparing several indexes takes. ``there``: names of those that need no work; ``builds``: indexes to build;
+    """What preparing several indexes takes. ``existing``: names of those that need no work; ``builds``: indexes to build;
     ``passages``: what these hold together; ``encodings``: encoder → (texts to encode, different texts in all)."""
 
-    there: tuple[str, ...]
+    existing: tuple[str, ...]
     builds: int
     passages: int
     encodings: Mapping[str, tuple[int, int]]
@@ -85,7 +90,7 @@ class Costs:
             f"{_count(self.builds, 'index', 'indexes')} to build"
             + (f" ({self.passages:,} passages)" if self.builds else "")
         ]
-        parts += [f"{len(self.there)} there already"] if self.there else []
+        parts += [f"{len(self.existing)} there already"] if self.existing else []
         for name, (new, total) in self.encodings.items():
             parts.append(
                 f"{_count(new, 'text', 'texts')} to encode with {name}"
@@ -94,8 +99,8 @@ class Costs:
         return f"{', '.join(parts)}."
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def described(
@@ -124,63 +129,53 @@ def described(
 
 
 def prepare(
-    workspace: Workspace, wanted: Described, encoders: Callable[[str], Encoder]
+    workspace: Workspace, recipe: Described, encoders: Callable[[str], Encoder]
 ) -> Generator[Building | Prepared, None, None]:
     """Yield progress, Prepared last: an index of the workspace that is exactly this, built if there is none.
 
     Interrupted, it goes on where it was: what is cut and encoded is kept. Two that ask for the same index build it
     once; the second waits. Raises UsageError and BackendError as ``build_index`` does.
     """
-    with using(_cache(workspace)):
-        yield from _prepare(workspace, wanted, encoders)
+    with using(workspace.cache):
+        yield from _prepare(workspace, recipe, encoders)
 
 
 def _prepare(
-    workspace: Workspace, wanted: Described, encoders: Callable[[str], Encoder]
+    workspace: Workspace, recipe: Described, encoders: Callable[[str], Encoder]
 ) -> Generator[Building | Prepared, None, None]:
-    from filelock import FileLock, Timeout
-
-    passages = yield from passages_of(workspace, wanted)
-    encoder = encoders(wanted.encoder) if wanted.encoder else None
-    name = name_of(wanted, passages)
-    started = time.perf_counter()
-    lock = FileLock(_cache(workspace) / f".{name}.lock", thread_local=False)
-    while True:
-        try:
-            lock.acquire(timeout=0)
-            break
-        except Timeout:
-            yield Building(
-                "waiting for another build of the same index", 0, 0, time.perf_counter() - started
-            )
-            time.sleep(WAIT_SECONDS)
-    try:
-        if there := found(workspace, wanted, passages, encoder.fingerprint if encoder else ""):
-            yield Prepared(there, read_manifest(workspace.indexes / there), False)
+    passages = yield from passages_of(workspace, recipe)
+    encoder = encoders(recipe.encoder) if recipe.encoder else None
+    name = name_of(recipe, passages)
+    stage = "waiting for another build of the same index"
+    lock = workspace.cache / f".{name}.lock"
+    with turn(lock, lambda seconds: Building(stage, 0, 0, seconds)) as waiting:
+        yield from waiting
+        if existing := existing_index(
+            workspace, recipe, passages, encoder.fingerprint if encoder else ""
+        ):
+            yield Prepared(existing, read_manifest(workspace.indexes / existing), False)
             return
-        yield from _built(workspace, name, wanted, passages, encoder)
-    finally:
-        lock.release()
+        yield from _built(workspace, name, recipe, passages, encoder)
 
 
 def _built(
-    workspace: Workspace, name: str, wanted: Described, passages: Cut, encoder: Encoder | None
+    workspace: Workspace, name: str, recipe: Described, passages: Cut, encoder: Encoder | None
 ) -> Generator[Building | Prepared, None, None]:
     remembering = None
     if encoder is not None:
-        _tables(workspace, wanted.encoder, passages)
+        _tables(workspace, recipe.encoder, passages)
         remembering = Remembering(encoder, workspace.vectors, _texts(workspace))
     building = build_index(
         workspace.indexes,
         name,
-        wanted.corpus,
-        wanted.kind,
-        encoder_name=wanted.encoder,
+        recipe.corpus,
+        recipe.kind,
+        encoder_name=recipe.encoder,
         encoder=remembering,
-        page_map=wanted.page_map,
-        chunking=wanted.chunking,
-        form=wanted.form,
-        parameters=dict(wanted.settings),
+        page_map=recipe.page_map,
+        chunking=recipe.chunking,
+        form=recipe.form,
+        parameters=dict(recipe.settings),
         vectors=workspace.vectors,
         cut=passages.folder,
     )
@@ -192,91 +187,95 @@ def _built(
                 yield piece
 
 
-def planned(workspace: Workspace, wanted: Sequence[Described]) -> Generator[Building, None, Costs]:
+def planned(workspace: Workspace, recipes: Sequence[Described]) -> Generator[Building, None, Costs]:
     """Yield progress, return what preparing all of these takes. Their corpora are cut for it, which is kept; no
     encoder is loaded. Raises as ``passages_of`` does."""
-    with using(_cache(workspace)):
-        return (yield from _planned(workspace, wanted))
+    with using(workspace.cache):
+        return (yield from _planned(workspace, recipes))
 
 
-def _planned(workspace: Workspace, wanted: Sequence[Described]) -> Generator[Building, None, Costs]:
+def _planned(
+    workspace: Workspace, recipes: Sequence[Described]
+) -> Generator[Building, None, Costs]:
     import numpy as np
 
-    there: list[str] = []
+    built: list[str] = []
     builds: dict[str, tuple[Described, Cut]] = {}
-    for one in wanted:
-        passages = yield from passages_of(workspace, one)
-        if name := found(workspace, one, passages):
-            there.append(name)
+    for recipe in recipes:
+        passages = yield from passages_of(workspace, recipe)
+        if name := existing_index(workspace, recipe, passages):
+            built.append(name)
         else:
-            builds[name_of(one, passages)] = (one, passages)
+            builds[name_of(recipe, passages)] = (recipe, passages)
     texts: dict[str, list[Any]] = {}
-    for one, passages in builds.values():
-        if one.encoder:
+    for recipe, passages in builds.values():
+        if recipe.encoder:
             yield Building("counting texts", 0, passages.passages, 0.0)
-            _tables(workspace, one.encoder, passages)
-            texts.setdefault(one.encoder, []).append(_keys(passages))
+            _tables(workspace, recipe.encoder, passages)
+            texts.setdefault(recipe.encoder, []).append(_keys(passages))
     encodings = {}
     for encoder, keys in texts.items():
         unlike = np.unique(np.concatenate(keys), axis=0)
         have = known(workspace.vectors, _texts(workspace), encoder, unlike)
         encodings[encoder] = (int((~have).sum()), len(unlike))
     held = sum(passages.passages for _, passages in builds.values())
-    return Costs(tuple(dict.fromkeys(there)), len(builds), held, encodings)
+    return Costs(tuple(dict.fromkeys(built)), len(builds), held, encodings)
 
 
 # which index
 
 
-def passages_of(workspace: Workspace, wanted: Described) -> Generator[Building, None, Cut]:
+def passages_of(workspace: Workspace, recipe: Described) -> Generator[Building, None, Cut]:
     """Yield progress, return the passages of an index. Raises BadFileError for a corpus that cannot be read."""
-    place = _cache(workspace) / "passages"
-    return (yield from cut(place, wanted.corpus, wanted.chunking, wanted.form, wanted.page_map))
+    folder = _cut_folder(workspace, recipe)
+    return cut(folder, recipe.corpus, recipe.chunking, recipe.form, recipe.page_map)
 
 
-def foreseen(workspace: Workspace, wanted: Described) -> tuple[str, bool]:
+def _cut_folder(workspace: Workspace, recipe: Described) -> Path:
+    return cut_folder(workspace.cache, recipe.corpus, recipe.chunking, recipe.form, recipe.page_map)
+
+
+def foreseen(workspace: Workspace, recipe: Described) -> tuple[str, bool]:
     """(the name that ``prepare`` will end with, whether that index is there); '' where its corpus was never cut so.
 
     Reads no documents and writes nothing.
     """
-    passages = kept(
-        _cache(workspace) / "passages", wanted.corpus, wanted.chunking, wanted.form, wanted.page_map
-    )
-    there = found(workspace, wanted, passages) if passages else ""
-    return (there or name_of(wanted, passages) if passages else "", bool(there))
+    passages = read_cut(_cut_folder(workspace, recipe))
+    if passages is None:
+        return "", False
+    existing = existing_index(workspace, recipe, passages)
+    return existing or name_of(recipe, passages), bool(existing)
 
 
-def _cache(workspace: Workspace) -> Path:
-    return workspace.path / "cache"
-
-
-def name_of(wanted: Described, passages: Cut) -> str:
+def name_of(recipe: Described, passages: Cut) -> str:
     """The name that an index gets if none is there: corpus, chunking, kind, and 8 digits over all that it is."""
-    if wanted.corpus == STARTER / "corpus.tsv" and wanted.chunking is None:
+    if recipe.corpus == STARTER / "corpus.tsv" and recipe.chunking is None:
         for name, kind in STARTER_INDEXES.items():
             encoder = "minilm" if needs_encoder(kind) else ""
-            if (kind, encoder) == (wanted.kind, wanted.encoder):
+            if (kind, encoder) == (recipe.kind, recipe.encoder):
                 return name  # what is built when it is first asked for
-    stem = re.sub(r"[^\w\-]+", "-", wanted.corpus.name.split(".")[0]).strip("-")[:40] or "corpus"
-    size = f"-{wanted.chunking.size}{wanted.chunking.unit[0]}" if wanted.chunking else ""
-    mark = digest([passages.sha256, wanted.kind, wanted.encoder, dict(wanted.settings)])[:8]
-    return f"{stem}{size}-{wanted.kind}-{mark}"
+    stem = re.sub(r"[^\w\-]+", "-", recipe.corpus.name.split(".")[0]).strip("-")[:40] or "corpus"
+    size = f"-{recipe.chunking.size}{recipe.chunking.unit[0]}" if recipe.chunking else ""
+    mark = digest([passages.sha256, recipe.kind, recipe.encoder, dict(recipe.settings)])[:8]
+    return f"{stem}{size}-{recipe.kind}-{mark}"
 
 
-def found(workspace: Workspace, wanted: Described, passages: Cut, fingerprint: str = "") -> str:
+def existing_index(
+    workspace: Workspace, recipe: Described, passages: Cut, fingerprint: str = ""
+) -> str:
     """The name of a whole index that is exactly this; '' if there is none.
 
     ``fingerprint``: the encoder's, where it is loaded; without it the manifest's name of the encoder is believed.
     """
     for name, manifest in workspace.manifests().items():
-        same = (manifest.corpus_sha256, manifest.kind) == (passages.sha256, wanted.kind)
+        same = (manifest.corpus_sha256, manifest.kind) == (passages.sha256, recipe.kind)
         made_by = (
             (manifest.encoder == fingerprint)
             if fingerprint
-            else manifest.encoder_name == wanted.encoder
+            else manifest.encoder_name == recipe.encoder
         )
         settings = (
-            wanted.settings.items() <= manifest.parameters.items()
+            recipe.settings.items() <= manifest.parameters.items()
             and "imported" not in manifest.parameters
         )
         if same and made_by and settings:
@@ -290,7 +289,7 @@ def found(workspace: Workspace, wanted: Described, passages: Cut, fingerprint: s
 
 
 def _texts(workspace: Workspace) -> Path:
-    return _cache(workspace) / "texts"
+    return workspace.cache / TEXTS
 
 
 def _tables(workspace: Workspace, encoder: str, passages: Cut) -> None:

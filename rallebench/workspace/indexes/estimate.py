@@ -20,6 +20,7 @@ from typing import Any
 
 from rallebench.core import memory
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.events import complete
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
@@ -30,7 +31,6 @@ from rallebench.corpora.reading import form_of
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
-from rallebench.vector_indexes import built
 from rallebench.workspace.indexes._shards import passage_text
 from rallebench.workspace.indexes.build import check_settings, kinds
 from rallebench.workspace.indexes.vectors import kept_vectors
@@ -89,23 +89,23 @@ class Estimate:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each thing that does not fit this machine."""
-        said = []
+        sentences = []
         if self.ram_build > self.free_ram:
-            said.append(
+            sentences.append(
                 f"Building needs about {size(self.ram_build)} of memory and {size(self.free_ram)} are free: choose a "
                 "kind that needs less (ivf-sq8, diskann), cut fewer passages, or free memory first."
             )
         elif self.ram_search > self.free_ram:
-            said.append(
+            sentences.append(
                 f"Searching needs about {size(self.ram_search)} of memory and {size(self.free_ram)} are free: choose a "
                 "kind that needs less (ivf-sq8, diskann)."
             )
         if self.disk > self.free_disk:
-            said.append(
+            sentences.append(
                 f"The build needs about {size(self.disk)} of disk and {size(self.free_disk)} are free: free space, "
                 "delete cached vectors, or choose another --workspace."
             )
-        return tuple(said)
+        return tuple(sentences)
 
 
 def estimate_build(
@@ -245,7 +245,7 @@ def _small_index(
     """(files of an index over ``total`` passages, seconds), from an index over these."""
     entry = INDEX_KINDS.entry(kind)
     started = time.perf_counter()
-    built(entry.value.build(folder, passages, vectors, settings))
+    complete(entry.value.build(folder, passages, vectors, settings))
     seconds = time.perf_counter() - started
     factor, fixed = total / len(passages), entry.traits.get("fixed_files", ())
     sizes = {p.name: p.stat().st_size for p in folder.rglob("*") if p.is_file()}
@@ -271,10 +271,10 @@ def _rate(encoder: Encoder, passages: Sequence[Passage]) -> float:
 
 def _done(workspace: Path, corpus_sha256: str, encoder: Encoder) -> int:
     """How many passages of this corpus are encoded already."""
-    kept = kept_vectors(Path(workspace) / "cache" / "vectors")
+    cached = kept_vectors(Path(workspace) / "cache" / "vectors")
     same = (
         k
-        for k in kept
+        for k in cached
         if corpus_sha256 and (k.corpus_sha256, k.encoder) == (corpus_sha256, encoder.name)
     )
     return max((k.done for k in same), default=0)
@@ -307,8 +307,8 @@ def _told_of(sample: Sample) -> str:
 def _encoding_told(encoder: str, rate: float, done: int, passages: int) -> list[str]:
     if done == passages:
         return [f"Encoding: none, all vectors by {encoder} are kept already."]
-    told = [f"Encoding: {encoder} encodes about {rate:,.0f} of these passages a second here."]
-    return [*told, f"{done:,} of them are encoded already."] if done else told
+    sentences = [f"Encoding: {encoder} encodes about {rate:,.0f} of these passages a second here."]
+    return [*sentences, f"{done:,} of them are encoded already."] if done else sentences
 
 
 def _building_told(kind: str, dim: int, seconds: float | None, count: int) -> str:

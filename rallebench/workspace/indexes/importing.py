@@ -135,12 +135,12 @@ def _faiss(path: Path) -> Foreign:
 def _diskann(path: Path) -> Foreign:
     """``path``: the folder, or the folder and the prefix of its files' names."""
     if path.is_dir():
-        found = sorted(p.name.removesuffix(GRAPH) for p in path.glob(f"*{GRAPH}"))
-        folder, prefix = path, found[0] if len(found) == 1 else ""
-        if len(found) != 1:
+        prefixes = sorted(p.name.removesuffix(GRAPH) for p in path.glob(f"*{GRAPH}"))
+        folder, prefix = path, prefixes[0] if len(prefixes) == 1 else ""
+        if len(prefixes) != 1:
             which = (
-                f"holds several ({', '.join(found)}); write one behind the folder"
-                if found
+                f"holds several ({', '.join(prefixes)}); write one behind the folder"
+                if prefixes
                 else "holds none"
             )
             raise BadFileError(f"{path}: a DiskANN folder has one PREFIX{GRAPH}; this one {which}.")

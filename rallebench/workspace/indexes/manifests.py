@@ -61,23 +61,23 @@ def is_there(
     if not (target / "manifest.json").exists():
         return False
     try:
-        there = read_manifest(target)
+        manifest = read_manifest(target)
     except BadFileError as error:
         raise BadFileError(f"{error} Remove the folder {target} before.") from None
     made_by = encoder.fingerprint if encoder else ""
-    if (there.corpus_sha256, there.kind, there.encoder) != (corpus_sha, kind, made_by):
-        raise _taken(target, there)
+    if (manifest.corpus_sha256, manifest.kind, manifest.encoder) != (corpus_sha, kind, made_by):
+        raise _taken(target, manifest)
     try:
-        check_index(target, there)
+        check_index(target, manifest)
     except BackendError as error:
         raise BackendError(f"{error} Remove the folder {target} before.") from None
-    return "imported" not in there.parameters and settings.items() <= there.parameters.items()
+    return "imported" not in manifest.parameters and settings.items() <= manifest.parameters.items()
 
 
-def _taken(target: Path, there: Manifest) -> UsageError:
+def _taken(target: Path, manifest: Manifest) -> UsageError:
     return UsageError(
-        f"An index {target.name!r} exists already and holds something else ({there.kind} over {there.corpus}, "
-        f"{there.passages} passages); choose another name or remove {target}."
+        f"An index {target.name!r} exists already and holds something else ({manifest.kind} over {manifest.corpus}, "
+        f"{manifest.passages} passages); choose another name or remove {target}."
     )
 
 
@@ -88,6 +88,6 @@ def move_in(half: Path, target: Path, manifest: Manifest) -> None:
     except OSError as error:
         if not (target / "manifest.json").exists():
             raise
-        there = read_manifest(target)
-        if there.fingerprint != manifest.fingerprint:
-            raise _taken(target, there) from error
+        existing = read_manifest(target)
+        if existing.fingerprint != manifest.fingerprint:
+            raise _taken(target, existing) from error

@@ -12,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rallebench.core.disk import DiskError, is_full, room
@@ -39,7 +40,7 @@ WAIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedVectors:
     """A folder of cached vectors, as people see it."""
 
     key: str
@@ -60,7 +61,7 @@ class Kept:
 def key_of(corpus_sha256: str, encoder: Encoder) -> str:
     """The folder's name: corpus, encoder, form of the text, and the numeric type that was asked for."""
     return digest(
-        [FORMAT, FORM, _shards.SHARD, corpus_sha256, encoder.fingerprint, _asked(encoder)]
+        [FORMAT, FORM, _shards.SHARD, corpus_sha256, encoder.fingerprint, _dtype_of(encoder)]
     )[:24]
 
 
@@ -74,7 +75,9 @@ def encode_passages(
     that gives values which are no numbers.
     """
     folder = Path(cache) / key_of(corpus_sha256, encoder)
-    with _alone(folder) as waiting:
+    with _disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with turn(_lock_path(folder), partial(_others, folder)) as waiting:
         yield from waiting
         with _disk_errors(folder, 4 * encoder.dim * len(passages)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -83,9 +86,9 @@ def encode_passages(
             return work.stored()
 
 
-def kept_vectors(cache: Path) -> list[Kept]:
+def kept_vectors(cache: Path) -> list[CachedVectors]:
     """The cached vectors, those of unfinished encodings too; damaged folders are left out."""
-    found = []
+    folders = []
     for folder in sorted(p.parent for p in Path(cache).glob(f"*/{PROGRESS}")):
         with contextlib.suppress(OSError):
             header, finished = read_progress(folder)
@@ -93,25 +96,25 @@ def kept_vectors(cache: Path) -> list[Kept]:
                 size = sum(p.stat().st_size for p in folder.iterdir())
                 names = ("encoder", "corpus_sha256", "passages", "dim", "dtype")
                 done = passages_in(finished, header["passages"])
-                found.append(
-                    Kept(
+                folders.append(
+                    CachedVectors(
                         folder.name, done=done, bytes=size, **{name: header[name] for name in names}
                     )
                 )
-    return found
+    return folders
 
 
 def vectors_of(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
     """The files with all vectors of a corpus by the encoder of that fingerprint, in whatever numeric type."""
-    found = []
-    for kept in kept_vectors(cache):
-        header, _ = read_progress(Path(cache) / kept.key)
-        if kept.complete and (kept.corpus_sha256, header["fingerprint"]) == (
+    paths = []
+    for cached in kept_vectors(cache):
+        header, _ = read_progress(Path(cache) / cached.key)
+        if cached.complete and (cached.corpus_sha256, header["fingerprint"]) == (
             corpus_sha256,
             fingerprint,
         ):
-            found.append(Path(cache) / kept.key / VECTORS)
-    return [path for path in found if path.is_file()]
+            paths.append(Path(cache) / cached.key / VECTORS)
+    return [path for path in paths if path.is_file()]
 
 
 def delete_vectors(cache: Path, key: str) -> int:
@@ -133,7 +136,7 @@ def delete_vectors(cache: Path, key: str) -> int:
         raise UsageError(f"The vectors {key!r} are being written; stop that build first.") from None
 
 
-def _asked(encoder: Encoder) -> str:
+def _dtype_of(encoder: Encoder) -> str:
     return encoder.dtype if isinstance(encoder, BulkEncoder) else "float32"
 
 
@@ -142,13 +145,11 @@ def _lock_path(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[Iterator[Building]]:
-    """Hold the folder's lock; what is yielded waits for it, saying so."""
+def turn(path: Path, progress: Callable[[float], Building]) -> Iterator[Iterator[Building]]:
+    """Hold the lock ``path`` once the iterator has ended: it waits for the lock, with ``progress`` by the seconds so far."""
     from filelock import FileLock, Timeout
 
-    with _disk_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(_lock_path(folder), thread_local=False)
+    lock = FileLock(path, thread_local=False)
     started = time.perf_counter()
 
     def waiting() -> Iterator[Building]:
@@ -157,7 +158,7 @@ def _alone(folder: Path) -> Iterator[Iterator[Building]]:
                 lock.acquire(timeout=0)
                 return
             except Timeout:
-                yield _others(folder, time.perf_counter() - started)
+                yield progress(time.perf_counter() - started)
                 time.sleep(WAIT_SECONDS)
 
     try:

@@ -13,8 +13,8 @@ from rallebench.core.errors import UsageError
 from rallebench.experiments.builders import Order, settings_of
 from rallebench.experiments.builders._crud import groups, halves, is_changed, opening
 from rallebench.experiments.builders.running import Done, make
-from rallebench.experiments.suites._crud.records import read_tasks
-from rallebench.experiments.suites._crud.tasks import TASKS, tasks_of
+from rallebench.experiments.papers.crud.records import read_tasks
+from rallebench.experiments.papers.crud.tasks import TASKS, tasks_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import Workspace
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.types import Episode, Generate, Message, Reply, Step
-from rallebench.experiments.suites._barag.prompts import judge_prompt
+from rallebench.experiments.papers.barag.prompts import judge_prompt
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics.judges import JUDGED, JUDGES, UNPARSED, Case, judgement_of
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS, JudgePrompt, article_of

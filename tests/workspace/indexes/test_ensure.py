@@ -15,6 +15,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.hashing import Hashing
 from rallebench.workspace.indexes import _shards
 from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.cache import delete_stored, stored
 from rallebench.workspace.indexes.ensure import (
     Costs,
     Described,
@@ -23,7 +24,6 @@ from rallebench.workspace.indexes.ensure import (
     planned,
     prepare,
 )
-from rallebench.workspace.indexes.stored import delete_stored, stored
 from rallebench.workspace.paths import Workspace
 
 

@@ -1,0 +1,95 @@
+"""A measurement: a program in a process of its own, so that the memory and the time it measures are its own.
+
+The program is ``python -m MODULE JOB.json``. It prints JSON lines: ``{"progress": sentence}``, ``{"error": sentence}``, which
+ends it, and one line for each measurement; other lines are ignored, because native libraries print.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.events import Operation, Progress
+from rallebench.core.experiments import MeasureRequest
+from rallebench.core.files import write_text
+
+PATIENCE = 1800.0
+"""Seconds after which a program is ended."""
+
+
+def measurements(request: MeasureRequest) -> Operation[tuple[dict[str, Any], ...]]:
+    """Run the program; its measurements. It is ended with the operation. Raises UsageError if it fails or takes too long."""
+    with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
+        job, errors = Path(folder) / "job.json", Path(folder) / "stderr.txt"
+        write_text(job, json.dumps(dict(request.job)))
+        with open(errors, "w", encoding="utf-8") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", request.module, str(job)],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                env=_environment(),
+            )
+        assert process.stdout is not None
+        late = threading.Timer(PATIENCE, process.kill)
+        late.daemon = True
+        late.start()
+        lines = []
+        try:
+            for text in process.stdout:
+                line = json.loads(text) if text.startswith("{") else {"progress": ""}
+                if "error" in line:
+                    raise UsageError(line["error"])
+                if "progress" not in line:
+                    lines.append(line)
+                elif line["progress"]:
+                    yield Progress("", message=line["progress"])
+            code = process.wait()
+        finally:
+            timed_out = not late.is_alive()
+            late.cancel()
+            process.kill()
+            process.stdout.close()
+            process.wait()
+        if timed_out:
+            raise UsageError(
+                f"{request.label} took more than {PATIENCE:.0f} s; ask fewer questions."
+            )
+        if code:
+            last = (errors.read_text("utf-8", "replace").strip().splitlines() or ["no message"])[-1]
+            raise UsageError(
+                f"{request.label} could not be measured in a process of its own: {last[:300]}"
+            )
+        return tuple(lines)
+
+
+def _environment() -> dict[str, str]:
+    """One thread: milliseconds then say what a query costs, not how many cores were free."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "PYTHONPATH": path,
+    }
+
+
+def run_program(measure: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]) -> int:
+    """The program's side: print what ``measure`` yields for the job of the command line; the exit code."""
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    try:
+        for line in measure(job):
+            print(json.dumps(line), flush=True)
+    except RalleError as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        return error.exit_code
+    return 0

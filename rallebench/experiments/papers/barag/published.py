@@ -1,0 +1,199 @@
+"""What BARAG's Tables I to III print (arXiv:2402.16874), and which published run each row is made from.
+
+The whole runs' own figures stand in the manifest of the data, where there is one; a printed cell agrees with one if rounding it to
+the cell's digits gives the cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from functools import cache
+from typing import Any
+
+from rallebench.core.experiments import Table
+from rallebench.experiments.papers.barag.runs import Run
+from rallebench.experiments.papers.barag.summary import Summary
+from rallebench.experiments.published import published_table
+
+FIELDS = ("truthfulness", "relevance", "n_in", "n_out", "retrieved")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A row of a table as it is printed; ``cells``: field of ``FIELDS`` → the text of the cell. ``run``: '' if it was not
+    released."""
+
+    label: str
+    run: str
+    cells: Mapping[str, str]
+
+
+RUNS: Mapping[str, Mapping[str, str]] = {
+    "Table I": {
+        "A_r": "A_r_first300_20240123_100214",
+        "A_d": "A_d_20240123_100407",
+        "A_f": "A_f_20240123_100424",
+        "A_f_GT": "",
+    },
+    "Table II": {
+        "Baseline": "A_r_first300_20240123_100214",
+        "NRAG": "A_r_first300_20240123_150039",
+        "BARAG": "A_r_first300_20240125_111901",
+    },
+    "Table III": {
+        "Baseline": "A_f_20240123_100424",
+        "NRAG": "A_f_20240123_100551",
+        "BARAG": "A_f_20240125_112730",
+    },
+}
+"""Table → label of a row → the released run that it is made from, '' if its answers were not released."""
+
+
+@cache
+def printed_rows(name: str) -> tuple[Printed, ...]:
+    """The rows of Table I, II or III."""
+    if name == "Table I":  # printed with a column for every set of articles
+        first = published_table("barag_table1")
+        scores = {row.settings["metric"]: row for row in first.rows}
+        return tuple(
+            Printed(
+                label.replace("_GT", " GT"),
+                run,
+                {metric: first.printed(row, label) for metric, row in scores.items()},
+            )
+            for label, run in RUNS[name].items()
+        )
+    table = published_table("barag_table2" if name == "Table II" else "barag_table3")
+    return tuple(
+        Printed(
+            row.system,
+            RUNS[name][row.system],
+            dict(zip(FIELDS, (table.printed(row, column) for column in table.columns))),
+        )
+        for row in table.rows
+    )
+
+
+ABOUT = {
+    "Table I": "BARAG, Table I: answers without retrieval",
+    "Table II": "BARAG, Table II: 300 articles of A_r",
+    "Table III": "BARAG, Table III: 256 articles of A_f",
+}
+HEAD = {
+    "truthfulness": "Truthfulness",
+    "relevance": "Relevance",
+    "n_in": "Input tokens",
+    "n_out": "Output tokens",
+    "retrieved": "Retrieved",
+}
+ALWAYS = "retrieval is by definition, the file's own flag is 0"
+
+
+def printed_table(name: str, runs: Mapping[str, tuple[Run, Summary]]) -> Table:
+    """One printed table, three lines a row: over the rows present, of the whole run, as printed; and whether the last two agree."""
+    rows: list[tuple[Any, ...]] = []
+    printed_all = printed_rows(name)
+    fields = tuple(printed_all[0].cells)
+    for printed in printed_all:
+        if printed.run in runs:
+            run, found = runs[printed.run]
+            rows.append((printed.label, f"present, {found.n} rows", *_present(found, fields), ""))
+            if run.whole:
+                rows.append(
+                    (
+                        printed.label,
+                        f"whole run, {run.whole['n']} rows",
+                        *(exact(run.whole.get(f)) for f in fields),
+                        "",
+                    )
+                )
+        rows.append(
+            (printed.label, "printed", *(printed.cells[f] for f in fields), _verdict(printed, runs))
+        )
+    return Table(ABOUT[name], ("Row", "Source", *(HEAD[f] for f in fields), "Verdict"), tuple(rows))
+
+
+def exact(value: Any) -> Any:
+    """A mean with the four digits that the manifest has; a count as it is."""
+    return f"{value:.4f}" if isinstance(value, float) else value
+
+
+def _verdict(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> str:
+    whole = _whole(printed, runs)
+    if not whole:
+        return "not to be compared"
+    off = [
+        "Retrieved by definition"
+        if field == "retrieved" and not whole[field]
+        else f"{HEAD[field]} should be {rounded(cell, whole[field])}"
+        for field, cell in printed.cells.items()
+        if whole.get(field) is not None and not agrees(cell, whole[field])
+    ]
+    return "; ".join(off) or "agrees"
+
+
+def _present(found: Summary, fields: Sequence[str]) -> list[Any]:
+    values = dict(zip(FIELDS, found.cells))
+    return [values[field] for field in fields]
+
+
+def _whole(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> Mapping[str, Any]:
+    return runs[printed.run][0].whole if printed.run in runs else {}
+
+
+def disagreements(printed: Printed, runs: Mapping[str, tuple[Run, Summary]]) -> list[str]:
+    """What of a printed row the whole run does not give, one phrase each."""
+    whole = _whole(printed, runs)
+    said = []
+    for field, cell in printed.cells.items():
+        value = whole.get(field)
+        if value is None or agrees(cell, value):
+            continue
+        if field == "retrieved" and value == 0:
+            lost = int(cell) - int(whole["n"])
+            said.append(ALWAYS + (f", and {lost} of {cell} answers is missing" if lost else ""))
+            continue
+        other = [
+            run.name
+            for run, _ in runs.values()
+            if run.name != printed.run
+            and run.dataset == runs[printed.run][0].dataset
+            and agrees(cell, run.whole.get(field))
+        ]
+        whose = f" and is that of another run, {other[0]}" if other else ""
+        said.append(
+            f"{field} is printed {cell}; the run gives {rounded(cell, value)} ({value}){whose}"
+        )
+    return said
+
+
+def agrees(cell: str, value: Any) -> bool:
+    """Whether a printed cell is the value, rounded either way at a half.
+
+    >>> agrees("3.9", 3.9033), agrees("14k", 13883), agrees("2.48", 2.4863), agrees("4.67", 4.685)
+    (True, True, False, False)
+    """
+    return value is not None and cell in (
+        _to(cell, value, ROUND_HALF_UP),
+        _to(cell, value, ROUND_HALF_EVEN),
+    )
+
+
+def rounded(cell: str, value: Any) -> str:
+    """The value with as many digits as the cell.
+
+    >>> rounded("4.67", 4.685), rounded("14k", 13883)
+    ('4.69', '14k')
+    """
+    return _to(cell, value, ROUND_HALF_UP)
+
+
+def _to(cell: str, value: Any, how: str) -> str:
+    exact, thousands = Decimal(str(value)), cell.endswith("k")
+    digits = len(cell.removesuffix("k").partition(".")[2])
+    shown = (exact / 1000 if thousands else exact).quantize(
+        Decimal(1).scaleb(-digits), rounding=how
+    )
+    return f"{shown}{'k' if thousands else ''}"

@@ -1,0 +1,280 @@
+"""What the suites of the study share: the questions, the agent's settings, what an answer is worth and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.prompts import check_own
+from rallebench.core.runs import Backends, FlowFactory, RunRequest, Values
+from rallebench.core.settings import Setting
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Flow,
+    Generate,
+    Hit,
+    Note,
+    Passage,
+    Question,
+    Step,
+)
+from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
+from rallebench.experiments.papers.barag.prompts import agent_prompts, names_of
+from rallebench.experiments.papers.barag.runs import Row, read_runs
+from rallebench.experiments.papers.barag.summary import PERFECT
+from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+from rallebench.metrics.exact_match import exact_match
+from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
+from rallebench.metrics.text import answer_tokens
+from rallebench.metrics.token_f1 import token_f1
+from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, context_of
+from rallebench.workflows.barag_uncertain import declines
+
+DATA_IS = "a file of articles with questions, or a folder of such"
+DATA = {
+    "data": Setting(
+        str,
+        "",
+        about="a question set, a file of articles with a question each, a folder of such, or questions in KILT's form",
+    ),
+    "set": Setting(str, "", about="a set of the folder, as A_f"),
+    "index": Setting(str, "", about="the retriever whose passages are read"),
+    "reference": Setting(
+        str, "", about="run file whose answers that were scored 5 and 5 are gold answers"
+    ),
+}
+ASKING = {
+    **SETTINGS,
+    "calls": Setting(
+        str,
+        "auto",
+        choices=("auto", "tools", "text"),
+        about="how a decision is asked for; auto: tools behind an API",
+    ),
+    "prompts": Setting(
+        str,
+        "",
+        about="folder with prompts of your own, named as in prompts/suites/barag and prompts/judges",
+    ),
+}
+DEFINITIONS = {
+    "n_input_tokens": "Tokens sent in all of a question's calls: draft, decision and answer, as the backend counts them.",
+    "n_output_tokens": "Tokens written in all of a question's calls, as the backend counts them.",
+    "n_embedding_tokens": "Tokens of a question's queries that an encoder read to search with them; 0 without an encoder or a search. "
+    "They are in no sum of the paper's.",
+    "retrieved": "Share of questions that were answered with passages.",
+    "undecided": "Share of questions whose decision could not be read, so that passages were fetched.",
+    "declined": "Share of answers that say that there is none.",
+    "em": "Exact match with a gold answer; over the questions that have one.",
+    "f1": "Word F1 with the best-fitting gold answer, 0 for an answer that declines; over the questions that have one.",
+    "grounded": "Share of the answer's words that stand in the question's own article, 0 for an answer that declines. It says where an "
+    "answer comes from, not whether it is right.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A request whose questions are read and whose settings are checked."""
+
+    asked: ExperimentRequest
+    set: ArticleSet
+    agent: BaragAgent
+
+    @property
+    def name(self) -> str:
+        """The set's name."""
+        return self.set.name
+
+    @property
+    def quality(self) -> tuple[str, ...]:
+        """What an answer is worth without a judge, the best measure first."""
+        return ("f1", "em") if self.set.answers else ("grounded",) if self.set.articles else ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of the agent that changes an answer, for a run's fingerprint."""
+        told = asdict(self.agent)
+        return {key: value for key, value in told.items() if key not in ("llm", "retriever")}
+
+    def deciding(self, run: RunRequest, flow: Callable[[Question, BaragAgent], Flow]) -> RunRequest:
+        """``run`` with flows that ask for decisions by tools, with ``calls=auto`` in words where the model drops tools."""
+        if self.agent.calls != "tools":
+            return run
+        always = self.asked.settings["calls"] == "tools"
+
+        def make(backends: Backends) -> FlowFactory:
+            llm = backends.llms.get(self.agent.llm)
+
+            def make_flow(question: Question) -> Flow:
+                takes = always or getattr(llm, "calls_tools", True)
+                return flow(question, self.agent if takes else replace(self.agent, calls="text"))
+
+            return make_flow
+
+        offers = "always" if always else "auto"
+        return replace(run, flow=replace(run.flow, make=make, offers_tools=offers))
+
+
+def study_of(asked: ExperimentRequest, *, retrieves: bool = True, **more: Any) -> Study:
+    """Read the questions and check what is asked for. ``more``: further settings of the agent. Raises UsageError."""
+    s = asked.settings
+    found = read_set(find_file(asked.workspace.data(s["data"], DATA_IS), s["set"]), asked.limit)
+    found = with_references(found, s["reference"]) if s["reference"] else found
+    if not found.examples:
+        raise UsageError(f"{found.path} holds no question.")
+    backend = asked.workspace.llm(asked.llm).backend
+    calls = (
+        s["calls"]
+        if s["calls"] != "auto"
+        else "tools"
+        if backend == "openai_compatible"
+        else "text"
+    )
+    if retrieves and not s["index"]:
+        raise UsageError(
+            "Passages are read, so an index is needed: --set index=NAME (rallebench index --chunk-preset barag makes one)."
+        )
+    if s["index"] and s["index"] not in asked.workspace.retrievers():
+        asked.workspace.retriever(
+            s["index"]
+        )  # a combination written out, or the sentence that says it is none
+    check_own(s["prompts"], names_of(agents=True, judge=bool(s["judge"])))
+    agent = BaragAgent(
+        asked.llm,
+        agent_prompts(s["prompts"]),
+        s["index"],
+        s["k"],
+        s["temperature"],
+        s["max_tokens"],
+        asked.seed,
+        calls,
+        s["layout"],
+        s["compat"],
+        **more,
+    )
+    return Study(asked, found, agent)
+
+
+def with_references(found: ArticleSet, path: str) -> ArticleSet:
+    """The set with a run's perfect answers as gold answers, by title and question. Raises UsageError."""
+    perfect = {
+        (row.title, row.question): row.answer
+        for run in read_runs(path)
+        for row in run.rows
+        if row.total == 2 * PERFECT
+    }
+    examples = tuple(
+        replace(example, gold=replace(example.gold, answers=(answer,))) if answer else example
+        for example in found.examples
+        for answer in [
+            perfect.get((str(example.record.get("title", "")), example.question.text), "")
+        ]
+    )
+    if not any(example.gold.answers for example in examples):
+        raise UsageError(
+            f"No answer of {path} that was scored 5 and 5 is to one of these questions."
+        )
+    return replace(found, examples=examples, answers=True)
+
+
+def tokens_of(steps: Iterable[Step]) -> tuple[int | None, int | None]:
+    """(sent, written) over all calls of a language model; None where a backend counted nothing."""
+    asked = [step for step in steps if isinstance(step.request, Generate)]
+    return _sum(map(prompt_tokens_of, asked)), _sum(map(completion_tokens_of, asked))
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def costs_of(episode: Episode) -> Values:
+    """What an answer cost, and how it came about."""
+    sent, written = tokens_of(episode.steps)
+    return {
+        "n_input_tokens": sent,
+        "n_output_tokens": written,
+        "n_embedding_tokens": _sum(step.reply.embedding_tokens for step in episode.steps),
+        "retrieved": float(has_read(episode)),
+        "undecided": float(any(step.request == Note(UNDECIDED) for step in episode.steps)),
+    }
+
+
+def shown_articles(study: Study) -> tuple[Example, ...]:
+    """The questions, each with its own article as its one passage, as far as a judge sees it."""
+    found = []
+    for example in study.set.examples:
+        article = study.set.articles[example.question.qid]
+        passage = Passage(article.id, article.content[:ARTICLE_CHARACTERS], article.title)
+        found.append(replace(example, question=replace(example.question, passages=(passage,))))
+    return tuple(found)
+
+
+def worth_of(study: Study, example: Example, answer: str) -> Values:
+    """What an answer is worth without a judge; see ``DEFINITIONS``."""
+    declined = declines(answer)
+    values: dict[str, float | None] = {"declined": float(declined)}
+    if study.set.answers:
+        episode = Episode(example.question.qid, "", (), _Said(answer))  # type: ignore[arg-type]
+        f1 = token_f1(episode, example.gold)
+        values |= {
+            "em": exact_match(episode, example.gold),
+            "f1": 0.0 if declined and f1 is not None else f1,
+        }
+    elif study.set.articles:
+        article = study.set.articles[example.question.qid]
+        values["grounded"] = (
+            0.0 if declined else grounded(answer, f"{article.title} {article.content}")
+        )
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """An answer, as metrics read it from an outcome."""
+
+    answer: str
+
+
+def grounded(answer: str, article: str) -> float:
+    """Share of the answer's words that stand in the article.
+
+    >>> grounded("the red car", "A red house."), grounded("", "x")
+    (0.5, 0.0)
+    """
+    said, there = answer_tokens(answer), set(answer_tokens(article))
+    return sum(word in there for word in said) / len(said) if said else 0.0
+
+
+def has_read(episode: Episode) -> bool:
+    """Whether the answer was given with passages."""
+    return episode.outcome is not None and episode.outcome.stop_reason == READ
+
+
+def row_of(study: Study, example: Example, episode: Episode, scores: Mapping[str, float]) -> Row:
+    """An answer as a run file has it. In the original the flag stays down where retrieval is no decision."""
+    sent, written = tokens_of(episode.steps)
+    read = has_read(episode)
+    title = str(example.record.get("title") or "")
+    hits = episode.hits or tuple(Hit(passage, 0.0) for passage in example.question.passages)
+    by_definition = episode.workflow in ("barag-naive", "barag-gt")
+    return Row(
+        example.question.qid,
+        title,
+        example.question.text,
+        episode.answer,
+        sent,
+        written,
+        read and not (study.agent.original and by_definition),
+        context_of(hits) if read else "",
+        scores.get("truthfulness"),
+        scores.get("relevance"),
+    )

@@ -1,0 +1,171 @@
+"""CRUD-RAG's own result files: one JSON document per task, and the answers of such a file used again."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import read_json
+from rallebench.experiments.papers.crud.tasks import Task
+
+if TYPE_CHECKING:
+    from rallebench.experiments.papers.crud.cells import Cell
+
+METRICS = (
+    "bleu-avg",
+    "bleu-1",
+    "bleu-2",
+    "bleu-3",
+    "bleu-4",
+    "rouge-L",
+    "similarity",
+    "QA_avg_F1",
+    "QA_recall",
+    "length",
+)
+NAMES = {"similarity": "bertScore"}
+"""Ours → CRUD-RAG's, where they differ."""
+QUEST = ("QA_avg_F1", "QA_recall")
+
+
+def results_path(asked: ExperimentRequest, task: Task, index: str, k: int) -> str:
+    """Where CRUD-RAG would write a task's results: collection, k and the kind of model are in the folder's name."""
+    collection, llm = _plain(index or "none"), _plain(asked.llm)
+    return f"output/{collection}_top{k}_{_plain(asked.workspace.llm(asked.llm).backend)}/{task.file}_{llm}.json"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w.\-=+@]+", "-", name).strip("-")[:80] or "unnamed"
+
+
+def results_of(cell: Cell) -> str:
+    """The file's content. Questions that failed have no row; an empty answer's row is not ``valid``."""
+    rows = sorted(
+        (
+            _row(cell, record.id, record.reference)
+            for record in cell.plan.chosen
+            if record.id in cell.answered.episodes
+        ),
+        key=lambda row: str(row["id"]),
+    )
+    plan = cell.plan
+    info = {"task": plan.task.file, "llm": plan.asked.llm}
+    if not plan.original:
+        info |= {
+            "retriever": plan.index,
+            "top_k": str(plan.k),
+            "decoding": json.dumps(plan.decoding.settings()),
+        }
+    overall = overall_of(rows, plan.original, plan.task.name, plan.judging is not None)
+    return json.dumps(
+        {"info": info, "overall": overall, "results": rows}, ensure_ascii=False, indent=4
+    )
+
+
+def _row(cell: Cell, qid: str, reference: str) -> dict[str, Any]:
+    episode = cell.answered.episodes[qid]
+    judged = cell.judged
+    metrics = {
+        NAMES.get(name, name): value
+        for name in METRICS
+        if (value := _value(cell, name, qid)) is not None
+    }
+    questions = judged.questions.get(qid) if judged else None
+    answers = judged.answers.get(qid) if judged else None
+    save: dict[str, Any] = {}
+    if cell.plan.judging is not None:
+        read = (
+            questions is not None
+            and answers is not None
+            and qid in (judged.values if judged else {})
+        )
+        save = {
+            "questions_gt": list(questions.questions) if read and questions else [],
+            "answers_gt4gt": list(questions.answers) if read and questions else [],
+            "answers_gm4gt": list(answers) if read and answers else [],
+        }
+    log = {
+        "generated_text": episode.answer,
+        "ground_truth_text": reference,
+        "quest_eval_save": save,
+        "evaluateDatetime": str(datetime.datetime.now()),
+    }
+    return {"id": qid, "metrics": metrics, "log": log, "valid": bool(episode.answer.strip())}
+
+
+def _value(cell: Cell, name: str, qid: str) -> float | None:
+    if name in QUEST:
+        found = cell.judged.values.get(qid) if cell.judged else None
+        return None if found is None else found.f1 if name == "QA_avg_F1" else found.recall
+    return cell.answered.values.get(name, {}).get(qid)
+
+
+def overall_of(
+    rows: Sequence[Mapping[str, Any]], original: bool, task: str, judged: bool
+) -> dict[str, Any]:
+    """The means over valid rows, RAGQuestEval's over those whose questions and answers could be read.
+
+    ``original``: names and number as CRUD-RAG has them, which writes 0 for an embedding similarity that was not
+    computed in all tasks but the summary, and leaves RAGQuestEval out if no record has it. Otherwise what was not
+    measured is absent, and the rows that are in no mean are counted.
+    """
+    valid = [row for row in rows if row["valid"]]
+    found: dict[str, Any] = {}
+    for name in METRICS:
+        key = NAMES.get(name, name)
+        values = [row["metrics"][key] for row in valid if key in row["metrics"]]
+        if values:
+            found[f"avg. {key}"] = sum(values) / len(values)
+        elif original and name == "similarity" and task != "summary" and valid:
+            found[f"avg. {key}"] = 0.0
+    if valid or not original:
+        found["num"] = len(valid)
+    if not original:
+        found["invalid"] = len(rows) - len(valid)
+        if judged:
+            found["num_quest"] = sum("QA_recall" in row["metrics"] for row in valid)
+    return found
+
+
+def read_earlier(reuse: str, wanted: str) -> dict[str, tuple[str, str]]:
+    """Record id → (answer, reference) of the valid rows of an earlier result. Raises UsageError.
+
+    ``reuse``: the file, or a folder that has it at ``wanted`` or under its last name; {} where a folder has none.
+    """
+    path = Path(reuse).expanduser()
+    if not path.exists():
+        raise NotFoundError(f"--set reuse={reuse}: there is no such file or folder.")
+    if path.is_dir():
+        places: Iterable[Path] = (path / wanted, path / Path(wanted).name)
+        path = next((place for place in places if place.is_file()), path)
+        if path.is_dir():
+            return {}
+    value = read_json(path)
+    rows = value.get("results") if isinstance(value, dict) else None
+    if not isinstance(rows, list):
+        raise BadFileError(
+            f"{path} is no result of CRUD-RAG: it should hold an object with 'results'."
+        )
+    found = {}
+    for number, row in enumerate(rows, 1):
+        log = row.get("log") if isinstance(row, dict) else None
+        if (
+            not isinstance(log, dict)
+            or "id" not in row
+            or not isinstance(log.get("generated_text"), str)
+        ):
+            raise BadFileError(
+                f"{path}: result {number} has no id, or no generated_text in its log."
+            )
+        if row.get("valid", True) and log["generated_text"].strip():
+            found[str(row["id"]).strip()] = (
+                log["generated_text"].strip(),
+                str(log.get("ground_truth_text", "")).strip(),
+            )
+    return found

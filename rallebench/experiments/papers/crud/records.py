@@ -1,0 +1,192 @@
+"""CRUD-RAG's records: one JSON object with a list per task, or the records of one task as JSON or JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.files import read_json
+from rallebench.core.sources import Source
+from rallebench.experiments.papers.crud.tasks import TASKS, Task
+
+FILES = ("split_merged.json", "merged.json")
+"""The paper's fifth, and everything."""
+FAILED = '","msg":"request openai failed"'
+"""The literal text that stands for a reference which CRUD's makers failed to get."""
+GOLD_IDS = ("gold_doc_ids", "auto_gold_doc_ids")
+OF_HALLUCINATION = ("newsBeginning", "newsRemainder")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldDocument:
+    """A document that a record was made of: its ids in the corpus if they are known, its text if that is."""
+
+    ids: frozenset[str] = frozenset()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``values``: what the prompt has in braces → text. ``gold``: the documents behind it, () if not known."""
+
+    id: str
+    values: Mapping[str, str]
+    reference: str
+    gold: tuple[GoldDocument, ...] = ()
+
+    def query(self, fields: Iterable[str]) -> str:
+        """What is sent to the retriever."""
+        return "\n".join(self.values[name] for name in fields)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSet:
+    """A task's records. ``left_out``: why → ids; ``total`` counts those, too."""
+
+    name: str
+    path: Path
+    records: tuple[Record, ...]
+    total: int
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+DATA_IS = "CRUD-RAG's split_merged.json, or a file of one task"
+
+
+def read_tasks(path: Path, tasks: tuple[Task, ...]) -> dict[str, RecordSet]:
+    """Task → its records, those that can be asked and scored. Raises UsageError.
+
+    ``path``: a folder with ``split_merged.json``, ``merged.json`` or a file per task (``qa1.jsonl``,
+    ``questanswer_1doc.json`` …), or one such file.
+    """
+    whole: dict[Path, Any] = {}
+    found = {}
+    for task in tasks:
+        file = _file_of(path, task)
+        if file not in whole:
+            whole[file] = _content(file)
+        found[task.name] = _records(
+            _rows(whole[file], task, file, len(tasks) if path.is_file() else 1), task, file
+        )
+    return found
+
+
+def _file_of(path: Path, task: Task) -> Path:
+    if path.is_file():
+        return path
+    names = [
+        f"{stem}{suffix}"
+        for stem in (task.key, task.name, task.file)
+        for suffix in (".jsonl", ".json")
+    ]
+    for name in (*names, *FILES):
+        if (path / name).is_file():
+            return path / name
+    raise NotFoundError(
+        f"{path} holds neither {', '.join(FILES)} nor a file of the task, such as {task.name}.jsonl."
+    )
+
+
+def _content(path: Path) -> Any:
+    """A JSON document, or the list of a file's JSON lines."""
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        value = read_json(path)
+        if not isinstance(value, (dict, list)):
+            raise BadFileError(
+                f"{path} should hold an object with CRUD-RAG's lists, or one list of records."
+            )
+        return value
+    return [row for _, row in Source(path).objects()]
+
+
+def _rows(content: Any, task: Task, path: Path, asked: int) -> list[Any]:
+    if isinstance(content, list):
+        if asked > 1:
+            raise UsageError(
+                f"{path} holds the records of one task, but {asked} were asked for; name one with --set tasks=NAME."
+            )
+        return content
+    rows = content.get(task.key)
+    if not isinstance(rows, list):
+        have = {
+            name: known.key
+            for name, known in TASKS.items()
+            if isinstance(content.get(known.key), list)
+        }
+        mend = (
+            f"; ask for those alone with --set tasks={','.join(have)}" if have and asked > 1 else ""
+        )
+        raise BadFileError(
+            f"{path} holds no list {task.key!r}; it holds {', '.join(have.values()) or 'none of the six tasks'}{mend}."
+        )
+    return rows
+
+
+def _records(rows: list[Any], task: Task, path: Path) -> RecordSet:
+    records: dict[str, Record] = {}
+    left_out: dict[str, list[str]] = {}
+    for number, row in enumerate(rows, 1):
+        record = _record(row, task)
+        if isinstance(record, Record) and record.id not in records:
+            records[record.id] = record
+        else:
+            why = record if isinstance(record, str) else "have an id that another record had before"
+            known = row.get("ID", row.get("id")) if isinstance(row, Mapping) else None
+            left_out.setdefault(why, []).append(str(known or f"record {number}").strip())
+    reasons = {why: tuple(ids) for why, ids in left_out.items()}
+    if not records:
+        said = "; ".join(f"{len(ids)} {why}" for why, ids in reasons.items()) or "the list is empty"
+        known_fields = ", ".join(("ID", *task.fields.values(), task.reference))
+        raise BadFileError(
+            f"{path} holds no usable record of {task.key} ({said}); a record has {known_fields}."
+        )
+    return RecordSet(path.name.split(".json")[0], path, tuple(records.values()), len(rows), reasons)
+
+
+def _record(row: Any, task: Task) -> Record | str:
+    """The record, or why it cannot be used: the end of a sentence about several."""
+    if not isinstance(row, Mapping):
+        return "are no objects"
+    name = row.get("ID", row.get("id"))
+    if isinstance(name, (dict, list)) or not str("" if name is None else name).strip():
+        return "have no ID"
+    values = {field_: _text(row.get(key)) for field_, key in task.fields.items()}
+    reference = _text(row.get(task.reference))
+    if reference == FAILED:
+        return "have a failed request's text for a reference"
+    for field_, key in task.fields.items():
+        if not values[field_]:
+            return f"have no {key}"
+    return (
+        Record(str(name).strip(), values, reference, _gold(row, task))
+        if reference
+        else f"have no {task.reference}"
+    )
+
+
+def _text(value: Any) -> str:
+    """A text, stripped; several, as some files have questions and answers, one a line; '' for anything else."""
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_text, value)))
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _gold(row: Mapping[str, Any], task: Task) -> tuple[GoldDocument, ...]:
+    if not task.ranked:
+        return ()
+    for key in GOLD_IDS:
+        if isinstance(row.get(key), list) and row[key]:
+            groups = (one if isinstance(one, list) else [one] for one in row[key])
+            return tuple(GoldDocument(frozenset(map(str, group))) for group in groups)
+    if task.news:
+        texts = [str(row.get(key) or "") for key in task.news]
+        return (
+            tuple(GoldDocument(text=text) for text in texts)
+            if all(text.strip() for text in texts)
+            else ()
+        )
+    texts = [str(row.get(key) or "").strip() for key in OF_HALLUCINATION]
+    return (GoldDocument(text="".join(texts)),) if texts[0] else ()

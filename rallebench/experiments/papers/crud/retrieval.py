@@ -1,0 +1,95 @@
+"""What CRUD-RAG retrieves with, how documents stand in a prompt, and at which rank the gold ones were found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rallebench.core.errors import UsageError
+from rallebench.core.types import Hit
+from rallebench.experiments.papers.crud.records import GoldDocument
+from rallebench.retrievers.composites import INDEX
+from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+
+VARIANTS = ("base", "bm25", "hybrid", "hybrid-rerank")
+ECHO_ENDS = "\nGiven the context information"
+"""Where the original cuts what a mock model echoed, and so any document that holds it."""
+LEAST = 20
+"""Characters that a passage must have to be told from its text alone."""
+_HEAD = re.compile(r"^.{0,60}?正文：")
+
+
+def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str:
+    """CRUD-RAG's four ways to retrieve, as a retriever's name over two of the workspace's.
+
+    ``hybrid``: 0.5 / (60 + rank) in each list of k, items with the same text being one. ``hybrid-rerank``: the
+    2·k best of the fused lists by a cross-encoder; CRUD-RAG judges the union of two lists of k, which is the same
+    but where the lists share passages: their places are taken by the next ones here.
+
+    >>> variant("hybrid", "bge", "words", 8)
+    'rrf:words,bge?weights=0.5,0.5&constant=60&depth=8&equal=text'
+
+    Raises UsageError for another kind, or no reranker where one is needed.
+    """
+    if kind not in VARIANTS:
+        raise UsageError(
+            f"There is no retriever {kind!r} in CRUD-RAG; choose {', '.join(VARIANTS[:-1])} or {VARIANTS[-1]}."
+        )
+    if kind in ("base", "bm25"):
+        return dense if kind == "base" else bm25
+    fused = f"rrf:{bm25},{dense}?weights=0.5,0.5&constant=60&depth={k}&equal=text"
+    if kind == "hybrid":
+        return fused
+    if not reranker:
+        raise UsageError(
+            "hybrid-rerank needs a cross-encoder: name its folder or hub id, as BAAI/bge-reranker-base."
+        )
+    return f"rerank:({fused})?model={reranker}&depth={2 * k}"
+
+
+def separator_of(workspace: Workspace, index: str) -> str:
+    """What CRUD-RAG puts between two documents: a line end behind BM25, else a blank line. Raises UsageError."""
+    made_of = workspace.retriever(index)
+    if made_of is not None and made_of.kind != INDEX:
+        return "\n\n"
+    (name,) = workspace.indexes_of(index)
+    manifest = workspace.manifests().get(name)
+    kind = manifest.kind if manifest else STARTER_INDEXES.get(name, "")
+    return "\n" if kind == "bm25" else "\n\n"
+
+
+def joined(hits: Sequence[Hit], separator: str, original: bool) -> str:
+    """The documents as they stand in a prompt, best first; '' for none."""
+    text = separator.join(hit.passage.text for hit in hits)
+    return text.split(ECHO_ENDS)[0] if original else text
+
+
+def reciprocal_rank(gold: Sequence[GoldDocument], hits: Sequence[Hit]) -> float | None:
+    """The mean over the gold documents of 1 / the rank of the first passage of each, 0 for one that was not found.
+
+    CRUD-RAG, figures 7 and 8. None where no gold document is known.
+    """
+    if not gold:
+        return None
+    shapes = [(_names(hit), _plain(hit.passage.text)) for hit in hits]
+    return sum(_reciprocal(document, shapes) for document in gold) / len(gold)
+
+
+def _reciprocal(document: GoldDocument, shapes: Sequence[tuple[frozenset[str], str]]) -> float:
+    text = _plain(document.text)
+    for rank, (names, passage) in enumerate(shapes, 1):
+        same = len(passage) >= LEAST and len(text) >= LEAST and (passage in text or text in passage)
+        if document.ids & names or (not document.ids and same):
+            return 1 / rank
+    return 0.0
+
+
+def _names(hit: Hit) -> frozenset[str]:
+    """A passage's own id, its page's, and that of the document of which it is a chunk."""
+    one = hit.passage
+    return frozenset(filter(None, (one.doc_id, one.page_id, one.doc_id.rsplit("#", 1)[0])))
+
+
+def _plain(text: str) -> str:
+    """Without white space and the date that stands before a report."""
+    return "".join(_HEAD.sub("", text).split())

@@ -1,0 +1,150 @@
+"""``score --suite crud``: a result file in CRUD-RAG's own form, whoever wrote it, scored anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.files import read_json
+from rallebench.engine.statistics import means
+from rallebench.experiments.papers import SCORERS
+from rallebench.experiments.papers.crud.cells import text_values
+from rallebench.experiments.papers.crud.definitions import named
+from rallebench.experiments.papers.crud.files import QUEST
+from rallebench.experiments.papers.crud.quest import quest_scores, texts
+from rallebench.experiments.papers.crud.records import read_tasks
+from rallebench.experiments.papers.crud.tasks import tasks_of
+from rallebench.experiments.papers.predictions import check_file
+from rallebench.experiments.runs import bounds_of
+
+OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L", "length")
+NEAR = 1e-6
+"""Two values of a metric that differ by less are one."""
+
+
+@SCORERS.register("crud")
+def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
+    """CRUD-RAG's ``results`` (id, log.generated_text, log.ground_truth_text, log.quest_eval_save), every number anew.
+
+    ``gold``: the records, by whose references each row is scored instead of by its own ``ground_truth_text``. Rows without a
+    text are ``invalid`` and in no mean; RAGQuestEval is scored where its answers were kept. ``differ``: metric → rows
+    whose own number is another. Raises NotFoundError, BadFileError.
+    """
+    check_file(guess, "a result of CRUD-RAG, a JSON document")
+    content = read_json(guess)
+    rows = content.get("results") if isinstance(content, dict) else None
+    if not isinstance(rows, list) or not rows:
+        raise BadFileError(
+            f"{guess} is no result of CRUD-RAG: it should hold an object with 'results', at least one."
+        )
+    info = content.get("info") if isinstance(content.get("info"), dict) else {}
+    references, missing = _references(guess, rows, info, gold)
+    columns: dict[str, list[float | None]] = {name: [] for name in (*OF_TEXT, *QUEST)}
+    differ: Counter[str] = Counter()
+    invalid = short = 0
+    for number, row in enumerate(rows, 1):
+        said, wanted, save = _read(row, number, guess)
+        if not said:
+            invalid += 1
+            continue
+        quest = _quest(save)
+        short += quest is None
+        found = {
+            **text_values(said, references.get(str(row["id"]).strip(), wanted)),
+            **(quest or {}),
+        }
+        own = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
+        for name, column in columns.items():
+            value = found.get(name)
+            column.append(value)
+            theirs = own.get(name)
+            differ[name] += (
+                value is not None
+                and isinstance(theirs, (int, float))
+                and abs(theirs - value) > NEAR
+            )
+    notes = [
+        f"{invalid} of {len(rows)} rows have no text; they are in no mean, as in CRUD-RAG."
+    ] * bool(invalid)
+    notes += [f"{missing} records have no row; they are in no mean."] * bool(missing)
+    notes += [
+        f"{short} rows have fewer answers than questions; they are in neither mean of RAGQuestEval, as in CRUD-RAG."
+    ] * bool(short)
+    measured = {
+        name: column
+        for name, column in columns.items()
+        if any(value is not None for value in column)
+    }
+    return {
+        "suite": "crud",
+        "task": str(info.get("task", "")),
+        "n": len(rows),
+        "invalid": invalid,
+        "missing": missing,
+        "differ": {name: count for name, count in differ.items() if count},
+        "metrics": {
+            name: asdict(mean) for name, mean in means(measured, ranges=bounds_of(measured)).items()
+        },
+        "definitions": named(*measured),
+        "notes": notes,
+    }
+
+
+def _read(row: Any, number: int, guess: Path) -> tuple[str, str, Mapping[str, Any]]:
+    """A row's text, its own reference, and what RAGQuestEval kept of it."""
+    log = row.get("log") if isinstance(row, dict) else None
+    if (
+        not isinstance(log, dict)
+        or "id" not in row
+        or not isinstance(log.get("generated_text"), str)
+    ):
+        raise BadFileError(f"{guess}: result {number} has no id, or no generated_text in its log.")
+    save = log.get("quest_eval_save")
+    return (
+        log["generated_text"].strip(),
+        str(log.get("ground_truth_text", "")).strip(),
+        save if isinstance(save, dict) else {},
+    )
+
+
+def _quest(save: Mapping[str, Any]) -> dict[str, float] | None:
+    """RAGQuestEval of a row: {} where nothing was asked, None where answers are missing. Questions none of which the
+    reference answers are 0, as in CRUD-RAG's code.
+    """
+    wanted, said = texts(save.get("answers_gt4gt")), texts(save.get("answers_gm4gt"))
+    if not texts(save.get("questions_gt")):
+        return {}
+    try:
+        found = quest_scores(wanted, said)
+    except IndexError:
+        return None
+    return {"QA_avg_F1": found.f1, "QA_recall": found.recall}
+
+
+def _references(
+    guess: Path, rows: list[Any], info: Mapping[str, Any], gold: Path | None
+) -> tuple[dict[str, str], int]:
+    """Record id → the reference of ``gold``, and how many of its records have no row."""
+    ids = [str(row["id"]).strip() for row in rows if isinstance(row, dict) and "id" in row]
+    twice = next((one for one, count in Counter(ids).items() if count > 1), None)
+    if twice is not None:
+        raise BadFileError(f"{guess} has more than one result of the id {twice!r}; keep one.")
+    if gold is None:
+        return {}, 0
+    task = str(info.get("task", ""))
+    if not task:
+        raise BadFileError(
+            f"{guess} does not say its task (info.task), so {gold} cannot be read; leave --gold out."
+        )
+    ((_, records),) = read_tasks(gold, tasks_of(task)).items()
+    known = {record.id: record.reference for record in records.records}
+    strange = [one for one in ids if one not in known]
+    if strange:
+        raise BadFileError(
+            f"{guess} answers {strange[0]!r}, which {gold} does not hold; give the file that was asked."
+        )
+    return known, len(known) - len(ids)

@@ -1,0 +1,122 @@
+"""CRUD-RAG's six tasks (Lyu et al. 2024, arXiv:2401.17043) as suites: Chinese news, one retriever, one model.
+
+``compat=original`` does what CRUD-RAG's code does where that differs from its paper or from good sense.
+"""
+
+from __future__ import annotations
+
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.settings import Setting
+from rallebench.experiments.papers import SUITES
+from rallebench.experiments.papers.crud.cells import Cell, check_prompts, perform_cell, plan_cell
+from rallebench.experiments.papers.crud.files import results_of, results_path
+from rallebench.experiments.papers.crud.records import DATA_IS, read_tasks
+from rallebench.experiments.papers.crud.tables import notes_of, plot_of, table_of
+from rallebench.experiments.papers.crud.tasks import TASKS, Task, tasks_of
+
+SETTINGS = {
+    "data": Setting(
+        str,
+        "",
+        about="CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a question set",
+    ),
+    "index": Setting(
+        str, "", about="the retriever: an index, or a combination as rrf:words,vectors"
+    ),
+    "k": Setting(
+        int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)
+    ),
+    "join": Setting(
+        str,
+        "auto",
+        choices=("auto", "line", "blank"),
+        about="what parts two documents; auto: a line end behind BM25, else a blank line",
+    ),
+    "temperature": Setting(float, 0.1, 0, 2),
+    "top_p": Setting(float, 0.9, 0, 1, about="0: the model's own"),
+    "top_k": Setting(int, 0, 0, 100_000, about="default: 5, behind an API the model's own"),
+    "max_tokens": Setting(int, 1280, 1, 100_000),
+    "compat": Setting(str, "corrected", choices=("corrected", "original")),
+    "prompts": Setting(
+        str, "", about="folder with prompts of your own, named as in prompts/suites/crud"
+    ),
+    "similarity": Setting(
+        str, "", about="encoder for the similarity of answer and reference; default: not measured"
+    ),
+    "quest": Setting(str, "", about="a language model for RAGQuestEval; default: not measured"),
+    "quest_precision": Setting(
+        str,
+        "code",
+        choices=("code", "paper"),
+        about="over the questions that the text answers, or over all that the reference does",
+    ),
+    "gold": Setting(
+        str, "", about="folder or file of CRUD-RAG's own gold questions, for RAGQuestEval"
+    ),
+    "reuse": Setting(
+        str,
+        "",
+        about="CRUD-RAG's result file, or a folder of them: answers there are not asked again",
+    ),
+}
+
+
+def crud_tasks(asked: ExperimentRequest, tasks: tuple[Task, ...]) -> Experiment:
+    """These tasks, one cell each."""
+    records = read_tasks(asked.workspace.data(asked.settings["data"], DATA_IS), tasks)
+    check_prompts(asked, tasks)
+    plans = [plan_cell(asked, task, records[task.name]) for task in tasks]
+    cells: list[Cell] = []
+    for plan in plans:
+        cell = yield from perform_cell(plan, plan.task.name)
+        cells.append(cell)
+    return made_of(cells)
+
+
+def made_of(cells: list[Cell]) -> Report:
+    """Report, notes, CRUD-RAG's files and the table of some cells."""
+    first = cells[0].plan
+    report = {
+        "dataset": ", ".join(dict.fromkeys(cell.plan.records.name for cell in cells)),
+        "llm": first.asked.llm,
+        "index": first.index,
+        "k": first.k,
+        "compat": "original" if first.original else "corrected",
+        "headline": "rouge-L",
+        "counts": {cell.answered.request.label: dict(cell.counts) for cell in cells},
+    }
+    written = {
+        results_path(cell.plan.asked, cell.plan.task, cell.plan.index, cell.plan.k): results_of(
+            cell
+        )
+        for cell in cells
+    }
+    return Report(
+        report, notes_of(cells), written, tables=(table_of(cells),), figures=(plot_of(cells),)
+    )
+
+
+@SUITES.register(
+    "crud",
+    form={
+        **SETTINGS,
+        "tasks": Setting(str, "all", about="as in qa1,summary, or quest_answer, or all"),
+    },
+)
+def crud(asked: ExperimentRequest) -> Experiment:
+    """CRUD-RAG: several of its tasks, one after another."""
+    return (yield from crud_tasks(asked, tasks_of(asked.settings["tasks"])))
+
+
+def _register(task: Task) -> None:
+    def one(asked: ExperimentRequest) -> Experiment:
+        return (yield from crud_tasks(asked, (task,)))
+
+    one.__name__ = one.__qualname__ = f"crud_{task.name}"
+    SUITES.register(
+        f"crud-{task.name}", about=f"CRUD-RAG, {task.key}: {task.about}.", form=SETTINGS
+    )(one)
+
+
+for _task in TASKS.values():
+    _register(_task)

@@ -1,0 +1,243 @@
+"""A testbed of one's own: RGB's records from a question set and an index (section 2.2 of arXiv:2309.01431).
+
+The index's passages are the documents; RGB cut its pages into at most 300 tokens and kept the 30 best. The questions are
+those of a set, or a language model writes one from each of some articles, as RGB had them written from the news.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.runs import RunRequest, Values
+from rallebench.core.settings import Setting
+from rallebench.core.sources import Source
+from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Retrieve
+from rallebench.datasets.reading import read_questions
+from rallebench.engine.store import RunFolder
+from rallebench.experiments.papers import SUITES
+from rallebench.experiments.papers.predictions import json_lines
+from rallebench.experiments.papers.rgb import building, writing
+from rallebench.experiments.papers.rgb.building import Row, SourceQuestion, Split
+from rallebench.experiments.papers.rgb.records import bare_example, read_records, required_of
+from rallebench.experiments.papers.rgb.scoring import assess, is_right
+from rallebench.experiments.papers.rgb.writing import SourceQuestions
+from rallebench.experiments.runs import scored_run
+
+WORKFLOW = "rgb-testbed"
+METRICS = {
+    "positives": "documents that hold a required answer, at word boundaries; over all questions",
+    "negatives": "documents that hold none; over all questions",
+}
+SENTENCES: Mapping[str, str] = {
+    "without_positives": "have no document for an answer and were left out",
+    "too_few_positives": "have fewer positives than were asked for and were left out",
+    "without_negatives": "have no document without the answer",
+    "without_false_answer": "have no false copies: no other answer looks like theirs",
+    "not_known": "have no false copies: the model does not know them",
+    "unanswered": "have no answer and were left out",
+}
+"""Count of the report → what it says of so many questions."""
+
+
+@SUITES.register(
+    "rgb-testbed",
+    needs_llm=False,
+    named_by=("articles",),
+    form={
+        "data": Setting(str, "", about="question set: a name, a file in KILT's form, or in RGB's"),
+        "articles": Setting(
+            str, "", about="instead: a corpus, of whose articles --llm writes a question each"
+        ),
+        "parts": Setting(
+            int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"
+        ),
+        "prompts": Setting(
+            str,
+            "",
+            about="with articles: a folder with prompts of your own, named as in prompts/suites/rgb",
+        ),
+        "index": Setting(str, "", about="the retriever whose passages become documents"),
+        "k": Setting(int, 30, 1, 1000, about="passages per question"),
+        "positives": Setting(
+            int,
+            1,
+            1,
+            1000,
+            about="fewest positives of a record; with fewer than documents, shares of noise mean little",
+        ),
+        "language": Setting(str, "en", choices=("en", "zh"), about="how the files are named"),
+        "known": Setting(
+            str, "", about="run 'without documents': false copies only of what it answered right"
+        ),
+    },
+)
+def testbed_of_ones_own(request: ExperimentRequest) -> Experiment:
+    """RGB's records from a question set and an index: positives, negatives, false copies by the answer."""
+    s = request.settings
+    _check(request)
+    if s["articles"]:
+        source = yield from writing.questions_of(request)
+    else:
+        source = _read(request)
+    questions, known = source.questions, _known(request, source.questions)
+    splits: dict[str, Split] = {}
+    result = yield _documents_run(request, source, splits)
+    for question in questions:
+        if question.id in result.episodes and question.id not in splits:
+            splits[question.id] = _split(question, result.episodes[question.id])
+    sets, counts = _records(questions, splits, s["positives"], known)
+    notes = [f"{n} questions {SENTENCES[key]}." for key, n in counts.items() if n]
+    if source.unanswered:
+        notes.append(f"{source.unanswered} questions {SENTENCES['unanswered']}.")
+    language = s["language"]
+    data = {
+        "questions": len(questions),
+        "unanswered": source.unanswered,
+        "records": {f"{language}{end}": len(rows) for end, rows in sets.items()},
+        **source.counts,
+        **counts,
+    }
+    files = {f"{language}{end}.jsonl": json_lines(rows) for end, rows in sets.items() if rows}
+    return Report(data, (*writing.notes_of(source.counts), *notes), {**source.files, **files})
+
+
+def _check(request: ExperimentRequest) -> None:
+    s = request.settings
+    if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
+        raise UsageError(
+            "A testbed needs a question set and an index: --set data=FILE (or articles=CORPUS) --set index=NAME."
+        )
+    if s["prompts"] and not s["articles"]:
+        raise UsageError(
+            "--set prompts goes with --set articles=CORPUS, whose questions a model writes; leave it out."
+        )
+    if s["index"] not in request.workspace.retrievers():
+        # a combination written out, or the sentence that says it is none
+        request.workspace.retriever(s["index"])
+
+
+def _documents_run(
+    request: ExperimentRequest, source: SourceQuestions, splits: dict[str, Split]
+) -> RunRequest:
+    """The run that searches the documents of every question; scoring it fills ``splits``."""
+    index, k = request.settings["index"], request.settings["k"]
+    questions = {question.id: question for question in source.questions}
+
+    def flow(question: Question) -> Flow:
+        yield Retrieve(index, question.text, k)
+        return Outcome("")
+
+    def score(example: Example, episode: Episode) -> Values:
+        qid = example.question.qid
+        splits[qid] = _split(questions[qid], episode)
+        return {
+            "positives": float(splits[qid].positives),
+            "negatives": float(len(splits[qid].negative)),
+        }
+
+    return scored_run(
+        "documents",
+        WORKFLOW,
+        source.name,
+        tuple(bare_example(q.id, q.query, q.required) for q in source.questions),
+        flow,
+        {"k": k},
+        score,
+        METRICS,
+        retrievers=(index,),
+    )
+
+
+def _split(question: SourceQuestion, episode: Episode) -> Split:
+    return building.split(question.required, [hit.passage.text for hit in episode.hits])
+
+
+def _records(
+    questions: Sequence[SourceQuestion],
+    splits: Mapping[str, Split],
+    positives: int,
+    known: frozenset[str] | None,
+) -> tuple[dict[str, list[Row]], dict[str, int]]:
+    """(end of a set's name → its rows, how many questions lack what). ``known``: see ``_known``."""
+    fakes = building.fakes_of(questions)
+    sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
+    counts: Counter[str] = Counter()
+    for question in questions:
+        documents = splits.get(question.id)
+        if documents is None:
+            continue
+        counts["without_negatives"] += not documents.negative
+        if not documents.complete or documents.positives < positives:
+            counts["too_few_positives" if documents.complete else "without_positives"] += 1
+            continue
+        several = len(question.required) > 1
+        sets["_int" if several else ""].append(building.row_of(question, documents))
+        if several:
+            continue
+        if known is not None and question.id not in known:
+            counts["not_known"] += 1
+        elif question.id in fakes:
+            sets["_fact"].append(building.false_row(question, documents, fakes[question.id]))
+        else:
+            counts["without_false_answer"] += 1
+    return sets, {key: counts[key] for key in SENTENCES if key != "unanswered"}
+
+
+def _read(request: ExperimentRequest) -> SourceQuestions:
+    """The questions of a set that have an answer."""
+    name, path = request.workspace.dataset(request.settings["data"])
+    questions = _questions(path)
+    answerable = [question for question in questions if question.required]
+    if not answerable[: request.limit]:
+        raise UsageError(
+            f"No question of {path} has an answer, so no document can be told from another."
+        )
+    unanswered = len(questions) - len(answerable)
+    return SourceQuestions(name, answerable[: request.limit], unanswered)
+
+
+def _questions(path: Path) -> list[SourceQuestion]:
+    _, first = next(iter(Source(path).objects()), (0, {}))
+    if "query" in first:
+        records = read_records(path).records
+        return [SourceQuestion(r.id, r.query, r.required, r.fake) for r in records]
+    return [_question(example) for example in read_questions(path)]
+
+
+def _question(example: Example) -> SourceQuestion:
+    # A KILT record may carry RGB's own answer, in which several are required.
+    record: Mapping[str, Any] = example.record
+    own = required_of(record["answer"]) if "answer" in record else ()
+    required = own or ((example.gold.answers,) if example.gold.answers else ())
+    fake = str(record.get("fakeanswer") or "")
+    return SourceQuestion(example.question.qid, example.question.text, required, fake)
+
+
+def _known(
+    request: ExperimentRequest, questions: Sequence[SourceQuestion]
+) -> frozenset[str] | None:
+    """The questions that a run answered right; None if no run was named. Raises UsageError."""
+    run, language = request.settings["known"], request.settings["language"]
+    if not run:
+        return None
+    answers = {
+        qid: episode.answer
+        for qid, episode in RunFolder.open(request.workspace.runs, run).episodes().items()
+        if not episode.error
+    }
+    right = frozenset(
+        question.id
+        for question in questions
+        if question.id in answers
+        and is_right(assess(answers[question.id], question.required, language).labels)
+    )
+    if not right:
+        raise UsageError(
+            f"The run {run!r} answered none of these questions right, so nothing is known."
+        )
+    return right

@@ -1,0 +1,196 @@
+"""RGB's records: a question, what must stand in the answer, and the documents that come with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.sources import Source
+from rallebench.core.types import Example, Gold, Question
+
+Language = Literal["en", "zh"]
+Required = tuple[tuple[str, ...], ...]
+"""Every group must be met; any alias of a group meets it."""
+
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class RgbRecord:
+    """``answer`` as the file has it. ``positive``: groups of documents, one group where the file has a flat list;
+    ``grouped`` says which. ``wrong``: counterfactual copies of the positives, () where there are none."""
+
+    id: str
+    query: str
+    answer: Any
+    required: Required
+    positive: tuple[tuple[str, ...], ...] = ()
+    negative: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    fake: str = ""
+    grouped: bool = False
+
+    @property
+    def flat(self) -> tuple[str, ...]:
+        """All positives of a set that does not group them."""
+        return self.positive[0] if self.positive else ()
+
+
+@dataclass(frozen=True, slots=True)
+class RgbRecords:
+    """A file of records. ``without``: what is absent (answers, positives …) → the ids of those that lack it."""
+
+    name: str
+    path: Path
+    language: Language
+    records: tuple[RgbRecord, ...]
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def required_of(answer: Any) -> Required:
+    """RGB's answers: a text is one required answer; of a list every element is required; a list in it is aliases, and so
+    is every list inside of that.
+
+    Blank aliases, which would stand in any prediction, are dropped, and groups of nothing else.
+
+    >>> required_of("Rome"), required_of(["3 January", ["12 January", "Jan 12"]])
+    ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
+    """
+    elements = answer if isinstance(answer, list) else [answer]
+    groups = (
+        tuple(str(alias) for alias in _aliases(element) if alias is not None and str(alias).strip())
+        for element in elements
+    )
+    return tuple(group for group in groups if group)
+
+
+def _aliases(value: Any) -> list[Any]:
+    """What is no list in a value, in order, however deep lists are nested."""
+    left, aliases = [value], []
+    while left:
+        element = left.pop()
+        if isinstance(element, list):
+            left.extend(reversed(element))
+        else:
+            aliases.append(element)
+    return aliases
+
+
+def bare_example(qid: str, query: str, required: Required) -> Example:
+    """A question with its gold, of which any alias answers, and without documents."""
+    aliases = tuple(dict.fromkeys(alias.strip() for group in required for alias in group))
+    row = {"id": qid, "input": query, "output": [{"answer": alias} for alias in aliases]}
+    return Example(Question(qid, query), Gold(aliases, required), row)
+
+
+def read_records(path: Path, language: str = "") -> RgbRecords:
+    """Every record of a file. Raises BadFileError with the line for what is no record of RGB.
+
+    ``language``: ``en``, ``zh``, or '' to tell it from the file's name and, failing that, the questions.
+    """
+    records, seen = [], set()
+    without: dict[str, list[str]] = {}
+    for line, row in Source(path).objects():
+        record = _record(row, f"{path}, line {line}")
+        if record.id in seen:
+            raise BadFileError(
+                f"{path}, line {line} repeats the id {record.id!r}; every record needs its own."
+            )
+        seen.add(record.id)
+        records.append(record)
+        for what in _lacking(record):
+            without.setdefault(what, []).append(record.id)
+    if not records:
+        raise BadFileError(f"{path} holds no record.")
+    name = path.name.split(".json")[0]
+    spoken = language or language_of(name, [record.query for record in records])
+    lacking = {what: tuple(ids) for what, ids in without.items()}
+    return RgbRecords(name, path, cast(Language, spoken), tuple(records), lacking)
+
+
+def _lacking(record: RgbRecord) -> Iterator[str]:
+    if not record.required:
+        yield "answers"
+    if not any(record.positive):
+        yield "positives"
+    elif record.grouped and not all(record.positive):
+        yield "positives for one part of the question"
+    if not record.negative:
+        yield "negatives"
+
+
+def language_of(name: str, questions: Sequence[str]) -> Language:
+    """The language that a file's name says first, before any that a model's name says; else that of most questions.
+
+    >>> language_of("zh_int", ()), language_of("mine", ["谁?", "Who?", "何时？"]), language_of("prediction_en_llama3-zh", ())
+    ('zh', 'zh', 'en')
+    """
+    parts = re.split(r"[^a-z]+", name.lower())
+    if languages := [part for part in parts if part in ("zh", "en")]:
+        return "zh" if languages[0] == "zh" else "en"
+    chinese = sum(bool(_CHINESE.search(question)) for question in questions)
+    return "zh" if 2 * chinese > len(questions) else "en"
+
+
+def _record(row: Mapping[str, Any], where: str) -> RgbRecord:
+    missing = [key for key in ("id", "query") if row.get(key) is None]
+    missing += ["answer"] * ("answer" not in row)
+    if missing:
+        raise BadFileError(
+            f"{where} has no {missing[0]!r}; a record of RGB has id, query, answer, positive, negative."
+        )
+    if not isinstance(row["query"], str) or not row["query"].strip():
+        raise BadFileError(f"{where}: 'query' is no question; it should hold text.")
+    if any(isinstance(alias, (dict, bool)) for alias in _aliases(row["answer"])):
+        raise BadFileError(
+            f"{where}: 'answer' is no answer; it should hold a text, or a list of texts and of lists of aliases."
+        )
+    positive = row.get("positive") or []
+    grouped = isinstance(positive, list) and any(isinstance(group, list) for group in positive)
+    groups = tuple(
+        _texts(group, "positive", where) for group in (positive if grouped else [positive])
+    )
+    wrong = _texts(row.get("positive_wrong") or [], "positive_wrong", where)
+    if wrong and len(wrong) != len(groups[0]):
+        raise BadFileError(
+            f"{where}: 'positive_wrong' has {len(wrong)} documents and 'positive' {len(groups[0])}; each is a copy of one."
+        )
+    return RgbRecord(
+        str(row["id"]).strip(),
+        row["query"],
+        row["answer"],
+        required_of(row["answer"]),
+        groups,
+        _texts(row.get("negative") or [], "negative", where),
+        wrong,
+        str(row.get("fakeanswer") or ""),
+        grouped,
+    )
+
+
+def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise BadFileError(f"{where}: {key!r} should be a list of texts.")
+    return tuple(value)
+
+
+def find_file(path: Path, wanted: str, names: tuple[str, ...]) -> Path:
+    """The file itself, or ``wanted``, else the first of ``names``, in a folder. Raises NotFoundError."""
+    if path.is_file():
+        return path
+    for name in (wanted,) if wanted else names:
+        for suffix in SUFFIXES:
+            if (path / f"{name}{suffix}").is_file():
+                return path / f"{name}{suffix}"
+    have = sorted(
+        {file.name.split(".json")[0] for file in path.iterdir() if file.name.endswith(SUFFIXES)}
+    )
+    missed = wanted or f"{' or '.join(names)}, which this test is made for"
+    raise NotFoundError(
+        f"{path} holds no {missed}; it holds {', '.join(have) or 'no JSON lines'}: name a set with --set set=NAME."
+    )

@@ -1,0 +1,255 @@
+"""One of RGB's tests as a run: its documents, its flow, its rates, its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import sha256_file
+from rallebench.core.prompts import check_own
+from rallebench.core.runs import Judge, RunRequest, RunResult
+from rallebench.core.types import Example, Flow, Note, Outcome, Passage, Question
+from rallebench.experiments.papers.predictions import json_lines
+from rallebench.experiments.papers.rgb import files
+from rallebench.experiments.papers.rgb.documents import Documents, share
+from rallebench.experiments.papers.rgb.prompts import Prompt, answering, names_of, read_prompt
+from rallebench.experiments.papers.rgb.records import (
+    RgbRecord,
+    RgbRecords,
+    bare_example,
+    find_file,
+    read_records,
+)
+from rallebench.experiments.papers.rgb.scoring import Assessment, assess, named
+from rallebench.experiments.runs import scored_run
+from rallebench.metrics.judges import JUDGES
+
+WORKFLOW = "rgb"
+JUDGING = ("rgb-rejection", "rgb-errors")
+Build = Callable[..., Documents]
+"""(record, number, share of noise, with false documents also the share of true ones; ``original=``) → its documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Testbed:
+    """What all tests of an experiment share. ``facts``: the documents are false."""
+
+    request: ExperimentRequest
+    records: RgbRecords
+    build: Build
+    prompt: Prompt
+    decoding: Mapping[str, Any]
+    facts: bool
+    metrics: Mapping[str, str]
+
+    @property
+    def original(self) -> bool:
+        """Whether it counts as RGB's code does."""
+        return bool(self.request.settings["compat"] == "original")
+
+    @property
+    def usable(self) -> list[RgbRecord]:
+        """The records that can be scored."""
+        return [record for record in self.records.records if record.required]
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One run. ``documents``: record id → its list; ``left_out``: records for which there was no document at all;
+    ``earlier``: rows of an earlier time that are not asked again."""
+
+    testbed: Testbed
+    noise: float
+    correct: float
+    number: int
+    records: tuple[RgbRecord, ...]
+    documents: Mapping[str, Documents]
+    left_out: tuple[str, ...]
+    earlier: Mapping[str, files.Row] = field(default_factory=dict)
+    earlier_sha256: str = ""
+
+    @property
+    def short(self) -> int:
+        """How many lists hold fewer documents than were asked for."""
+        return sum(documents.short for documents in self.documents.values())
+
+    @property
+    def other_noise(self) -> int:
+        """How many lists hold more or fewer negatives than asked for, for lack of the one or the other; at noise 1 nothing
+        stands in for a negative."""
+        if self.noise == 1:
+            return 0
+        negatives = share(self.number, self.noise, self.testbed.original)
+        return sum(documents.negatives != negatives for documents in self.documents.values())
+
+    @property
+    def noisy(self) -> float:
+        """The share of negatives among the documents of all lists."""
+        total = sum(len(documents.items) for documents in self.documents.values())
+        return sum(documents.negatives for documents in self.documents.values()) / (total or 1)
+
+    def file(self, part: str = "") -> str:
+        """Where RGB would write this test's predictions, or with ``_result`` its result."""
+        records, decoding = self.testbed.records, self.testbed.decoding
+        shares = decoding["temperature"], self.noise, self.number, self.correct
+        llm = self.testbed.request.llm
+        return files.file_name(records.name, records.language, llm, *shares, part)
+
+    def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
+        """Every example that was answered, with what its answer is worth, in the order asked."""
+        for example in result.request.examples:
+            if (episode := result.episodes.get(example.question.qid)) is not None:
+                yield example, self.assess(example, episode.answer)
+
+    def assess(self, example: Example, answer: str) -> Assessment:
+        """What an answer is worth."""
+        return assess(answer, example.gold.required, self.testbed.records.language)
+
+
+Answered = Mapping[str, "tuple[Test, RunResult]"]
+"""Label of the run → the test and its answers."""
+
+
+def read_testbed(
+    request: ExperimentRequest,
+    names: tuple[str, ...],
+    build: Build,
+    *,
+    facts: bool = False,
+    metrics: tuple[str, ...] = ("all_rate", "rejection_rate"),
+) -> Testbed:
+    """Read data and prompts. ``names``: the sets that the test is made for, best first. Raises UsageError."""
+    s = request.settings
+    language = "" if s["language"] == "auto" else s["language"]
+    data = request.workspace.data(s["data"], "the folder or file of RGB's records")
+    path = find_file(
+        data, s["set"], tuple(name.format(language=language or "en") for name in names)
+    )
+    records = read_records(path, language)
+    api = request.workspace.llm(request.llm).backend == "openai_compatible"
+    decoding = {
+        "temperature": s["temperature"],
+        "top_p": (s["top_p"] or (1.0 if api else 0.8)) if s["temperature"] else 0.0,
+        "max_tokens": s["max_tokens"],
+        "seed": request.seed,
+    }
+    kinds = JUDGING if s.get("judge") else ()
+    judging = [name for kind in kinds for name in JUDGES.entry(kind).traits["prompts"]]
+    check_own(s["prompts"], [*names_of(records.language), *judging])
+    prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
+    testbed = Testbed(request, records, build, prompt, decoding, facts, named(*metrics))
+    if not testbed.usable:
+        raise UsageError(f"No record of {path} has an answer, so nothing can be scored.")
+    return testbed
+
+
+def make_test(
+    testbed: Testbed, noise: float, correct: float = 0.0, number: int | None = None
+) -> Test:
+    """Every record's documents, and which rows of an earlier time can be used again. Raises UsageError."""
+    number = testbed.request.settings["passages"] if number is None else number
+    shares = (noise, correct) if testbed.facts else (noise,)
+    built = {
+        record.id: testbed.build(record, number, *shares, original=testbed.original)
+        for record in testbed.usable
+    }
+    # The original asks such a question without documents, and so without the system's text: another test.
+    drop = bool(number) and not testbed.original
+    empty = tuple(qid for qid, documents in built.items() if drop and not documents.items)
+    records = [record for record in testbed.usable if record.id not in empty]
+    records = records[: testbed.request.limit]
+    if not records:
+        raise UsageError(
+            f"No record of {testbed.records.path} has documents for noise {noise:g}; choose another set."
+        )
+    lists = {record.id: built[record.id] for record in records}
+    return _with_earlier(Test(testbed, noise, correct, number, tuple(records), lists, empty))
+
+
+def _with_earlier(test: Test) -> Test:
+    """The test with those rows of the folder ``reuse`` that answer it."""
+    reuse = test.testbed.request.settings["reuse"]
+    if not reuse:
+        return test
+    folder = Path(reuse).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"--set reuse={reuse}: there is no such folder.")
+    path = folder / test.file()
+    rows = files.read_rows(path)
+    fitting = {
+        record.id: rows[record.id]
+        for record in test.records
+        if files.fits(rows.get(record.id), record, test.documents[record.id], test.testbed.original)
+    }
+    return replace(test, earlier=fitting, earlier_sha256=sha256_file(path) if rows else "")
+
+
+def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunRequest:
+    """The test as a run; answers in RGB's own files of an earlier time are not asked again."""
+    testbed = test.testbed
+    llm, prompt = testbed.request.llm, testbed.prompt
+
+    def flow(question: Question) -> Flow:
+        earlier = test.earlier.get(question.qid)
+        if earlier is not None:
+            return reused(str(earlier["prediction"]))
+        return answering(question, llm, prompt, testbed.decoding)
+
+    settings = {
+        "noise": test.noise,
+        "correct": test.correct,
+        "passages": test.number,
+        "language": testbed.records.language,
+        "system": prompt.system if test.number else "",
+        "user": prompt.user,
+        "merged": prompt.merged,
+        "decoding": dict(testbed.decoding),
+        "compat": testbed.request.settings["compat"],
+        "reuse": test.earlier_sha256,
+    }
+    return scored_run(
+        label,
+        WORKFLOW,
+        testbed.records.name,
+        tuple(example_of(record, test.documents[record.id]) for record in test.records),
+        flow,
+        settings,
+        lambda example, episode: test.assess(example, episode.answer).rates(
+            test.noise, testbed.original
+        ),
+        testbed.metrics,
+        (llm,),
+        judges=judges,
+    )
+
+
+def reused(prediction: str) -> Flow:
+    """An answer of an earlier time; asks no model."""
+    reply = yield Note(prediction)
+    return Outcome(reply.text, "reused")
+
+
+def example_of(record: RgbRecord, documents: Documents) -> Example:
+    """The question with its documents; the gold stays outside of it, also in the passages' ids."""
+    bare = bare_example(record.id, record.query, record.required)
+    passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(documents.texts, 1))
+    kinds = [{"kind": kind, "text": text} for kind, text in documents.items]
+    row = {**bare.record, "rgb": {"answer": record.answer, "docs": kinds}}
+    return replace(bare, question=replace(bare.question, passages=passages), record=row)
+
+
+def files_of(test: Test, result: RunResult) -> dict[str, str]:
+    """RGB's own two files of this test; questions that failed have no row."""
+    records = {record.id: record for record in test.records}
+    rows = []
+    for example, assessment in test.assessments(result):
+        record = records[example.question.qid]
+        rows.append(files.row_of(record, test.documents[record.id], test.noise, assessment))
+    value = files.result_of(rows, test.noise, test.testbed.facts)
+    text = json.dumps(value, ensure_ascii=False, indent=4)
+    return {test.file(): json_lines(rows), test.file("_result"): text}

@@ -1,0 +1,200 @@
+"""Questions written by a language model, one from each article: RGB's testbeds began with news (arXiv:2309.01431, 2.2).
+
+What was sent and what came back stand in the run's episodes. A reply counts only if it holds a question whose every answer
+stands in the article; what it lacks otherwise is counted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.prompts import check_own, filled, prompt_text
+from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Flow,
+    Generate,
+    Gold,
+    Message,
+    Outcome,
+    Passage,
+    Question,
+)
+from rallebench.corpora.reading import read_corpus
+from rallebench.experiments.papers.predictions import json_lines
+from rallebench.experiments.papers.rgb.building import SourceQuestion
+from rallebench.experiments.papers.rgb.prompts import FOLDER
+from rallebench.experiments.runs import scored_run
+from rallebench.llms._structured import in_form, json_of
+from rallebench.metrics.text import find_answers
+
+WORKFLOW = "rgb-questions"
+LONGEST = 8000
+"""Characters of an article that are shown."""
+QUESTION, ANSWER = (
+    ("question", "query"),
+    ("answers", "answer", "key_information", "key information"),
+)
+USABLE = {
+    "usable": "The reply holds a question whose every answer stands in the article. Over the articles that did not fail."
+}
+SENTENCES: Mapping[str, str] = {
+    "unread": "replies hold no question with an answer as JSON",
+    "not_in_article": "questions have an answer that does not stand in the article",
+    "too_few_parts": "questions have fewer answers than parts were asked for",
+    "not_written": "articles failed: the model gave no reply",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceQuestions:
+    """``questions`` that can be used; ``unanswered``: how many others have no answer; ``files``: those that were written, in
+    KILT's form; ``counts``: what became of the other articles."""
+
+    name: str
+    questions: Sequence[SourceQuestion]
+    unanswered: int = 0
+    files: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def questions_of(
+    request: ExperimentRequest,
+) -> Generator[RunRequest, RunResult, SourceQuestions]:
+    """Have a question written from each article. Raises UsageError before the run, BackendError if none came."""
+    s = request.settings
+    if not request.llm:
+        raise UsageError(
+            "To write questions from articles a language model is needed; name one with --llm."
+        )
+    if s["known"]:
+        raise UsageError(
+            "--set known goes with questions that are there: write them first, then give their file as data=FILE."
+        )
+    request.workspace.llm(request.llm)
+    fields = ("ARTICLE", "PARTS") if s["parts"] > 1 else ("ARTICLE",)
+    file = f"question-{'parts' if s['parts'] > 1 else 'one'}-{s['language']}.txt"
+    check_own(s["prompts"], [file])
+    prompt = prompt_text(FOLDER, file, s["prompts"], fields)
+    path = request.workspace.corpus(s["articles"])
+    limit = None if request.limit is None else min(request.limit, sys.maxsize)
+    articles = list(islice(read_corpus(path), limit))
+    name = path.name.split(".")[0]
+    result = yield _questions_run(request, name, prompt, articles)
+    return _usable(result, articles, s["parts"])
+
+
+def _questions_run(
+    request: ExperimentRequest, name: str, prompt: str, articles: Sequence[Passage]
+) -> RunRequest:
+    texts = {article.doc_id: _text(article) for article in articles}
+    parts = request.settings["parts"]
+
+    def flow(question: Question) -> Flow:
+        sent = filled(prompt, {"ARTICLE": texts[question.qid], "PARTS": str(parts)})
+        message = Message("user", sent)
+        reply = yield Generate(
+            request.llm, (message,), max_tokens=512, temperature=0.0, seed=request.seed
+        )
+        return Outcome(reply.text)
+
+    def score(example: Example, episode: Episode) -> Values:
+        _, fault = read_question(episode.answer, texts[example.question.qid], parts)
+        return {"usable": float(not fault)}
+
+    settings = {"prompt": prompt, "parts": parts, "longest": LONGEST}
+    examples = tuple(_example(article) for article in articles)
+    return scored_run(
+        "questions", WORKFLOW, name, examples, flow, settings, score, USABLE, (request.llm,)
+    )
+
+
+def _text(article: Passage) -> str:
+    """The article as it is shown."""
+    return f"{article.title}\n{article.text}".strip()[:LONGEST]
+
+
+def _example(article: Passage) -> Example:
+    """An article as a question without gold; its text is in the prompt alone."""
+    name = article.title or article.text[:80] or article.doc_id
+    record = {"id": article.doc_id, "input": name, "output": []}
+    return Example(Question(article.doc_id, name), Gold(), record)
+
+
+def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> SourceQuestions:
+    questions, rows = [], []
+    counts: Counter[str] = Counter()
+    for article in articles:
+        qid = article.doc_id
+        if qid not in result.episodes:
+            continue
+        (query, answers), fault = read_question(result.episodes[qid].answer, _text(article), parts)
+        counts[fault] += 1
+        if fault:
+            continue
+        questions.append(SourceQuestion(qid, query, tuple((answer,) for answer in answers)))
+        page = [{"wikipedia_id": article.page_id, "title": article.title}]
+        several: dict[str, Any] = {"answer": answers} if len(answers) > 1 else {}
+        output = [{"answer": answer, "provenance": page} for answer in answers]
+        rows.append({"id": qid, "input": query, "output": output, **several})
+    if not questions:
+        raise BackendError(
+            f"None of the {result.n} articles gave a question that can be used; read the replies in the run {result.run!r}."
+        )
+    counts["not_written"] = result.n_errors
+    faults = {"articles": result.n, **{fault: counts[fault] for fault in SENTENCES}}
+    name, files = result.request.dataset.name, {"questions.jsonl": json_lines(rows)}
+    return SourceQuestions(name, questions, 0, files, faults)
+
+
+def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, list[str]], str]:
+    """(question, answers) of a reply, and what is wrong with it: a key of SENTENCES, or ''.
+
+    >>> read_question('Sure: {"question": "Who came?", "answer": "Ada"}', "Ada came.")
+    (('Who came?', ['Ada']), '')
+    >>> read_question("I cannot help with that.", "Ada came.")[1]
+    'unread'
+    """
+    schema = {"type": "object", "anyOf": [{"required": [name]} for name in QUESTION]}
+    try:
+        value = json_of(in_form(reply, schema)[0])
+    except BackendError:
+        value = None
+    fields: dict[str, Any] = {}
+    if isinstance(value, Mapping):
+        fields = {str(key).strip().lower(): content for key, content in value.items()}
+    query = next((q for name in QUESTION if isinstance(q := fields.get(name), str)), "").strip()
+    content: Any = next((fields[name] for name in ANSWER if fields.get(name)), [])
+    answers = _texts(content if isinstance(content, list) else [content])
+    if not query or not answers:
+        return (query, answers), "unread"
+    if not all(find_answers(article, (answer,)) for answer in answers):
+        return (query, answers), "not_in_article"
+    return (query, answers), "too_few_parts" if len(answers) < parts else ""
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    """What is text or a number, each once, without blanks."""
+    plain = (
+        str(value).strip()
+        for value in values
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    )
+    return list(dict.fromkeys(filter(None, plain)))
+
+
+def notes_of(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """What became of the articles without a question, one sentence each."""
+    return tuple(
+        f"{counts[fault]} of {counts['articles']} {sentence}."
+        for fault, sentence in SENTENCES.items()
+        if counts.get(fault)
+    )

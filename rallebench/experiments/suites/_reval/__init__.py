@@ -1,1 +1,0 @@
-"""What the suite ``reval`` is made of: its tasks, its grid, its tables."""

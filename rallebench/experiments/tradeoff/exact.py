@@ -1,0 +1,136 @@
+"""The questions as vectors, and the exact nearest passages of each: the program that a trade-off measures indexes against.
+
+The job: ``workspace``, ``index`` (an index over vectors), ``texts``, ``k``. Its line: ``vectors`` (base64 of float32, n rows),
+``encode_ms`` (of one query), ``nearest`` (per question the ids of the k nearest, more where some tie; None where no exact
+vectors of this corpus and encoder are stored).
+"""
+
+from __future__ import annotations
+
+import base64
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import RalleError
+from rallebench.corpora.store import PassageStore
+from rallebench.encoders.references import open_encoder
+from rallebench.engine.measure import run_program
+from rallebench.vector_indexes import VECTOR_INDEXES
+from rallebench.workspace.entries import Manifest
+from rallebench.workspace.indexes.checks import check_index
+from rallebench.workspace.indexes.vectors import VECTORS, vectors_of
+from rallebench.workspace.paths import Workspace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ENCODE_SAMPLE = 20
+PIECE = 16_384
+"""Vectors that are compared at once."""
+TIES, TIE = 16, 1e-6
+"""So many passages may tie with the k-th nearest; so little tells no two inner products in float32 apart."""
+EXACT_KINDS = frozenset({"flat", "numpy-flat"})
+
+
+def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The one line of the job."""
+    import numpy as np
+
+    workspace, texts = Workspace(job["workspace"]), job["texts"]
+    manifest = workspace.manifests()[job["index"]]
+    yield {"progress": f"encoding {len(texts)} questions with {manifest.encoder_name}"}
+    encoder = open_encoder(manifest.encoder_name)
+    queries = np.asarray(encoder.encode(texts, role="query"), dtype=np.float32)
+    seconds = []
+    for text in texts[:ENCODE_SAMPLE]:
+        started = time.perf_counter()
+        encoder.encode([text], role="query")
+        seconds.append(time.perf_counter() - started)
+    yield {"progress": "exact neighbours"}
+    nearest = nearest_ids(workspace, manifest, queries, job["k"])
+    yield {
+        "vectors": base64.b64encode(queries.tobytes()).decode(),
+        "encode_ms": statistics.median_high(seconds) * 1000,
+        "nearest": None if nearest is None else [sorted(ids) for ids in nearest],
+    }
+
+
+def nearest_ids(
+    workspace: Workspace, manifest: Manifest, queries: NDArray[np.float32], k: int
+) -> list[set[str]] | None:
+    """Per query the ids of the k nearest passages, from an exact index over the same vectors, else from stored ones."""
+    alike = {
+        name: other
+        for name, other in workspace.manifests().items()
+        if (other.corpus_sha256, other.encoder) == (manifest.corpus_sha256, manifest.encoder)
+    }
+    for name, other in alike.items():
+        if other.kind in EXACT_KINDS:
+            with suppress(RalleError):  # a damaged one: its own measurement says so
+                return _by_index(workspace.indexes / name, other, queries, k)
+    return _by_stored_vectors(workspace, alike, queries, k)
+
+
+def _by_index(
+    folder: Path, manifest: Manifest, queries: NDArray[np.float32], k: int
+) -> list[set[str]]:
+    check_index(folder, manifest)
+    with (
+        closing(PassageStore(folder)) as store,
+        closing(VECTOR_INDEXES[manifest.kind]().load(folder)) as index,
+    ):
+        return _with_ties(store, *index.search(queries, min(k + TIES, len(store))), k)
+
+
+def _by_stored_vectors(
+    workspace: Workspace, alike: Mapping[str, Manifest], queries: NDArray[np.float32], k: int
+) -> list[set[str]] | None:
+    import numpy as np
+
+    name, manifest = next(iter(alike.items()))
+    cached = vectors_of(workspace.vectors, manifest.corpus_sha256, manifest.encoder)
+    beside = [workspace.indexes / other / VECTORS for other in alike]
+    path = next((path for path in [*cached, *beside] if path.is_file()), None)
+    if path is None:
+        return None
+    with closing(PassageStore(workspace.indexes / name)) as store:
+        vectors = np.load(path, mmap_mode="r")
+        return _with_ties(store, *nearest_rows(vectors, queries, min(k + TIES, len(store))), k)
+
+
+def _with_ties(store: PassageStore, scores: Any, rows: Any, k: int) -> list[set[str]]:
+    """The ids of the k nearest, and of those that tie with the last of them: each is as right as another."""
+    last = scores[:, min(k, scores.shape[1]) - 1]
+    return [
+        {store[int(row)].doc_id for row, score in zip(nearest, values) if score >= least - TIE}
+        for nearest, values, least in zip(rows, scores, last)
+    ]
+
+
+def nearest_rows(
+    vectors: NDArray[np.float32], queries: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The largest inner products with (n, dim) vectors and their rows, both (q, k), best first; reads them in pieces."""
+    import numpy as np
+
+    best = np.full((len(queries), 0), 0.0, dtype=np.float32)
+    rows = np.zeros((len(queries), 0), dtype=np.int64)
+    for start in range(0, len(vectors), PIECE):
+        scores = queries @ np.asarray(vectors[start : start + PIECE]).T
+        numbers = np.broadcast_to(np.arange(start, start + scores.shape[1]), scores.shape)
+        best, rows = np.concatenate([best, scores], axis=1), np.concatenate([rows, numbers], axis=1)
+        order = np.argsort(-best, axis=1, kind="stable")[:, :k]
+        best, rows = (
+            np.take_along_axis(best, order, axis=1),
+            np.take_along_axis(rows, order, axis=1),
+        )
+    return best, rows
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_program(neighbours))

@@ -1,0 +1,237 @@
+"""What preparing indexes keeps in ``<workspace>/cache/``, all of which can be made again.
+
+``passages/KEY/``: a corpus in one chunking, cut once. ``texts/SHA256.npy``: the tables of texts (see ``by_text``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.disk import unwritten
+from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.events import mapped
+from rallebench.core.files import read_json, write_json
+from rallebench.core.folders import beside
+from rallebench.core.sources import files_in
+from rallebench.core.types import digest
+from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.imported import is_imported, read_card, store_corpus
+from rallebench.corpora.page_maps import read_page_map
+from rallebench.workspace.entries import read_manifest
+from rallebench.workspace.indexes.vectors import Building
+from rallebench.workspace.paths import Workspace
+
+PASSAGES, TEXTS, CUT = "passages", "texts", "cut.json"
+_GATE, _MARK = ".prepared.lock", ".prepared.{}.use"
+_numbers = itertools.count()
+
+
+# a corpus in one chunking
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A corpus in one chunking: ``folder`` is a passage store of ``passages``, ``sha256`` the corpus's, as in a
+    manifest of an index over it."""
+
+    folder: Path
+    passages: int
+    sha256: str
+
+
+def cut_folder(
+    cache: Path, corpus: Path, chunking: Chunking | None, form: str, page_map: Path | None
+) -> Path:
+    """Where the passages of a corpus in one chunking are kept."""
+    key = digest([_identity(corpus, page_map), form, chunking and chunking.as_json()])[:24]
+    return cache / PASSAGES / key
+
+
+def read_cut(folder: Path) -> Cut | None:
+    """The passages in ``folder``; None if they are not there."""
+    if not (folder / CUT).exists():
+        return None
+    value = read_json(folder / CUT)
+    return Cut(folder, int(value["passages"]), str(value["sha256"]))
+
+
+def cut(
+    folder: Path, corpus: Path, chunking: Chunking | None, form: str, page_map: Path | None
+) -> Generator[Building, None, Cut]:
+    """Yield progress, return the passages, kept in ``folder`` (see ``cut_folder``).
+
+    ``corpus``: a file or folder of documents, an imported corpus, or an index. Raises BadFileError for one that
+    cannot be read, DiskError.
+    """
+    if existing := read_cut(folder):
+        return existing
+    started = time.perf_counter()
+    pages = read_page_map(page_map) if page_map else None
+    try:
+        with beside(folder.parent, folder.name) as half:
+            storing = store_corpus(half, corpus, pages, chunking, form=form)
+            count, sha = yield from storing_progress("cutting the corpus", storing, started)
+            source = {"corpus": corpus.name, "chunking": chunking and chunking.as_json()}
+            write_json(half / CUT, {"passages": count, "sha256": sha, **source})
+            with contextlib.suppress(OSError):  # another process was faster; both are the same
+                os.rename(half, folder)
+    except OSError as error:
+        raise unwritten("the passages", folder, error) from error
+    return Cut(folder, count, sha)
+
+
+def storing_progress(
+    stage: str, storing: Generator[tuple[int, float], None, tuple[int, str]], started: float
+) -> Generator[Building, None, tuple[int, str]]:
+    """The steps of ``store_corpus`` as progress of a stage that began at ``started`` (``time.perf_counter``).
+
+    The share of the bytes that are read tells about how many passages there will be.
+    """
+
+    def progress(step: tuple[int, float]) -> Building:
+        count, share = step
+        total = round(count / share) if share else 0
+        return Building(stage, count, total, time.perf_counter() - started)
+
+    return mapped(storing, progress)
+
+
+def _identity(corpus: Path, page_map: Path | None) -> list[Any]:
+    """What changes when a corpus does: the sha256 where it has one, else its files' sizes and times."""
+    pages = _stamps(page_map) if page_map else []
+    if is_imported(corpus):
+        return [read_card(corpus).sha256, pages]
+    if is_index(corpus):
+        return [read_manifest(corpus).corpus_sha256, pages]
+    return [_stamps(corpus), pages]
+
+
+def _stamps(path: Path) -> list[Any]:
+    return [
+        (str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns)
+        for file in files_in(path)
+    ]
+
+
+def is_index(path: Path) -> bool:
+    """Whether ``path`` is the folder of an index."""
+    return (path / "manifest.json").is_file()
+
+
+# who uses it
+
+
+@contextlib.contextmanager
+def using(cache: Path) -> Iterator[None]:
+    """Mark the kept passages and texts as in use, so that no process deletes them; many may use them at once."""
+    from filelock import FileLock
+
+    cache.mkdir(parents=True, exist_ok=True)
+    path = cache / _MARK.format(f"{os.getpid()}-{next(_numbers)}")
+    mark = FileLock(path, thread_local=False)  # freed by the system when its process dies
+    with FileLock(cache / _GATE, thread_local=False):
+        mark.acquire()
+    try:
+        yield
+    finally:
+        mark.release()
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+@contextlib.contextmanager
+def _unused(cache: Path) -> Iterator[bool]:
+    """Whether no process uses them; then none begins to before the end of this."""
+    from filelock import FileLock, Timeout
+
+    with FileLock(cache / _GATE, thread_local=False):
+        free = True
+        for path in cache.glob(_MARK.format("*")):
+            try:
+                with FileLock(path, timeout=0, thread_local=False):
+                    pass
+                with contextlib.suppress(OSError):  # left by a process that died
+                    path.unlink()
+            except Timeout:
+                free = False
+        yield free
+
+
+# the list of it
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """``key``: its place below ``cache/``. ``corpus``: '' where it is not known; ``chunking``: None for whole documents, or
+    where that is not known. ``passages``: how many it is about."""
+
+    key: str
+    corpus: str
+    chunking: Chunking | None
+    passages: int
+    bytes: int
+
+    @property
+    def kind(self) -> str:
+        """``passages`` or ``texts``."""
+        return self.key.partition("/")[0]
+
+
+def stored(workspace: Workspace) -> list[Stored]:
+    """All of them, the largest first; damaged ones are listed by what is known of them."""
+    cache = workspace.cache
+    sources: dict[str, tuple[str, Chunking | None]] = {}
+    rows = []
+    texts = list((cache / TEXTS).glob("[!.]*.npy"))
+    for manifest in workspace.manifests().values() if texts else ():
+        sources[manifest.corpus_sha256] = (manifest.corpus, _chunking(manifest.chunking))
+    for folder in {path.parent for path in (cache / PASSAGES).glob(f"[!.]*/{CUT}")}:
+        corpus, chunking, passages = "", None, 0
+        with contextlib.suppress(RalleError, LookupError, TypeError, ValueError, AttributeError):
+            value = read_json(folder / CUT)
+            passages = int(value["passages"])
+            corpus, chunking = str(value.get("corpus") or ""), _chunking(value.get("chunking"))
+            sources[str(value["sha256"])] = (corpus, chunking)
+        size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+        rows.append(Stored(f"{PASSAGES}/{folder.name}", corpus, chunking, passages, size))
+    for path in texts:
+        size = path.stat().st_size
+        source = sources.get(path.stem, ("", None))
+        rows.append(Stored(f"{TEXTS}/{path.name}", *source, max(size - 128, 0) // 24, size))
+    return sorted(rows, key=lambda row: (-row.bytes, row.key))
+
+
+def _chunking(value: Any) -> Chunking | None:
+    return Chunking(**value) if value else None
+
+
+def delete_stored(workspace: Workspace, key: str) -> str:
+    """Delete one of them; returns a sentence. Raises NotFoundError if there is none of that key, UsageError while an index is
+    being prepared."""
+    cache = workspace.cache
+    row = next((row for row in stored(workspace) if row.key == key), None)
+    if row is None:
+        raise NotFoundError(f"There is nothing {key!r} in {cache}.")
+    path = cache / key
+    with _unused(cache) as free:
+        if not free:
+            raise UsageError(
+                f"{key} is in use: an index is being prepared from kept passages and texts; wait for its end or stop it."
+            )
+        try:
+            if path.is_dir():
+                with beside(path.parent, path.name) as gone:
+                    os.rename(path, gone / path.name)  # from here on no name leads to it
+            else:
+                path.unlink()
+        except OSError as error:
+            raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
+    again = "cut" if row.kind == PASSAGES else "hashed"
+    return f"Deleted {key}, {row.bytes / 1e6:,.1f} MB. Indexes keep what they hold; the corpus is {again} anew when it is next asked for."

@@ -1,0 +1,625 @@
+"""CRUD-RAG's grid: what cells share is made once, what cannot be run is said, and nothing is recommended without a difference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from performing import plan, run_suite
+from small_workspace import CommandLine, copy_workspace, everything, read_lines, write_lines
+
+from rallebench.analysis.paired import PairedComparison
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.corpora.store import PassageStore
+from rallebench.engine.driver import ExperimentResult
+from rallebench.engine.experiment_store import run_name
+from rallebench.engine.plan import as_json
+from rallebench.experiments.papers import settings_of
+from rallebench.experiments.papers.crud.configurations import (
+    FACTORS,
+    Config,
+    Grid,
+    grid_of,
+    indexes_of,
+    said_of,
+)
+from rallebench.experiments.papers.crud.recommending import (
+    NONE_SHOWN,
+    SCENARIOS,
+    Versus,
+    papers_row,
+    recommended,
+)
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes._shards import passage_text
+from rallebench.workspace.paths import Workspace
+
+TOWNS = ("青禾市", "临江市", "云溪县", "河口镇", "东岭市", "白石县", "南屏市", "松林县")
+THINGS = (
+    "无人驾驶公交线路正式开通",
+    "城东水厂二期工程通水",
+    "屋顶光伏推广到每一个村",
+    "新的图书馆向居民开放",
+)
+
+JUDGE = {
+    "文本：[^\n]*\n输出": json.dumps(
+        {"key_info": ["亿元"], "question": ["投资多少？"]}, ensure_ascii=False
+    ),
+    "文本：总投资": "<response>\n亿元\n</response>",
+}
+
+
+def article(number: int) -> str:
+    town, thing = TOWNS[number % 8], THINGS[number % 4]
+    return f"2023-08-{number + 10}，正文：{town}{thing}。总投资{number + 2}亿元，惠及约{number + 5}万居民。当地群众表示非常满意。市长出席了仪式并讲话。"
+
+
+def answer(number: int) -> str:
+    return f"总投资{number + 2}亿元，惠及约{number + 5}万居民。"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("grid")
+    (folder / "data").mkdir()
+    rows = [
+        {
+            "ID": f"q{n}",
+            "questions": f"{TOWNS[n]}的{THINGS[n % 4]}投资多少？",
+            "answers": answer(n),
+            "gold_doc_ids": [n],
+        }
+        for n in range(8)
+    ]
+    write_lines(folder / "data" / "qa1.jsonl", rows)
+    write_lines(
+        folder / "data" / "summary.jsonl",
+        [{"ID": "s", "event": "水厂通水", "summary": "城东水厂通水。"}],
+    )
+    text = "".join(f"{n}\t{article(n)}\t\n" for n in range(8)) + "8\t大雪。\t\n"
+    (folder / "corpus.tsv").write_text(f"id\ttext\ttitle\n{text}", encoding="utf-8")
+    models = {
+        "quiet": {"backend": "scripted", "settings": {"default": "<response>不知道。</response>"}},
+        "knows": {
+            "backend": "scripted",
+            "settings": {
+                "replies": {
+                    f"问题：{TOWNS[n]}的{THINGS[n % 4]}投资": f"<response>{answer(n)}</response>"
+                    for n in range(8)
+                },
+                "default": "无",
+            },
+        },
+        "judge": {
+            "backend": "scripted",
+            "settings": {"replies": JUDGE, "default": "<response>\n无法推断\n</response>"},
+        },
+        "broken": {"backend": "scripted", "settings": {"dealy": 1}},
+    }
+    (folder / "llms.json").write_text(json.dumps(models), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def workspace(built: Path, tmp_path: Path) -> Path:
+    return copy_workspace(built, tmp_path / "workspace")
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    return CommandLine(capfd, workspace)
+
+
+def chosen(workspace: Path, *settings: str) -> dict[str, str]:
+    """A small grid with the hashing encoder; ``settings`` go over it."""
+    base = {
+        "data": str(workspace / "data"),
+        "corpus": str(workspace / "corpus.tsv"),
+        "tasks": "qa1",
+        "embedding": "hashing",
+    }
+    base |= {"kind": "numpy-flat", "chunk": "32", "k": "2", "reranker": ""}
+    return base | dict(setting.split("=", 1) for setting in settings)
+
+
+def grid(
+    rallebench: CommandLine, *settings: str, llm: str = "", run: str = "g", **more: Any
+) -> Any:
+    flags = [
+        part
+        for key, value in chosen(rallebench.workspace, *settings).items()
+        for part in ("--set", f"{key}={value}")
+    ]
+    model = ["--llm", llm] if llm else []
+    return rallebench.json("suite", "crud-grid", *model, "--name", run, "--no-mlflow", *flags)
+
+
+def asked(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
+    return ExperimentRequest(
+        Workspace(workspace), llm, settings_of("crud-grid", chosen(workspace, *settings))
+    )
+
+
+def texts_of(workspace: Path) -> list[str]:
+    """What was encoded for each of the vector indexes, all in a row."""
+    found: list[str] = []
+    for name, manifest in Workspace(workspace).manifests().items():
+        if manifest.kind != "bm25":
+            with closing(PassageStore(workspace / "indexes" / name)) as store:
+                found += map(passage_text, store)
+    return found
+
+
+def table(found: Mapping[str, Any], beginning: str) -> Mapping[str, Any]:
+    (one,) = [table for table in found["tables"] if table["title"].startswith(beginning)]
+    return one  # type: ignore[no-any-return]
+
+
+def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
+    models = {
+        name: {"backend": "scripted", "settings": {"default": "无"}}
+        for name in FACTORS["llm"].papers
+    }
+    (workspace / "llms.json").write_text(json.dumps(models), encoding="utf-8")
+    given = {"data": "x", "corpus": str(workspace / "corpus.tsv")}
+    wanted = ExperimentRequest(
+        Workspace(workspace), "gpt-3.5-turbo", settings_of("crud-grid", given)
+    )
+    found = grid_of(wanted)
+    assert found.cells == 30 and len(found.order) == 25 and not found.impossible
+    assert {value: config.k for value, config in found.values["chunk"].items()} == {
+        64: 16,
+        128: 8,
+        256: 4,
+        512: 2,
+    }
+    assert (
+        len(
+            {
+                said_of(index)
+                for config in found.order
+                for index in indexes_of(wanted, config).values()
+            }
+        )
+        == 12
+    )
+
+
+def test_the_deepest_retrieval_comes_first_and_one_model_after_another(workspace: Path) -> None:
+    found = grid_of(asked(workspace, "factors=topk,llm,retriever", "ks=1,4", "llms=knows"))
+    assert [found.label(config) for config in found.order] == [
+        "topk=4",
+        "base",
+        "topk=1",
+        "retriever=bm25",
+        "retriever=hybrid",
+        "llm=knows",
+    ]
+
+
+def test_the_plan_counts_builds_and_questions_and_writes_nothing(workspace: Path) -> None:
+    before = everything(workspace)
+    wanted = asked(workspace, "factors=chunk,overlap,topk", "chunks=16,64", "overlaps=50", "ks=1,4")
+    found = as_json(plan("crud-grid", wanted, "p"))
+    assert found["indexes"] == {"needed": 4, "to_build": 4} and found["total"]["parts"] == 6
+    assert (
+        found["total"]["questions"] == found["total"]["generations"]["high"] == 48
+        and everything(workspace) == before
+    )
+    assert "It uses 4 indexes; 4 must be built first." in found["notes"]
+
+
+def test_a_plan_with_a_probe_says_how_many_texts_are_to_be_encoded(rallebench: CommandLine) -> None:
+    flags = [
+        part
+        for key, value in chosen(rallebench.workspace, "factors=chunk", "chunks=16").items()
+        for part in ("--set", f"{key}={value}")
+    ]
+    ran = rallebench(
+        "suite", "crud-grid", "--llm", "quiet", "--name", "p", "--plan", "--probe", "1", *flags
+    )
+    assert "Indexes: 2 indexes to build" in ran.out and "texts to encode with hashing" in ran.out
+    assert "not reached by the probe" in ran.out, "a probe builds no index"
+
+
+@pytest.mark.slow
+def test_no_chunk_is_encoded_twice_and_a_second_grid_builds_nothing(
+    rallebench: CommandLine,
+) -> None:
+    settings = ("factors=chunk,retriever", "chunks=16,1000,2000", "ks=1,4")
+    found = grid(rallebench, *settings)
+    assert found["cells"] == {
+        "a task": 8,
+        "different": 6,
+        "ran": 6,
+        "failed": 0,
+        "not asked for": 1,
+    }
+    assert found["indexes"]["needed"] == 5 and found["indexes"]["built"] == 4, (
+        "articles that are not cut are one index"
+    )
+    texts = texts_of(rallebench.workspace)
+    assert found["indexes"]["passages encoded"] == len(set(texts)) < len(texts)
+    again = grid(rallebench, *settings, run="other")
+    assert again["indexes"] == {"needed": 5, "built": 0, "passages encoded": 0, "failed": 0}
+
+
+def test_a_factor_has_a_table_and_a_plot_and_the_base_stands_beside_the_papers(
+    rallebench: CommandLine,
+) -> None:
+    found = grid(rallebench, "factors=topk,llm", "ks=1,4", "llms=knows", llm="quiet")
+    first, *_ = found["tables"]
+    assert first["rows"][1][1:7] == [39.76, 57.24, 83.81, 52.67, 70.82, 73.3], (
+        "the paper's base row"
+    )
+    depth = table(found, "By top-k")
+    assert depth["columns"] == ["", "BLEU", "ROUGE-L", "length", "MRR", "asked"]
+    assert [row[0] for row in depth["rows"]] == ["qa1 · 1", "qa1 · 2 (base)", "qa1 · 4"]
+    assert [row[0] for row in table(found, "By LLM")["rows"]] == [
+        "qa1 · quiet (base)",
+        "qa1 · knows",
+    ]
+    assert (
+        table(found, "By LLM")["rows"][1][2]["value"] == 100.0
+        and table(found, "By LLM")["rows"][1][-1] == 8
+    )
+    line, bar = found["plots"]
+    assert (line["kind"], bar["kind"]) == ("line", "bar") and [
+        x for x, _ in line["series"]["qa1"]
+    ] == [1, 2, 4]
+    assert found["base"] == {
+        "chunk": 32,
+        "overlap": 0,
+        "embedding": "hashing",
+        "retriever": "dense",
+        "topk": 2,
+        "llm": "quiet",
+    }
+
+
+def test_what_is_better_on_every_question_is_recommended_and_nothing_else(
+    rallebench: CommandLine,
+) -> None:
+    found = grid(rallebench, "factors=topk,llm", "ks=1,4", "llms=knows", llm="quiet")
+    ours, papers = table(found, "Recommendations")["rows"]
+    assert (
+        ours[:3] == ["Read, 1 document", "too few articles", None]
+        and ours[5] == "too few articles"
+        and ours[6] is None
+    )
+    assert (
+        papers[0] == "Read, 1 document · paper"
+        and papers[1] == "larger"
+        and papers[5] == "Baichuan2-13B"
+    )
+    gaps = {(row[0], row[1]): row for row in table(found, "Differences")["rows"]}
+    *_, gap, p, higher, equal, lower = gaps["qa1 · LLM knows", "ROUGE-L"]
+    assert gap["n"] == 8 and p is None and (higher, equal, lower) == (8, 0, 0)
+    assert (
+        gaps["qa1 · top-k 4", "ROUGE-L"][3] is None
+        and gaps["qa1 · top-k 4", "ROUGE-L"][2]["value"] == 0.0
+    )
+    glance = table(found, "All tasks at a glance")
+    assert glance["columns"] == ["", "qa1"] and [row[0] for row in glance["rows"]] == [
+        "top-k 1",
+        "top-k 4",
+        "LLM knows",
+    ]
+
+
+def paired(difference: float, p: float) -> PairedComparison:
+    return PairedComparison(
+        "rouge-L",
+        20,
+        0.5,
+        0.5 + difference,
+        difference,
+        difference - 0.01,
+        difference + 0.01,
+        0.001,
+        0,
+        0,
+        0,
+        (),
+        (),
+        None,
+        p,
+    )
+
+
+@pytest.mark.parametrize(
+    ("gaps", "said", "value"),
+    [
+        ({4: (0.1, 0.9), 16: (0.2, 0.06)}, NONE_SHOWN, None),
+        ({4: (0.1, 0.01), 16: (0.2, 0.02)}, "larger (16), +20.00 [19.00, 21.00]", 16),
+        ({4: (0.1, 0.01), 16: (0.2, 0.5)}, "smaller (4), +10.00 [9.00, 11.00]", 4),
+        (
+            {4: (-0.1, 0.01), 16: (0.2, 0.5)},
+            "moderate (8) (as the base; worse: 4 -10.00 [-11.00, -9.00])",
+            8,
+        ),
+    ],
+)
+def test_a_recommendation_needs_a_difference_that_is_shown(
+    gaps: dict[int, tuple[float, float]], said: str, value: int | None
+) -> None:
+    found = [Versus(k, paired(gap, p)) for k, (gap, p) in gaps.items()]
+    assert recommended(FACTORS["topk"], 8, (4, 8, 16), found) == (said, value)
+
+
+def test_the_papers_recommendations_are_quoted_with_their_contradiction(
+    rallebench: CommandLine,
+) -> None:
+    assert all(
+        set(papers_row(name)) == {"topk", "chunk", "overlap", "retriever", "llm"}
+        for name in SCENARIOS
+    )
+    found = grid(rallebench, "factors=topk", "ks=1", llm="quiet")
+    assert (
+        "smaller ones are better (BLEU 34.20 with chunks of 64, 30.35 with 512)"
+        in table(found, "Recommendations")["note"]
+    )
+
+
+def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
+    rallebench: CommandLine,
+) -> None:
+    found = grid(
+        rallebench,
+        "tasks=qa1,summary",
+        "factors=retriever,topk,llm",
+        "ks=1,4",
+        "retrievers=bm25,hybrid",
+    )
+    assert [part["label"] for part in found["parts"]] == [
+        "qa1 topk=4",
+        "qa1 base",
+        "qa1 topk=1",
+        "qa1 retriever=bm25",
+        "qa1 retriever=hybrid",
+    ]
+    assert all(
+        set(part["metrics"]) == {"mrr", "gold_found"} and part["n_errors"] == 0
+        for part in found["parts"]
+    )
+    assert found["headline"] == "mrr" and found["parts"][3]["metrics"]["gold_found"]["value"] > 0.8
+    assert any("of summary no gold documents are known" in note for note in found["notes"])
+    recommendations = table(found, "Recommendations")
+    assert [row[0] for row in recommendations["rows"]] == [
+        "Read, 1 document",
+        "Read, 1 document · paper",
+    ]
+    assert (
+        recommendations["rows"][0][1] is None
+        and "nothing is recommended for it by MRR" in recommendations["note"]
+    )
+    assert not any(title["title"] == "CRUD-RAG" for title in found["tables"]), (
+        "there are no answers to show"
+    )
+
+
+def test_of_a_query_only_the_deepest_retrieval_is_asked(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    grid(rallebench, "factors=topk", "ks=1,4")
+    steps = {
+        label: read_lines(workspace / "runs" / f"g qa1 {label}" / "episodes.jsonl")
+        for label in ("topk=4", "base", "topk=1")
+    }
+    cached = {
+        label: [step.get("cached", False) for line in lines for step in line["steps"]]
+        for label, lines in steps.items()
+    }
+    assert not any(cached["topk=4"]) and all(cached["base"]) and all(cached["topk=1"])
+
+
+def test_of_cells_with_the_same_prompts_the_model_is_asked_once(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    grid(rallebench, "factors=chunk", "chunks=1000,2000", llm="quiet")
+    lines = read_lines(workspace / "runs" / "g qa1 chunk=2000" / "episodes.jsonl")
+    assert len(lines) == 8 and all(step["cached"] for line in lines for step in line["steps"])
+
+
+def test_references_are_judged_once_for_all_cells(rallebench: CommandLine) -> None:
+    found = grid(
+        rallebench,
+        "factors=llm,topk",
+        "ks=1",
+        "llms=knows",
+        "quest=judge",
+        "by=QA_recall",
+        llm="quiet",
+    )
+    assert sum("quest references" in part["label"] for part in found["parts"]) == 1
+    quiet, knows = (row[1:6] for row in table(found, "By LLM")["rows"])
+    assert table(found, "By LLM")["columns"][3:5] == ["precision", "recall"]
+    assert (quiet[3]["value"], knows[3]["value"], knows[2]["value"]) == (0.0, 100.0, 100.0)
+    ours, _ = table(found, "Recommendations")["rows"]
+    assert ours[5] == ours[1] == "too few articles"
+
+
+@pytest.mark.slow
+def test_a_cell_that_cannot_be_run_is_said_and_the_others_go_on(rallebench: CommandLine) -> None:
+    settings = (
+        "factors=embedding,retriever,llm",
+        "embeddings=sentence_transformers:/nowhere",
+        "llms=broken,knows",
+        "reranker=/nowhere",
+    )
+    flags = [
+        part
+        for key, value in chosen(rallebench.workspace, *settings).items()
+        for part in ("--set", f"{key}={value}")
+    ]
+    told = rallebench(
+        "suite", "crud-grid", "--llm", "quiet", "--name", "g", "--no-mlflow", *flags, "--json"
+    )
+    assert (
+        told.code == 1
+        and told.last.startswith("3 of 7 parts failed: qa1 ")
+        and "qa1 llm=broken" in told.last
+    )
+    found = told.json
+    ran = [part["label"] for part in found["parts"]]
+    assert ran == ["qa1 base", "qa1 retriever=bm25", "qa1 retriever=hybrid", "qa1 llm=knows"]
+    assert found["cells"]["failed"] == 3 and found["indexes"]["failed"] == 1
+    failures = [note for note in found["notes"] if note.startswith("1 cell could not be run")]
+    assert len(failures) == 3 and any(
+        "qa1 llm=broken" in note and "dealy" in note for note in failures
+    )
+    assert any("hybrid-rerank" in note for note in failures) and any(
+        "/nowhere" in note and "embedding=" in note for note in failures
+    )
+
+
+def test_the_papers_values_that_are_not_at_hand_are_not_asked_for(rallebench: CommandLine) -> None:
+    found = grid(rallebench, "factors=llm,retriever", llm="quiet")
+    assert found["cells"] == {
+        "a task": 13,
+        "different": 3,
+        "ran": 3,
+        "failed": 0,
+        "not asked for": 9,
+    }
+    assert any(
+        note.startswith("llm=gpt-4o was not asked for: the workspace has no model of this name")
+        for note in found["notes"]
+    )
+    assert (
+        "retriever=hybrid-rerank was not asked for: no cross-encoder is named (--set reranker=FOLDER)."
+        in found["notes"]
+    )
+
+
+def test_a_grid_that_was_stopped_goes_on_where_it_was(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    first = grid(rallebench, "factors=topk", "ks=1,4", llm="quiet")
+    base = workspace / "runs" / run_name("g", "qa1 base")
+    before = (base / "episodes.jsonl").stat().st_mtime_ns
+    wider = grid(rallebench, "factors=topk,chunk", "ks=1,4", "chunks=16", llm="quiet")
+    assert (
+        len(wider["parts"]) == len(first["parts"]) + 1
+        and (base / "episodes.jsonl").stat().st_mtime_ns == before
+    )
+    left = as_json(
+        plan(
+            "crud-grid",
+            asked(workspace, "factors=topk,chunk,overlap", "ks=1,4", "chunks=16", "overlaps=50"),
+            "g",
+        )
+    )
+    assert left["indexes"] == {"needed": 3, "to_build": 1} and left["total"]["left"] == 8
+
+
+def test_where_no_cell_can_be_run_the_reason_ends_it(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    settings = chosen(workspace, "factors=topk", "embedding=sentence_transformers:/nowhere")
+    flags = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    ran = rallebench("suite", "crud-grid", "--llm", "quiet", "--name", "g", "--no-mlflow", *flags)
+    assert ran.code in (1, 2) and "/nowhere" in ran.last and not (workspace / "runs").exists()
+
+
+@pytest.mark.slow
+def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_somebody_had_loaded(
+    workspace: Path,
+) -> None:
+    bench = Workbench(workspace)
+    wanted = asked(
+        workspace, "factors=chunk,retriever", "chunks=16,64", "retrievers=bm25,hybrid", llm=""
+    )
+    *_, end = run_suite(bench, "crud-grid", wanted, "g", track=False)
+    assert isinstance(end, ExperimentResult)
+    retrievers = {run.request.label: run.request.flow.retrievers[0] for run in end.runs}
+    loaded = [line.name for line in bench.status()]
+    assert retrievers["qa1 chunk=16"] not in loaded and retrievers["qa1 chunk=64"] not in loaded
+    assert retrievers["qa1 retriever=hybrid"] in loaded, "nothing came after it"
+    bench.close()
+    again = Workbench(workspace)
+    list(again.load(retrievers["qa1 chunk=16"], "retriever"))
+    list(
+        run_suite(
+            again,
+            "crud-grid",
+            asked(workspace, "factors=chunk", "chunks=16,64", llm=""),
+            "other",
+            track=False,
+        )
+    )
+    assert retrievers["qa1 chunk=16"] in [line.name for line in again.status()]
+    again.close()
+
+
+def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
+    found = grid_of(
+        asked(
+            workspace,
+            "retriever=bm25",
+            "factors=embedding",
+            "embeddings=minilm",
+            "embedding=hashing",
+        )
+    )
+    assert found.order == (Config(32, 0, "", "bm25", 2, "quiet"),) and isinstance(found, Grid)
+    assert found.impossible == {
+        (
+            "embedding",
+            "minilm",
+        ): "the base searches words, and no encoder is asked (--set retriever=dense)."
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (("factors=chunks",), "factor of the grid"),
+        (("factors=",), "name at least one of chunk, overlap"),
+        (("ks=0",), "'0' must be a whole number from 1 to 1000"),
+        (("overlaps=10,99",), "'99' must be a whole number from 0 to 95"),
+        (("retrievers=magic",), "retriever of CRUD-RAG 'magic'"),
+        (("embeddings=nothing",), "no encoder 'nothing'"),
+        (("llms=nobody",), "no language model 'nobody'"),
+        (("embedding=nothing", "factors=topk"), "no encoder 'nothing'"),
+        (("corpus=",), "--set corpus="),
+        (("corpus=/nowhere",), "/nowhere does not exist"),
+        (("kind=bm25",), "choose a kind of vector index"),
+        (("retriever=hybrid-rerank", "factors=topk"), "needs a cross-encoder"),
+        (("by=QA_recall",), "name what measures it with --set quest="),
+        (("by=gold_found",), "only without a language model"),
+        (("tasks=nothing",), "task of CRUD-RAG"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence_and_writes_nothing(
+    rallebench: CommandLine, workspace: Path, settings: tuple[str, ...], sentence: str
+) -> None:
+    before = everything(workspace)
+    flags = [
+        part
+        for key, value in chosen(workspace, *settings).items()
+        for part in ("--set", f"{key}={value}")
+    ]
+    ran = rallebench("suite", "crud-grid", "--llm", "quiet", "--no-mlflow", *flags)
+    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [(("by=rouge-L",), "only with a language model"), (("tasks=summary",), "name --llm")],
+)
+def test_without_a_model_some_things_cannot_be_asked(
+    rallebench: CommandLine, workspace: Path, settings: tuple[str, ...], sentence: str
+) -> None:
+    flags = [
+        part
+        for key, value in chosen(workspace, *settings).items()
+        for part in ("--set", f"{key}={value}")
+    ]
+    ran = rallebench("suite", "crud-grid", "--no-mlflow", *flags)
+    assert ran.code == 2 and sentence in ran.last

@@ -1,0 +1,149 @@
+"""Every suite takes its questions by the name of a question set, as every other verb does, or by a path."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import RECORDS, CommandLine, make_workspace, write_lines
+
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.experiments.papers import SUITES
+from rallebench.workspace.paths import Workspace
+
+GAME = {
+    "id": 0,
+    "query": "Where was it?",
+    "answer": "Tampa",
+    "positive": ["It was in Tampa."] * 6,
+    "negative": ["Nothing."] * 6,
+}
+SUMMARY = {"ID": "a", "questions": "谁？", "answers": "甲", "news1": "甲。"}
+ARTICLE = {"id": "t", "title": "Titan", "content": "Titan is a moon.", "question": "What is Titan?"}
+REQUESTS: dict[str, tuple[str, ...]] = {
+    "barag-modes": ("data=tiny-qa", "index=tiny", "modes=baseline,naive"),
+    "barag-curve": ("data=tiny-qa", "index=tiny"),
+    "rgb-noise": ("data=games", "noise=0"),
+    "rgb-rejection": ("data=games",),
+    "rgb-testbed": ("data=tiny-qa", "index=tiny"),
+    "crud-qa1": ("data=news", "index=tiny"),
+    "kilt-nq": ("data=tiny-qa", "retriever=tiny"),
+    "kilt": ("datasets=nq", "file=tiny-qa", "retriever=tiny"),
+}
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    folder = make_workspace(tmp_path / "workspace")
+    for name, row in (("games", GAME), ("news", SUMMARY), ("articles", ARTICLE)):
+        write_lines(folder / "datasets" / f"{name}.jsonl", [row])
+    return CommandLine(capfd, folder)
+
+
+def suite(rallebench: CommandLine, name: str, pairs: tuple[str, ...], run: str) -> Any:
+    flags = [flag for pair in pairs for flag in ("--set", pair)]
+    llm = ("--llm", "titan") if name != "rgb-testbed" else ()
+    return rallebench.json("suite", name, "--name", run, "--no-mlflow", *llm, *flags)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_name_and_the_path_of_its_file_give_the_same_run(
+    rallebench: CommandLine, name: str
+) -> None:
+    known = {
+        key: str(path) for key, path in Workspace(rallebench.workspace).dataset_paths().items()
+    }
+    by_path = tuple(
+        "=".join((key, known.get(value, value)))
+        for key, _, value in (pair.partition("=") for pair in REQUESTS[name])
+    )
+    assert by_path != REQUESTS[name]
+    first, second = (
+        suite(rallebench, name, REQUESTS[name], "named"),
+        suite(rallebench, name, by_path, "by path"),
+    )
+    assert [(part["label"], part["n"], part["metrics"]) for part in first["parts"]] == [
+        (part["label"], part["n"], part["metrics"]) for part in second["parts"]
+    ]
+    assert first["parts"][0]["n"] == (len(RECORDS) if "tiny-qa" in str(REQUESTS[name]) else 1)
+
+
+def test_articles_of_a_judge_are_taken_by_name(rallebench: CommandLine) -> None:
+    run = {
+        "id": "1",
+        "title": "Titan",
+        "question": "What is Titan?",
+        "answer": "A moon.",
+        "n_input_tokens": 1,
+        "n_output_tokens": 1,
+        "retrieved": False,
+        "truthfulness": 5,
+        "relevance": 5,
+        "context": "",
+    }
+    runs = write_lines(rallebench.workspace / "mine.jsonl", [run])
+    llms = json.loads((rallebench.workspace / "llms.json").read_text())
+    llms["judge"] = {"backend": "scripted", "settings": {"default": "5 5"}}
+    (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
+    found = rallebench.json(
+        "suite",
+        "barag-agreement",
+        "--llm",
+        "judge",
+        "--no-mlflow",
+        "--set",
+        f"runs={runs}",
+        "--set",
+        "articles=articles",
+    )
+    assert [part["n"] for part in found["parts"]] == [1]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in SUITES.names() if "data" in SUITES.entry(name).form]
+)
+def test_a_name_that_nothing_has_is_one_sentence_that_names_the_known_sets(
+    rallebench: CommandLine, name: str
+) -> None:
+    needs_llm = SUITES.entry(name).traits.get("needs_llm", True)
+    known = {"index": "tiny"} if name == "crud-grid" else {"index": "tiny", "retriever": "tiny"}
+    where = known.items() & {(key, "tiny") for key in SUITES.entry(name).form}
+    more = [flag for key, value in sorted(where) for flag in ("--set", f"{key}={value}")]
+    corpus = ["--set", "corpus=tiny"] if name == "crud-grid" else []
+    ran = rallebench(
+        "suite",
+        name,
+        "--set",
+        "data=nowhere",
+        *more,
+        *corpus,
+        *(("--llm", "titan") if needs_llm else ()),
+    )
+    assert (
+        ran.code == 2
+        and "nowhere" in ran.last
+        and "question set" in ran.last
+        and "tiny-qa" in ran.last
+    ), ran.last
+
+
+def test_the_resolver_takes_names_first_and_says_what_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(make_workspace(tmp_path / "workspace"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny-qa").mkdir()
+    (tmp_path / "folder").mkdir()
+    assert workspace.data("tiny-qa", "x") == workspace.dataset("tiny-qa")[1]
+    assert workspace.data("folder", "x") == Path("folder")
+    with pytest.raises(
+        UsageError,
+        match="No data is named; give the articles, or the name of a question set, with --set data=PATH",
+    ):
+        workspace.data(" ", "the articles")
+    with pytest.raises(
+        NotFoundError, match="neither as a path nor as a question set; give the articles"
+    ):
+        workspace.data("nowhere", "the articles")

@@ -1,0 +1,441 @@
+"""KILT's sets from the command line: every way of answering a run of a chain, RaLLe's tables, files that are checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import (
+    RECORDS,
+    CommandLine,
+    everything,
+    make_workspace,
+    read_lines,
+    record,
+    write_lines,
+)
+
+from rallebench.experiments.papers.kilt.chains import MODES
+from rallebench.experiments.papers.kilt.data import read
+from rallebench.experiments.papers.kilt.published import answers, retrieval
+from rallebench.experiments.papers.kilt.sets import SETS, sets_of
+from rallebench.experiments.papers.kilt.tables import _printed
+from rallebench.metrics import metric
+from rallebench.workspace.paths import Workspace
+
+LINKS = [
+    record(
+        "l1",
+        "A moon, [START_ENT] Titan [END_ENT] , with an atmosphere of Saturn",
+        "Titan (moon)",
+        "p1",
+    ),
+    record("l2", "It lies in [START_ENT] Lamar County [END_ENT] .", "Paris, Texas", "p3"),
+]
+CLAIMS = [
+    record("c1", "Titan is a moon of Saturn.", "SUPPORTS", "p1"),
+    record("c2", "Charon is a moon of Saturn.", "REFUTES", "p6"),
+]
+SLOTS = [record("s1", "Titan [SEP] discoverer", "Christiaan Huygens", "p5")]
+OFFICIAL = {
+    "nq-dev-kilt": RECORDS,
+    "fever-dev-kilt": CLAIMS,
+    "aidayago2-dev-kilt": LINKS,
+    "trex-dev-kilt": SLOTS,
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_workspace(tmp_path_factory.mktemp("kilt") / "workspace")
+    (folder / "data").mkdir()
+    for name, rows in OFFICIAL.items():
+        write_lines(folder / "data" / f"{name}.jsonl", rows)
+    models = json.loads((folder / "llms.json").read_text())
+    models["checker"] = {
+        "backend": "scripted",
+        "settings": {"replies": {"SUPPORTS": "SUPPORTS"}, "default": "Titan"},
+    }
+    (folder / "llms.json").write_text(json.dumps(models))
+    return folder
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], made: Path) -> CommandLine:
+    return CommandLine(capfd, made)
+
+
+def suite(rallebench: CommandLine, name: str, run: str, *pairs: str, llm: str = "titan") -> Any:
+    pairs = (f"data={rallebench.workspace / 'data'}", "retriever=tiny", *pairs)
+    flags = [flag for pair in pairs for flag in ("--set", pair)]
+    return rallebench.json(
+        "suite", name, "--name", run, "--no-mlflow", *(("--llm", llm) if llm else ()), *flags
+    )
+
+
+def value(part: Any, name: str) -> Any:
+    return part["metrics"][name]["value"]
+
+
+def queries(folder: Path, run: str) -> list[str]:
+    return [
+        line["steps"][0]["query"] for line in read_lines(folder / "runs" / run / "episodes.jsonl")
+    ]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_has_its_chains_its_metrics_and_its_printed_figure(
+    name: str, tmp_path: Path
+) -> None:
+    one, workspace = SETS[name], Workspace(tmp_path)
+    assert set(one.chains) <= set(MODES) and {"read", "closed-book", "retrieve"} <= set(one.chains)
+    for chain in one.chains.values():
+        assert workspace.chain(chain).actions
+    assert metric(one.headline).name == one.headline and metric(one.variant).name == one.variant
+    printed, brackets = answers("downstream"), answers("downstream", has_answer=True)
+    assert 0 < printed[one.label] < 1 and brackets.get(one.label, 1) > printed[one.label]
+    assert one.file_name("dev").endswith("-dev-kilt.jsonl")
+
+
+def test_the_sets_are_ralles_eleven_in_its_order() -> None:
+    assert [one.label for one in sets_of("all")] == [
+        "FEV",
+        "AY2",
+        "WnWi",
+        "WnCw",
+        "T-REx",
+        "zsRE",
+        "NQ",
+        "HoPo",
+        "TQA",
+        "ELI5",
+        "WoW",
+    ]
+    assert sum(one.rows["dev"] for one in SETS.values()) == 51_304
+
+
+def test_a_set_is_a_run_of_a_chain_that_can_be_analysed_and_continued_as_any(
+    rallebench: CommandLine, made: Path
+) -> None:
+    (part,) = suite(rallebench, "kilt-nq", "one", "k=2")["parts"]
+    assert (part["label"], part["run"], part["n"], value(part, "em")) == (
+        "nq read",
+        "one nq read",
+        8,
+        0.125,
+    )
+    assert list(part["metrics"]) == ["em", "KILT-em", "has_answer_all", "Rprec", "recall@5"]
+    folder = made / "runs" / part["run"]
+    spec = json.loads((folder / "run.json").read_text())
+    assert (
+        spec["spec"]["workflow"] == "chain"
+        and spec["spec"]["settings"]["chain"]["name"] == "read-qa"
+    )
+    scored = [(row["qid"], row["metric"]) for row in read_lines(folder / "scores.jsonl")]
+    assert len(scored) == len(set(scored)) and ("q1", "KILT-f1") in scored
+    assert "Action 2: generate titan" in (folder / "prompt.txt").read_text()
+    assert sum(rallebench.json("analyse", part["run"])["runs"][0]["waterfall"].values()) == 8
+    before = (folder / "episodes.jsonl").read_bytes()
+    again = rallebench(
+        "run",
+        "--chain",
+        "read-qa",
+        "--retriever",
+        "tiny",
+        "--llm",
+        "titan",
+        "--set",
+        "k=2",
+        "--name",
+        part["run"],
+        "--resume",
+        "--dataset",
+        made / "data" / "nq-dev-kilt.jsonl",
+        "--no-mlflow",
+    )
+    assert again.code == 0, again.err
+    assert (folder / "episodes.jsonl").read_bytes() == before
+
+
+def test_several_sets_have_their_macro_average_beside_the_printed_one(
+    rallebench: CommandLine,
+) -> None:
+    found = suite(rallebench, "kilt", "several", "datasets=NQ,fever", llm="checker")
+    assert [part["label"] for part in found["parts"]] == ["fev read", "nq read"]
+    fev, nq = (
+        part["metrics"][name]["value"] for part, name in zip(found["parts"], ("accuracy", "em"))
+    )
+    assert (fev, nq) == (0.5, 0.125) and found["averages"]["read"]["headline"] == pytest.approx(
+        (fev + nq) / 2
+    )
+    table = found["tables"][0]
+    assert table["columns"] == ["", "FEV", "NQ", "average"] and table["percent"]
+    ours, _, printed, _ = table["rows"]
+    assert (
+        ours[0] == "checker, read"
+        and ours[1]["value"] == fev
+        and ours[3] == pytest.approx((fev + nq) / 2)
+    )
+    assert printed[1:] == [0.499, 0.364, pytest.approx((0.499 + 0.364) / 2)]
+    assert found["tables"][1]["rows"][-1][1:3] == [0.402, 0.277], "KILT's variant"
+
+
+def test_an_average_over_eleven_sets_never_stands_in_a_column_with_ours_over_fewer(
+    rallebench: CommandLine,
+) -> None:
+    retrieval, recall = (
+        suite(rallebench, "kilt-nq", "alone", "mode=retrieve", llm="")["tables"][i] for i in (0, 1)
+    )
+    assert retrieval["columns"] == recall["columns"] == ["", "NQ"], "of one set there is no average"
+    assert {row[0]: row[1:] for row in retrieval["rows"][1:]}["RaLLe: e5 (Flat)"] == [0.652]
+    assert {row[0]: row[1:] for row in recall["rows"][1:]}["RaLLe: e5 (Flat)"] == [0.716]
+    assert not any("REWRITE-EL" in row[0] for row in retrieval["rows"])
+    found = suite(rallebench, "kilt", "two", "mode=retrieve", "datasets=nq,ay2", llm="")["tables"][
+        0
+    ]
+    printed = {row[0]: row[1:] for row in found["rows"]}
+    assert printed["RaLLe: e5 (Flat)"] == [0.516, 0.652, pytest.approx((0.516 + 0.652) / 2)]
+    assert printed["RaLLe: e5 (Flat), without REWRITE-EL"][0] == 0.034
+
+
+def test_a_printed_average_is_over_the_sets_that_ours_is_over_or_absent() -> None:
+    ours = ("ours", *[0.5] * 11, 0.5)
+    sets, cells = (
+        list(SETS.values()),
+        dict(retrieval("Rprec", True))["e5 (DiskANN), without REWRITE-EL"],
+    )
+    assert _printed("x", sets, cells, [ours])[-1] == 0.394, "of all eleven the one that is printed"
+    assert _printed("x", sets, cells, [("ours", None, *ours[2:])])[-1] == pytest.approx(
+        sum(cells[one.label] for one in sets[1:]) / 10
+    )
+    assert _printed("x", sets, cells, [ours, ("other", None, *ours[2:])])[-1] is None
+
+
+def test_without_datasets_all_whose_files_are_there_are_run_and_retrieval_needs_no_model(
+    rallebench: CommandLine, made: Path
+) -> None:
+    found = suite(rallebench, "kilt", "all", "mode=retrieve", llm="")
+    assert [part["label"].split()[0] for part in found["parts"]] == ["fev", "ay2", "trex", "nq"]
+    assert all(list(part["metrics"]) == ["Rprec", "recall@5"] for part in found["parts"])
+    assert not any(
+        "accuracy" in row["metric"]
+        for row in read_lines(made / "runs" / "all nq retrieve" / "scores.jsonl")
+    )
+    assert found["data"]["nq"] == {
+        "file": str(made / "data" / "nq-dev-kilt.jsonl"),
+        "rows": 8,
+        "official": False,
+    }
+    assert (
+        "nq-dev-kilt.jsonl has 8 rows and KILT's nq-dev-kilt.jsonl 2,837, so it is not the official file."
+        in found["notes"]
+    )
+    assert {"R-precision", "Recall@5", "Speed and memory (tiny)"} == {
+        table["title"] for table in found["tables"]
+    }
+
+
+def test_a_linked_title_stays_whole_and_only_as_ralle_does_it_ends_at_its_comma(
+    rallebench: CommandLine,
+) -> None:
+    assert value(suite(rallebench, "kilt-ay2", "whole", llm="")["parts"][0], "accuracy") == 1.0
+    original = suite(rallebench, "kilt-ay2", "cut", "compat=original", llm="")["parts"][0]
+    assert value(original, "accuracy") == 0.5 and "has_answer" in original["metrics"]
+
+
+def test_the_query_of_entity_linking_is_rewritten_unless_that_is_off(
+    rallebench: CommandLine, made: Path
+) -> None:
+    suite(rallebench, "kilt-ay2", "re", "mode=read,retrieve", llm="")
+    suite(rallebench, "kilt-ay2", "plain", "mode=read,retrieve", "rewrite=false", llm="")
+    for mode in ("read", "retrieve"):
+        assert queries(made, f"re ay2 {mode}") == ['What is "Titan" ?', 'What is "Lamar County" ?']
+        assert queries(made, f"plain ay2 {mode}") == [row["input"] for row in LINKS]
+
+
+def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "kilt", "ways", "datasets=fev,trex", "mode=closed-book,three-action")
+    assert [part["label"] for part in found["parts"]] == [
+        "fev closed-book",
+        "trex closed-book",
+        "trex three-action",
+    ]
+    assert "FEV has no chain for three-action and was left out there." in found["notes"]
+    speed = found["tables"][-1]
+    rows = {row[0]: row for row in speed["rows"]}
+    assert rows["FEV, closed-book"][2] is None and rows["T-REx, three-action"][2] > 0
+    assert (
+        rows["RaLLe: e5 (Flat), FEV"][2] == 0.177 and rows["RaLLe: e5 (Flat), T-REx"][2] == 0.201
+    ), "each of its own set"
+    assert rows["RaLLe: e5 (Flat), FEV"][5] == 84.8
+    assert [plot["title"] for plot in found["plots"]] == ["Headline metric", "R-precision"]
+
+
+def test_gold_pages_that_the_index_lacks_and_failures_are_said(
+    rallebench: CommandLine, made: Path
+) -> None:
+    file = write_lines(made / "lost.jsonl", [record("x", "Who?", "Titan", "p9"), *RECORDS])
+    found = suite(rallebench, "kilt-nq", "lost", f"file={file}", llm="picky")
+    assert any(
+        note.startswith("lost: 6 of 7 gold pages are in this index (tiny);")
+        for note in found["notes"]
+    )
+    part = found["parts"][0]
+    assert part["n_errors"] > 0 and part["metrics"]["em"]["n"] == part["n"] - part["n_errors"]
+    assert any(
+        f"nq read: {part['n_errors']} of 9 questions failed" in note for note in found["notes"]
+    )
+
+
+def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, made: Path) -> None:
+    bare = [
+        {"id": row["id"], "input": row["input"], "output": [{"answer": "Titan"}]} for row in RECORDS
+    ]
+    file = write_lines(made / "bare.jsonl", bare)
+    found = suite(rallebench, "kilt-nq", "bare", f"file={file}", "mode=read,retrieve")
+    assert [(part["label"], list(part["metrics"])) for part in found["parts"]] == [
+        ("nq read", ["em", "has_answer_all"])
+    ]
+    assert any("bare: its gold names no pages" in note for note in found["notes"])
+    ran = rallebench(
+        "suite",
+        "kilt-nq",
+        "--set",
+        f"file={file}",
+        "--set",
+        "retriever=tiny",
+        "--set",
+        "mode=retrieve",
+    )
+    assert ran.code == 2 and "nothing could be scored" in ran.last
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "sentence"),
+    [
+        ("kilt-nq", (), "give --set data=FOLDER"),
+        ("kilt", (), "give --set data=FOLDER"),
+        ("kilt", ("datasets=squad",), "KILT has no set 'squad'"),
+        ("kilt", ("datasets=nq,fev", "file=FILE"), "file=nq=FILE,hopo=FILE"),
+        ("kilt", ("datasets=nq", "file=fev=FILE"), "'fev' is none of the sets"),
+        (
+            "kilt-nq",
+            ("data=nowhere",),
+            "nowhere does not exist, neither as a path nor as a question set; give the folder of KILT's files",
+        ),
+        ("kilt", ("datasets=nq,fev", "data=tiny-qa"), "say whose it is: --set file=nq=tiny-qa"),
+        ("kilt-nq", ("data=tiny-qa", "file=FILE"), "tiny-qa is one question set"),
+        ("kilt-tqa", ("data=DATA",), "holds no triviaqa-dev-kilt.jsonl"),
+        ("kilt-nq", ("data=DATA", "split=train"), "holds no nq-train-kilt.jsonl"),
+        ("kilt-nq", ("file=FILE", "mode=guess"), "'guess' is no way to answer"),
+        ("kilt-nq", ("file=FILE", "retriever="), "--set retriever=NAME"),
+        ("kilt-nq", ("file=FILE", "retriever=nowhere"), "there is no retriever 'nowhere'"),
+        ("kilt-fev", ("data=DATA", "mode=three-action"), "FEV has no chain for three-action"),
+        ("kilt-fev", ("file=FILE",), "has the answer 'Titan', where SUPPORTS or REFUTES"),
+        ("kilt-ay2", ("file=FILE",), "lacks [START_ENT]"),
+        ("kilt-trex", ("file=FILE",), "lacks [SEP]"),
+        (
+            "kilt-nq",
+            ("file=DATA/trex-dev-kilt.jsonl",),
+            "holds [SEP], as another of KILT's tasks does",
+        ),
+        ("kilt-nq", ("file=DATA/aidayago2-dev-kilt.jsonl",), "holds [START_ENT]"),
+    ],
+)
+def test_a_wrong_request_or_file_is_one_sentence_and_writes_nothing(
+    rallebench: CommandLine, made: Path, name: str, pairs: tuple[str, ...], sentence: str
+) -> None:
+    before = everything(made)
+    given = {pair.partition("=")[0] for pair in pairs}
+    pairs = pairs if "retriever" in given else (*pairs, "retriever=tiny")
+    filled = [
+        pair.replace("FILE", str(made / "datasets" / "tiny-qa.jsonl")).replace(
+            "DATA", str(made / "data")
+        )
+        for pair in pairs
+    ]
+    ran = rallebench(
+        "suite", name, "--llm", "titan", *(flag for pair in filled for flag in ("--set", pair))
+    )
+    assert ran.code == 2 and sentence in ran.last and everything(made) == before
+
+
+def test_reading_needs_a_model(rallebench: CommandLine, made: Path) -> None:
+    ran = rallebench(
+        "suite", "kilt-nq", "--set", f"data={made / 'data'}", "--set", "retriever=tiny"
+    )
+    assert ran.code == 2 and "name one with --llm" in ran.last
+
+
+def test_triviaqas_ids_without_questions_and_a_test_file_are_told_apart(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "triviaqa-dev_id-kilt.jsonl", [{"id": "t1", "output": []}])
+    ran = rallebench(
+        "suite",
+        "kilt-tqa",
+        "--llm",
+        "titan",
+        "--set",
+        f"data={tmp_path}",
+        "--set",
+        "retriever=tiny",
+    )
+    assert ran.code == 2 and "get_triviaqa_input.py" in ran.last
+    write_lines(tmp_path / "nq-dev-kilt.jsonl", [{"id": "1", "input": "Who?"}])
+    ran = rallebench(
+        "suite", "kilt-nq", "--llm", "titan", "--set", f"data={tmp_path}", "--set", "retriever=tiny"
+    )
+    assert ran.code == 2 and "KILT keeps the answers of its test files" in ran.last
+
+
+def test_a_file_of_as_many_rows_but_other_bytes_is_said_to_be_changed(tmp_path: Path) -> None:
+    rows = [{"id": n, "input": "Who?", "output": [{"answer": "I"}]} for n in range(2837)]
+    found = read(SETS["nq"], "nq", write_lines(tmp_path / "nq-dev-kilt.jsonl", rows), "dev", 3)
+    assert (
+        len(found.examples) == 3
+        and found.rows == 2837
+        and "instead of 7,936,566, so it was changed" in found.differs
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_the_embedded_reader_answers_published_questions_over_their_own_corpus(
+    rallebench: CommandLine, shared_data: Path
+) -> None:
+    data = shared_data / "kilt"
+    rallebench.json(
+        "index",
+        "--corpus",
+        data / "qed_nq_corpus.tsv",
+        "--page-map",
+        data / "qed_nq_doc_id_to_wikipedia_id.json",
+        "--name",
+        "qed",
+        "--kind",
+        "bm25",
+    )
+    found = rallebench.json(
+        "suite",
+        "kilt-nq",
+        "--llm",
+        "extractive-reader",
+        "--no-mlflow",
+        "--limit",
+        "60",
+        "--name",
+        "qed",
+        "--set",
+        "retriever=qed",
+        "--set",
+        f"file={data / 'qed_nq_kilt.jsonl'}",
+    )
+    (part,) = found["parts"]
+    assert (
+        part["n_errors"] == 0
+        and value(part, "Rprec") > 0.7
+        and 0.1 < value(part, "em") <= value(part, "has_answer_all")
+    )

@@ -1,0 +1,319 @@
+"""What a suite would run and cost is told before it runs: exactly where that can be, and said to be a guess where not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from performing import plan, probe, run_suite
+from small_suites import SETTINGS, part, small_suites  # noqa: F401 - a fixture
+from small_workspace import CommandLine, everything, make_workspace
+
+from rallebench.core.errors import BackendError, MismatchError, UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.registry import Entry
+from rallebench.engine.dry_run import Range
+from rallebench.engine.estimate import CostEstimate, Interval, PilotSample, estimated
+from rallebench.engine.plan import Plan
+from rallebench.experiments.papers import SUITES, settings_of
+from rallebench.services.workbench import Workbench
+
+pytestmark = pytest.mark.usefixtures("small_suites")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    return Workbench(make_workspace(tmp_path / "workspace"))
+
+
+def asked(
+    bench: Workbench, suite: str, llm: str = "titan", limit: int | None = None, **settings: str
+) -> ExperimentRequest:
+    return ExperimentRequest(bench.workspace, llm, settings_of(suite, settings), limit)
+
+
+def planned(bench: Workbench, suite: str, name: str = "n", **more: Any) -> Plan:
+    return plan(suite, asked(bench, suite, **more), name)
+
+
+def run(bench: Workbench, suite: str, name: str = "n", **more: Any) -> None:
+    list(run_suite(bench, suite, asked(bench, suite, **more), name, track=False))
+
+
+def test_parts_questions_calls_and_searches_are_counted_without_loading_or_writing_anything(
+    bench: Workbench,
+) -> None:
+    before = everything(bench.workspace.path)
+    found = planned(bench, "small-alone", times="3", search="true", limit=5)
+    assert [(p.label, p.questions, p.left, p.generations, p.retrievals) for p in found.runs] == [
+        (f"time {n}", 5, 5, Range(5, 5), Range(5, 5)) for n in (1, 2, 3)
+    ]
+    assert found.notes == () and bench.status() == [] and everything(bench.workspace.path) == before
+
+
+def test_what_a_run_of_that_name_has_answered_is_not_left(bench: Workbench) -> None:
+    run(bench, "small-alone", times="1")
+    assert [(p.left, p.generations) for p in planned(bench, "small-alone", times="2").runs] == [
+        (0, Range(0, 0)),
+        (8, Range(8, 8)),
+    ]
+
+
+def test_a_part_made_of_answers_is_a_guess_until_they_are_there(bench: Workbench) -> None:
+    first, judged = planned(bench, "small-judged").runs
+    assert (first.depends, judged.depends, judged.questions, judged.run) == (False, True, 8, "")
+    assert "judged: made of the answers of earlier runs" in planned(bench, "small-judged").notes[0]
+    run(bench, "small-judged")
+    again = planned(bench, "small-judged")
+    assert [(p.depends, p.left) for p in again.runs] == [
+        (False, 0),
+        (False, 0),
+    ] and again.notes == ()
+
+
+def test_an_end_that_only_answers_tell_is_said_to_be_open(bench: Workbench) -> None:
+    found = planned(bench, "small-unforeseen")
+    assert [(p.label, p.depends) for p in found.runs] == [("time 1", False), ("time 2", True)]
+    assert found.open_end == "How many runs there are depends on the answers; at least 1."
+    run(bench, "small-unforeseen")
+    assert [p.label for p in planned(bench, "small-unforeseen").runs] == ["time 1"] and not planned(
+        bench, "small-unforeseen"
+    ).notes
+
+
+def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workbench) -> None:
+    run(bench, "small-alone", times="1")
+    with pytest.raises(MismatchError, match=r"settings\.words = 'short', you asked for 'long'"):
+        planned(bench, "small-alone", words="long")
+    with pytest.raises(UsageError, match="needs a language model"):
+        planned(bench, "small-alone", llm="")
+
+
+def test_a_suite_that_asks_nobody_says_so_and_costs_nothing() -> None:
+    found = estimated(Plan("small-alone", "n", ()), [])
+    assert found.notes == ("It asks no model: it only works on existing files.",) and found.total[
+        "usd"
+    ] == Interval(0, 0, 0)
+
+
+# what it would cost
+
+
+def probed(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> CostEstimate:
+    found = planned(bench, suite, **more)
+    *_, last = probe(bench, found, asked(bench, suite, **more), questions=questions)
+    assert isinstance(last, CostEstimate)
+    return last
+
+
+def test_a_few_questions_are_answered_and_carried_over_to_all_that_are_left(
+    bench: Workbench,
+) -> None:
+    found = probed(bench, "small-alone")
+    assert [sample.questions for sample in found.samples if sample] == [2, 2]
+    assert (
+        found.total["model_calls"] == Interval(16, 16, 16)
+        and found.total["completion_tokens"].value == 16
+    )
+    assert found.total["seconds"].value is not None and found.total["usd"] == Interval()
+    assert "US dollars are not known for titan (no prices)." in found.notes
+    assert not (bench.workspace.path / "runs").exists()
+
+
+def test_what_the_probe_asked_is_not_asked_again(bench: Workbench) -> None:
+    probed(bench, "small-alone", times="1")
+    run(bench, "small-alone", times="1")
+    steps = [
+        step for episode in bench.open_run("n time 1").episodes().values() for step in episode.steps
+    ]
+    assert sum(step.cached for step in steps) == 2
+
+
+def test_a_later_part_is_probed_with_the_answers_of_the_probe(bench: Workbench) -> None:
+    found = probed(bench, "small-judged")
+    assert [sample.questions for sample in found.samples if sample] == [2, 2]
+    assert found.parts[1]["model_calls"].value == 8
+
+
+def test_questions_that_differ_widen_the_bounds_and_one_alone_has_none(bench: Workbench) -> None:
+    made = planned(bench, "small-alone", times="1")
+    rows = [
+        {
+            "seconds": s,
+            "model_calls": 1,
+            "retrievals": 0,
+            "prompt_tokens": 10,
+            "completion_tokens": None,
+            "usd": 0.5,
+        }
+        for s in (1.0, 3.0)
+    ]
+    total = estimated(made, [PilotSample(2, 0, tuple(rows))]).total
+    assert total["seconds"].value == 16 and total["seconds"].high == pytest.approx(
+        16 + 8 * 12.706, rel=1e-3
+    )
+    assert (
+        total["seconds"].low == 0
+        and total["usd"] == Interval(4, 4, 4)
+        and total["completion_tokens"] == Interval()
+    )
+    assert estimated(made, [PilotSample(1, 0, (rows[0],))]).total["seconds"] == Interval(8.0)
+
+
+def test_a_part_that_was_not_reached_is_told_by_its_like_and_says_so(bench: Workbench) -> None:
+    made = planned(bench, "small-alone", times="2")
+    row = {
+        "seconds": 1.0,
+        "model_calls": 1,
+        "retrievals": 0,
+        "prompt_tokens": 1,
+        "completion_tokens": 1,
+        "usd": None,
+    }
+    found = estimated(made, [PilotSample(2, 1, (row, row), "It broke."), None])
+    assert (
+        found.parts[1]["seconds"].value == 8
+        and "time 2: not asked; told by parts of the same sort." in found.notes
+    )
+    assert any(
+        note.startswith("1 of the probe's questions failed") and "It broke." in note
+        for note in found.notes
+    )
+    assert estimated(made, [None, None]).total["seconds"] == Interval()
+
+
+def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench) -> None:
+    with pytest.raises(
+        BackendError,
+        match="All 2 questions that the probe asked of 'time 1' failed: The script of 'mute'",
+    ):
+        probed(bench, "small-alone", llm="mute")
+    with pytest.raises(UsageError, match="at least 1"):
+        probed(bench, "small-alone", questions=0)
+
+
+def forgiving(asked: ExperimentRequest) -> Experiment:
+    """Goes on without the parts that fail, as R-Eval's does, and ends with a word of its own where none is left."""
+    answered = None
+    for number in (1, 2):
+        with contextlib.suppress(BackendError):
+            answered = yield part(asked, number)
+    if answered is None:
+        raise BackendError("No part could be run.")
+    return Report()
+
+
+def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_them(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    entries = json.loads((bench.workspace.path / "llms.json").read_text())
+    entries["dead"] = {
+        "backend": "openai_compatible",
+        "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1"},
+    }
+    (bench.workspace.path / "llms.json").write_text(json.dumps(entries))
+    monkeypatch.setitem(
+        SUITES._entries,
+        "small-forgiving",
+        Entry("small-forgiving", forgiving, "Forgives.", form=SETTINGS),
+    )
+    ran = CommandLine(capfd, bench.workspace.path)(
+        "suite", "small-forgiving", "--plan", "--llm", "dead", "--probe", "1"
+    )
+    (said,) = [line for line in ran.out.splitlines() if "could not be probed" in line]
+    assert said.startswith("Note: time 1, time 2: could not be probed: ") and "127.0.0.1:9" in said
+    assert (
+        ran.code == 0
+        and "not reached by the probe" not in ran.out
+        and "Measured on" not in ran.out
+        and "The sums are not known." in ran.out
+    )
+
+
+def test_a_part_that_could_not_be_probed_is_told_by_its_like_beside_the_reason(
+    bench: Workbench,
+) -> None:
+    made = planned(bench, "small-alone", times="2")
+    row = {
+        "seconds": 1.0,
+        "model_calls": 1,
+        "retrievals": 0,
+        "prompt_tokens": 1,
+        "completion_tokens": 1,
+        "usd": 0.0,
+    }
+    found = estimated(
+        made, [PilotSample(1, 0, (row,)), PilotSample(0, 0, (), "The server is down.")]
+    )
+    assert found.parts[1]["seconds"].value == 8 and found.total["seconds"].value == 16
+    assert (
+        found.notes[:2] == ("time 2: could not be probed: The server is down.", found.notes[1])
+        and "1 questions of 1 part " in found.notes[1]
+    )
+    assert "time 2: not asked; told by parts of the same sort." in found.notes
+
+
+# on the command line
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], bench: Workbench) -> CommandLine:
+    return CommandLine(capfd, bench.workspace.path)
+
+
+def test_plan_prints_parts_and_costs_and_writes_no_run(rallebench: CommandLine) -> None:
+    ran = rallebench(
+        "suite", "small-alone", "--plan", "--llm", "titan", "--name", "n", "--probe", "1"
+    )
+    assert ran.code == 0 and "n would run" in ran.out and "completion tokens" in ran.out
+    assert [line.split()[:4] for line in ran.out.splitlines()[2:5]] == [
+        ["time", "1", "8", "8"],
+        ["time", "2", "8", "8"],
+        ["all", "16", "16", "16"],
+    ]
+    value = rallebench.json("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "0")
+    assert value["total"]["generations"] == {"low": 16, "high": 16} and value["probe"] is None
+    assert (
+        not (rallebench.workspace / "runs").exists()
+        and not (rallebench.workspace / "experiments").exists()
+    )
+    assert rallebench("suite", "small-alone", "--llm", "titan", "--probe", "1").code == 2
+    assert rallebench("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "-1").code == 2
+
+
+def test_the_suites_own_tables_are_printed_and_in_the_json_with_their_intervals(
+    rallebench: CommandLine,
+) -> None:
+    ran = rallebench("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
+    lines = ran.out.splitlines()
+    at = lines.index("Right <i>answers</i> (percent)")
+    assert lines[at + 1].split() == ["time", "right", "not", "measured", "word"]
+    assert (
+        lines[at + 2].startswith("time 1")
+        and "12.50 [-17.1, 42.1] n=8" in lines[at + 2]
+        and "–" in lines[at + 2]
+    )
+    assert (
+        lines[at + 4].split()[:4] == ["the", "paper", "50.00", "3"] and lines[at + 5] == "A note."
+    )
+    value = rallebench.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
+    assert (
+        value["tables"][0]["rows"][0][1]["n"] == 8
+        and value["plots"][0]["series"]["ours"][0][1]["value"] == 0.125
+    )
+
+
+def test_a_name_that_another_suite_has_is_refused_and_its_report_stays(
+    rallebench: CommandLine,
+) -> None:
+    rallebench.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
+    before = everything(rallebench.workspace)
+    ran = rallebench("suite", "small-judged", "--llm", "titan", "--name", "n", "--no-mlflow")
+    assert ran.code == 2 and "The name 'n' is that of the suite 'small-alone' already" in ran.last
+    changed = {
+        path for path, when in everything(rallebench.workspace).items() if before.get(path) != when
+    }
+    assert not {path for path in changed if path.startswith(("runs", "suites"))}

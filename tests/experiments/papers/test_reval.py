@@ -1,0 +1,617 @@
+"""R-Eval's systems from the command line: feasible pairs, resumed, one table with ranks; its logs written, scored and read."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from performing import plan
+from small_workspace import (
+    QUESTIONS,
+    CommandLine,
+    copy_workspace,
+    everything,
+    make_workspace,
+    read_lines,
+    write_lines,
+)
+
+from rallebench.cli.main import main
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.datasets.r_eval import as_record
+from rallebench.experiments.papers import settings_of
+from rallebench.workspace.paths import STARTER, Workspace
+
+TITLES = {
+    "p1": "Titan (moon)",
+    "p2": "Triton",
+    "p3": "Paris, Texas",
+    "p4": "Danube",
+    "p5": "Christiaan Huygens",
+    "p6": "Charon",
+}
+SCHOLARS = read_lines(STARTER / "questions" / "starter-scholar-easy.jsonl")[:3]
+
+
+def acts(question: str, action: str, answer: str, open_: str, close: str) -> dict[str, str]:
+    """Replies of an oracle to one question in ReAct: search first, then finish with the answer."""
+    asked = rf"(?s)Question: {re.escape(question)}\s*\nThought 1:.*"
+    return {f"{asked}Action 1:$": action, f"{asked}Action 2:$": f"Finish{open_}{answer}{close}"}
+
+
+def oracle() -> dict[str, Any]:
+    """Knows the page of every question, and its answer."""
+    replies = {r"Thought \d+:$": "I think."}
+    for _, question, answer, page in QUESTIONS:
+        replies |= acts(question, f"Search[{TITLES[page]}]", answer, "[", "]")
+    for record in SCHOLARS:
+        name = re.search(r"(?:of|is|does) ([\w' -]+?) (?:at|hold|of)", record["input"])
+        replies |= acts(
+            record["input"],
+            f"searchPerson(name={name[1] if name else 'x'})",
+            record["output"][0]["answer"],
+            "(",
+            ")",
+        )
+    return {"backend": "scripted", "settings": {"replies": replies, "default": "Titan"}}
+
+
+MODELS: Mapping[str, Any] = {
+    "oracle-7b": oracle(),
+    "guess-13b": {
+        "backend": "scripted",
+        "settings": {
+            "replies": {r"Action \d+:$": "Finish[Titan]", r"Thought \d+:$": "Hm."},
+            "default": "print('Titan')",
+        },
+    },
+    "absent": {"backend": "transformers", "settings": {"model": "/nowhere/model"}},
+    "broken": {"backend": "scripted", "settings": {"replies": ["only one"]}},
+}
+
+
+BOTH = ("--set", "tasks=hotpotqa,soay_easy", "--set", "retriever=tiny")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_workspace(tmp_path_factory.mktemp("made") / "w")
+    entries = json.loads((folder / "llms.json").read_text()) | dict(MODELS)
+    (folder / "llms.json").write_text(json.dumps(entries))
+    records = [
+        {"id": q, "input": text, "output": [{"answer": a}], "environment": "wiki"}
+        for q, text, a, _ in QUESTIONS
+    ]
+    write_lines(folder / "datasets" / "hotpotqa.jsonl", records)
+    write_lines(folder / "datasets" / "starter-scholar-easy.jsonl", SCHOLARS)
+    kola = folder / "kola" / "data" / "KoLA2"
+    kola.mkdir(parents=True)
+    write_lines(
+        kola / "3-1_hotpotqa.jsonl",
+        [
+            as_record(text, [a, "Titan"], environment="wiki", dataset="hotpotqa")
+            for _, text, a, _ in QUESTIONS
+        ],
+    )
+    asked = ("--set", "workflows=react,pal,chain-of-thought", "--set", "models=oracle-7b,guess-13b")
+    assert (
+        main(
+            [
+                "suite",
+                "reval",
+                "--workspace",
+                str(folder),
+                "--name",
+                "g",
+                "--no-mlflow",
+                *BOTH,
+                *asked,
+            ]
+        )
+        == 0
+    )
+    return folder
+
+
+@pytest.fixture
+def cli(made: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capfd, copy_workspace(made, tmp_path / "w"))
+
+
+def reval(cli: CommandLine, *more: str, name: str = "n") -> Any:
+    return cli.json("suite", "reval", "--name", name, "--no-mlflow", *more)
+
+
+@pytest.fixture
+def grid(cli: CommandLine) -> Any:
+    """The report of the suite that the workspace has run."""
+    return json.loads((cli.workspace / "experiments" / "g" / "report.json").read_text())
+
+
+def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(grid: Any) -> None:
+    react = "react · oracle-7b"
+    assert [part["label"] for part in grid["parts"]][:2] == [
+        "react oracle-7b hotpotqa",
+        "chain-of-thought oracle-7b hotpotqa",
+    ]
+    assert grid["means"][react] == {"wiki": 1.0, "aminer": 1.0, "all": 1.0}
+    assert grid["ranks"][react] == {
+        "Wikipedia KA": 1.0,
+        "scholar KS": 1.0,
+        "wiki": 1.0,
+        "aminer": 1.0,
+        "all": 1.0,
+    }
+    assert {row["state"] for row in grid["cells"] if row["workflow"] == "pal"} == {"not feasible"}
+    assert (
+        sum(
+            "pal · oracle-7b is not feasible on hotpotqa, soay_easy: it runs programs" in note
+            for note in grid["notes"]
+        )
+        == 1
+    )
+    scores, ranks, endings = grid["tables"]
+    assert scores["columns"] == [
+        "system",
+        "hotpotqa",
+        "soay_easy",
+        "Wikipedia mean",
+        "scholar mean",
+        "all mean",
+    ]
+    assert len(scores["rows"]) == 4 and ranks["rows"][0][1:] == [1, 1, 1, 1, 1]
+    assert [row[2] for row in ranks["rows"]] == [1, 3, 3, 3]  # of scholars the others know nothing
+    assert endings["columns"][:2] == ["system", "answered"]
+    assert sum(sum(row[1:]) for row in endings["rows"]) == sum(
+        cell["n"] - cell["n_errors"] for cell in grid["cells"]
+    )
+
+
+def test_the_table_is_a_csv_and_a_latex_file(cli: CommandLine) -> None:
+    folder = cli.workspace / "experiments" / "g"
+    assert (folder / "scores.csv").read_text().splitlines()[
+        1
+    ] == "react · oracle-7b,1.0,1.0,1.0,1.0,1.0"
+    assert r"hotpotqa & rank & soay\_easy & rank" in (folder / "table.tex").read_text()
+
+
+def test_every_cell_is_an_ordinary_run_of_an_agent(cli: CommandLine) -> None:
+    folder = cli.workspace / "runs" / "react oracle-7b hotpotqa"
+    spec = json.loads(
+        (cli.workspace / "runs" / "g react oracle-7b hotpotqa" / "run.json").read_text()
+    )["spec"]
+    cli.json(
+        "run",
+        "--workflow",
+        "react",
+        "--env",
+        "wikipedia",
+        "--retriever",
+        "tiny",
+        "--llm",
+        "oracle-7b",
+        "--dataset",
+        "hotpotqa",
+        "--name",
+        folder.name,
+        "--no-mlflow",
+    )
+    assert spec["settings"] == json.loads((folder / "run.json").read_text())["spec"]["settings"]
+
+
+def test_one_more_model_asks_only_that_one(cli: CommandLine) -> None:
+    reval(cli, *BOTH, "--set", "models=oracle-7b")
+    run = cli.workspace / "runs" / "n react oracle-7b hotpotqa" / "episodes.jsonl"
+    before = run.read_bytes()
+    found = reval(cli, *BOTH, "--set", "models=oracle-7b,guess-13b")
+    assert len(found["parts"]) == 4 and run.read_bytes() == before
+
+
+def test_programs_run_only_where_they_are_allowed_and_with_their_tool(cli: CommandLine) -> None:
+    asked = (
+        "--set",
+        "tasks=hotpotqa",
+        "--set",
+        "retriever=tiny",
+        "--set",
+        "workflows=pal",
+        "--llm",
+        "guess-13b",
+        "--limit",
+        "1",
+    )
+    assert (
+        "No system can be run: pal · guess-13b on hotpotqa: it runs programs"
+        in cli("suite", "reval", *asked).last
+    )
+    assert not (cli.workspace / "experiments" / "n").exists()
+    assert reval(cli, *asked, "--allow-python")["means"]["pal · guess-13b"]["all"] == 1.0
+
+
+def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
+    ran = cli(
+        "suite",
+        "reval",
+        "--name",
+        "n",
+        "--no-mlflow",
+        *BOTH,
+        "--set",
+        "models=broken,absent,oracle-7b",
+        "--json",
+    )
+    assert ran.code == 1 and ran.last.startswith(
+        "4 of 6 parts failed: react broken hotpotqa, react broken soay_easy, react absent hotpotqa,"
+    )
+    assert ran.last.endswith(
+        "Start the suite again with --name 'n' when it is mended: only what is missing is run."
+    )
+    found = ran.json
+    assert found["means"]["react · oracle-7b"]["all"] == 1.0
+    states = {(row["llm"], row["task"]): row["state"] for row in found["cells"]}
+    assert [states[llm, "soay_easy"] for llm in ("oracle-7b", "absent", "broken")] == [
+        "done",
+        "failed",
+        "failed",
+    ]
+    assert (
+        sum(note.startswith("react absent") and "/nowhere" in note for note in found["notes"]) == 2
+    )
+    assert any(
+        note.startswith("react broken soay_easy failed: ") and "has said all its 1 replies" in note
+        for note in found["notes"]
+    )
+    assert "react · absent" not in found["means"]
+
+
+def test_the_tasks_of_one_environment_are_a_suite_of_their_own(cli: CommandLine) -> None:
+    found = cli.json(
+        "suite", "reval-scholar", "--llm", "oracle-7b", "--name", "s", "--no-mlflow", "--limit", "3"
+    )
+    assert {part["label"] for part in found["parts"]} == {
+        f"react oracle-7b {task}" for task in ("soay_easy", "profiling", "soay_hard")
+    }
+
+
+def test_an_environment_that_does_not_fit_a_task_is_no_pair(cli: CommandLine) -> None:
+    found = reval(cli, *BOTH, "--set", "env=wikipedia", "--llm", "oracle-7b")
+    assert [part["label"] for part in found["parts"]] == ["react oracle-7b hotpotqa"]
+    assert any(
+        "on soay_easy: it takes the environment scholar, not wikipedia" in note
+        for note in found["notes"]
+    )
+
+
+def test_revals_own_files_are_drawn_from_and_its_first_answer_counts_in_its_form(
+    cli: CommandLine,
+) -> None:
+    asked = (
+        "--set",
+        f"data={cli.workspace / 'kola'}",
+        "--set",
+        "retriever=tiny",
+        "--llm",
+        "guess-13b",
+        "--set",
+        "instances=4",
+    )
+    assert reval(cli, *asked)["means"]["react · guess-13b"]["all"] == 1.0
+    original = reval(cli, *asked, "--set", "compat=original", name="o")
+    right = sum(
+        answer == "Titan"
+        for record in read_lines(
+            cli.workspace / "runs" / "o react guess-13b hotpotqa" / "questions.jsonl"
+        )
+        for answer in [record["output"][0]["answer"]]
+    )
+    assert (
+        original["parts"][0]["n"] == 4
+        and original["means"]["react · guess-13b"]["all"] == right / 4
+    )
+
+
+def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
+    asked = ExperimentRequest(
+        Workspace(made),
+        "oracle-7b",
+        settings_of("reval", {"tasks": "hotpotqa", "retriever": "tiny", "steps": "3"}),
+    )
+    found = plan("reval", asked, "p")
+    (part,) = found.runs
+    assert (part.questions, part.left, part.retrievers) == (
+        8,
+        8,
+        ("tiny",),
+    ) and part.generations.high == 48
+    assert not list((made / "runs").glob("p *"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"workflows": "reakt"}, "Did you mean 'react'"),
+        ({"workflows": ","}, "The systems need workflows"),
+        ({"workflows": "barag-basic"}, "is run by a suite of its own"),
+        ({"tasks": "hotpotqua"}, "Did you mean 'hotpotqa'"),
+        ({"tasks": "musique"}, "The questions of musique are not here. Get MuSiQue"),
+        ({"models": "nobody"}, "nobody"),
+        ({"env": "wikpedia"}, "Did you mean 'wikipedia'"),
+        ({"more": "stepps=3"}, "Did you mean 'steps'"),
+        ({"more": "steps"}, "is not key=value"),
+        ({"data": "nowhere"}, "nowhere does not exist, neither as a path nor as a question set"),
+        ({"tokenizer": "WORKSPACE"}, "holds no tokenizer; give one that holds its tokenizer.json"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence_before_anything_runs(
+    settings: dict[str, str], said: str, made: Path
+) -> None:
+    settings = {
+        key: str(made) if value == "WORKSPACE" else value for key, value in settings.items()
+    }
+    given = {"tasks": "hotpotqa", "retriever": "tiny", **settings}
+    with pytest.raises(UsageError) as error:
+        plan(
+            "reval",
+            ExperimentRequest(Workspace(made), "oracle-7b", settings_of("reval", given)),
+            "p",
+        )
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+# R-Eval's logs
+
+
+def exported(
+    cli: CommandLine, run: str = "g react oracle-7b hotpotqa", folder: str = "react_oracle-7b_4096"
+) -> Path:
+    path = cli.workspace / folder / "hotpotqa_log.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    cli.json("export", run, "--format", "r-eval", "--out", path)
+    return path
+
+
+def test_a_run_is_written_as_revals_log_and_scored_and_read_from_it(cli: CommandLine) -> None:
+    log = exported(cli)
+    first = read_lines(log)[0]
+    assert list(first) == [
+        "question",
+        "answer",
+        "prediction",
+        "correct",
+        "reward",
+        "halted",
+        "error",
+        "prompt",
+        "scratchpad",
+        "exe_time",
+    ]
+    assert (
+        first["answer"],
+        first["prediction"],
+        first["correct"],
+        first["reward"],
+        first["halted"],
+        first["error"],
+    ) == ("Titan", "Titan", True, 1.0, False, False)
+    assert first["scratchpad"].startswith(
+        "\nThought 1: I think.\nAction 1: Search[Titan (moon)]\nObservation 1: Titan is the largest"
+    )
+    assert first["prompt"].endswith("Question: Which moon of Saturn has a thick atmosphere?")
+    scored = cli.json(
+        "score",
+        "--suite",
+        "reval",
+        "--guess",
+        log,
+        "--gold",
+        cli.workspace / "kola" / "data" / "KoLA2" / "3-1_hotpotqa.jsonl",
+    )
+    assert (
+        scored["system"],
+        scored["dataset"],
+        scored["n"],
+        scored["missing"],
+        scored["rewards_differ"],
+    ) == ("react · oracle-7b", "hotpotqa", 8, 0, 0)
+    assert (
+        scored["metrics"]["reward"]["value"]
+        == scored["metrics"]["correct"]["value"]
+        == scored["metrics"]["position_match"]["value"]
+        == 1.0
+    )
+    cli.json("import", log, "--kind", "predictions", "--name", "theirs")
+    errors = cli.json("analyse", "theirs", "--aspect", "errors")["systems"][0]
+    assert (errors["system"], errors["n"]) == ("react · oracle-7b", 8)
+    ours = cli.json("analyse", "g react oracle-7b hotpotqa", "--aspect", "errors")["systems"][0]
+    assert errors["counts"] == ours["counts"] and errors["percent"] == ours["percent"]
+
+
+def log_row(**changed: Any) -> dict[str, Any]:
+    row = {
+        "question": "Who?",
+        "answer": "Ada",
+        "prediction": "Ada",
+        "correct": True,
+        "reward": 1.0,
+        "halted": False,
+        "error": False,
+        "prompt": "",
+        "scratchpad": "",
+    }
+    return {**row, **changed}
+
+
+def test_a_log_says_itself_how_its_rows_ended(cli: CommandLine) -> None:
+    steps = "".join(
+        f"\nThought {n}: x\nAction {n}: Search[x]\nObservation {n}: nothing" for n in range(1, 11)
+    )
+    lost = {"prediction": "", "correct": False, "reward": 0.0}
+    rows = [
+        log_row(
+            scratchpad="\nAction 1: Search[x]\nObservation 1: Ada was a poet.\nAction 2: Finish[Ada]"
+        ),
+        log_row(question="A?", prediction="Bob", correct=False, reward=0.0),
+        log_row(question="B?", halted=True, scratchpad=steps, **lost),
+        log_row(question="C?", halted=True, scratchpad=steps[:60], **lost),
+        log_row(question="D?", halted=True, error=True, **lost),
+        log_row(question="E?", halted=True, **lost),
+    ]
+    path = cli.workspace / "PAL_tulu-7b_2048" / "hotpotqa_log.jsonl"
+    path.parent.mkdir()
+    write_lines(path, [*rows, rows[1]])
+    cli.json("import", path, "--kind", "predictions", "--name", "theirs")
+    found = cli.json("analyse", "theirs", "--aspect", "errors")
+    (ours,) = found["systems"]
+    assert (ours["system"], ours["counts"]) == (
+        "pal · tulu-7b",
+        {"EM": 1, "ME": 1, "TE": 1, "SL": 1, "CL": 1, "RE": 1},
+    )
+    (original,) = cli.json("analyse", "theirs", "--aspect", "errors", "--compat", "original")[
+        "systems"
+    ]
+    assert original["counts"] == {"EM": 1, "ME": 1, "TE": 3, "RE": 1} and original["WA"] == 5
+    scored = cli.json("score", "--suite", "reval", "--guess", path)
+    assert (
+        scored["errors"]["original"] == {"EM": 1, "AM": 0, "GE": 0, "ME": 1, "TE": 3, "RE": 1}
+        and scored["halted"] == 4
+    )
+    assert any("1 rows stand there again" in note for note in scored["notes"])
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("{", "line 1"),
+        ('{"question": "?"}', "line 1 has no 'answer'"),
+        (json.dumps(log_row(reward="high")), "reward is 'high'; it must be a number"),
+        (json.dumps(log_row(prediction=["x"])), "prediction must be text"),
+        (json.dumps(log_row(halted="yes")), "halted is 'yes'"),
+        ("", "holds no row"),
+    ],
+)
+def test_a_log_that_is_none_is_refused_and_nothing_is_written(
+    cli: CommandLine, row: str, said: str
+) -> None:
+    path = cli.workspace / "bad_log.jsonl"
+    path.write_text(row)
+    before = everything(cli.workspace)
+    for asked in (
+        ("score", "--suite", "reval", "--guess", path),
+        ("import", path, "--kind", "predictions", "--format", "r-eval", "--name", "n"),
+    ):
+        ran = cli(*asked)
+        assert ran.code == 2 and said in ran.last, ran.last
+    assert everything(cli.workspace) == before
+
+
+def test_a_folder_in_place_of_a_log_is_called_one_and_its_files_are_named(cli: CommandLine) -> None:
+    log = exported(cli)
+    (log.parent / "deeper").mkdir()
+    for asked in (("--guess", log.parent), ("--guess", log, "--gold", log.parent)):
+        ran = cli("score", "--suite", "reval", *asked)
+        assert ran.code == 2 and f"{log.parent} is a folder; name the file that holds" in ran.last
+        assert f"{asked[-2]} {log.parent / 'FILE'}. It holds hotpotqa_log.jsonl." in ran.last
+    assert (
+        "is a folder; name the file that holds"
+        in cli("score", "--suite", "reval", "--guess", log.parent / "deeper").last
+    )
+
+
+# the verb
+
+
+def test_analyse_takes_a_whole_suite_run_and_writes_files(cli: CommandLine, tmp_path: Path) -> None:
+    found = cli.json("analyse", "g", "--aspect", "matching", "--out", tmp_path / "out")
+    assert [one["workflow"] for one in found["workflows"]] == ["react", "chain-of-thought"]
+    assert found["workflows"][0]["axes"] == ["Wikipedia KA", "scholar KS"] and found["workflows"][
+        0
+    ]["models"]["oracle-7b"] == [1.0, 1.0]
+    assert {Path(file).name for file in found["files"]} == {
+        "matching.json",
+        "matching.csv",
+        "matching-2.csv",
+        "matching.html",
+    }
+    points = cli.json("analyse", "g", "--aspect", "deployment", "--size", "oracle-7b=70")["points"]
+    assert {(p["system"], p["size"]) for p in points} >= {
+        ("react · oracle-7b", 70.0),
+        ("react · guess-13b", 13.0),
+    }
+    assert cli("analyse", "g", "--aspect", "combination").code == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("tiny",), "There is no run 'tiny'"),
+        (("g", "--size", "x=7"), "--size goes with --aspect"),
+        (("g", "--aspect", "deployment", "--size", "x"), "is not MODEL=BILLIONS"),
+        (
+            ("g", "--aspect", "errors", "--reference", "x"),
+            "--reference goes with --aspect normalization",
+        ),
+        (("g", "--aspect", "normalization", "--reference", "x"), "is none of the systems"),
+        (
+            ("g", "again", "--aspect", "errors"),
+            "are both runs of react · oracle-7b on hotpotqa; leave one of them out",
+        ),
+    ],
+)
+def test_a_wrong_analysis_is_refused(cli: CommandLine, asked: tuple[str, ...], said: str) -> None:
+    shutil.copytree(
+        cli.workspace / "runs" / "g react oracle-7b hotpotqa", cli.workspace / "runs" / "again"
+    )
+    ran = cli("analyse", *asked)
+    assert ran.code == 2 and said in ran.last
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "name"), [("hotpotqa_dev.jsonl", "hotpotqa"), ("fever_paper_dev.jsonl", "fever")]
+)
+def test_published_questions_are_answered_by_an_oracle_that_acts(
+    cli: CommandLine, shared_data: Path, file: str, name: str
+) -> None:
+    """Search for what the question names, finish with the answer, over a local corpus."""
+    rows = list(
+        {row["_id"]: row for row in read_lines(shared_data / "r-eval-ish" / file)}.values()
+    )[:60]
+    replies = {r"Thought \d+:$": "I think."}
+    for row in rows:
+        replies |= acts(row["input"], f"Search[{row['input']}]", row["outputs"][0], "[", "]")
+    models = json.loads((cli.workspace / "llms.json").read_text())
+    models["knows-all"] = {
+        "backend": "scripted",
+        "settings": {"replies": replies, "default": "Finish[?]"},
+    }
+    (cli.workspace / "llms.json").write_text(json.dumps(models))
+    path = write_lines(cli.workspace / f"{name}.jsonl", rows)
+    found = reval(
+        cli,
+        "--set",
+        f"tasks={path}",
+        "--set",
+        "retriever=tiny",
+        "--set",
+        "models=knows-all,extractive-reader",
+        "--set",
+        "workflows=react,chain-of-thought",
+    )
+    assert (
+        found["means"]["react · knows-all"] == {"wiki": 1.0, "all": 1.0}
+        and found["ranks"]["react · knows-all"]["all"] == 1
+    )
+    assert found["means"]["chain-of-thought · extractive-reader"]["all"] < 0.2
+    system = next(
+        one
+        for one in cli.json("analyse", "n", "--aspect", "errors")["systems"]
+        if one["system"] == "react · knows-all"
+    )
+    assert system["ACC"] == 100 and system["n"] == 60
+    assert (system["verdicts"] == 60) == (name == "fever")

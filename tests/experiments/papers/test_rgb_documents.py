@@ -1,0 +1,265 @@
+"""Which documents a record is asked with: RGB's rules, against a second telling of them and against fixed lists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.experiments.papers.rgb import documents
+from rallebench.experiments.papers.rgb.records import (
+    RgbRecord,
+    find_file,
+    read_records,
+    required_of,
+)
+
+ORDER = [1, 4, 3, 2, 0]
+"""Where ``random.seed(2333)`` puts five documents."""
+
+
+def record(
+    positive: int = 0, negative: int = 0, groups: tuple[int, ...] = (), wrong: bool = False
+) -> RgbRecord:
+    """Positives p0, p1 … (of groups: a0, a1 …, b0 …), negatives n0 …, false copies w0 …"""
+    flat = tuple(f"p{i}" for i in range(positive))
+    several = tuple(
+        tuple(f"{'abcdefg'[g]}{i}" for i in range(size)) for g, size in enumerate(groups)
+    )
+    copies = tuple(f"w{i}" for i in range(positive)) if wrong else ()
+    noise = tuple(f"n{i}" for i in range(negative))
+    return RgbRecord(
+        "1", "who?", "x", (("x",),), several or (flat,), noise, copies, grouped=bool(groups)
+    )
+
+
+def base(one: RgbRecord, noise: float, number: int = 5) -> list[str]:
+    return sorted(documents.base(one, number, noise).texts)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "noise", "expected"),
+    [
+        (9, 9, 0, "p0 p1 p2 p3 p4"),
+        (9, 9, 0.2, "n0 p0 p1 p2 p3"),
+        (9, 9, 0.5, "n0 n1 n2 p0 p1"),
+        (9, 1, 0.8, "n0 p0 p1 p2 p3"),
+        (1, 9, 0.2, "n0 n1 n2 n3 p0"),
+        (1, 1, 0.8, "n0 p0"),
+        (9, 2, 1, "n0 n1"),
+        (0, 9, 0, "n0 n1 n2 n3 n4"),
+    ],
+)
+def test_base_takes_the_first_of_each_kind_and_fills_up_with_the_other(
+    positive: int, negative: int, noise: float, expected: str
+) -> None:
+    assert base(record(positive, negative), noise) == expected.split()
+
+
+def test_a_list_that_could_not_be_filled_is_short_and_no_documents_are_asked_for_with_zero() -> (
+    None
+):
+    assert (
+        documents.base(record(1, 1), 5, 0.8).short
+        and not documents.base(record(9, 9), 5, 0.8).short
+    )
+    for build in (documents.base, documents.integration):
+        assert build(record(3, 3), 0, 0).texts == ()
+    assert documents.counterfactual(record(3, 3, wrong=True), 0, 0, 0).texts == ()
+
+
+def test_the_order_is_that_of_seed_2333_for_every_record_anew() -> None:
+    for _ in range(2):
+        assert documents.base(record(9), 5, 0).texts == tuple(f"p{i}" for i in ORDER)
+
+
+def test_integration_keeps_one_document_of_every_group_also_where_that_is_more_than_asked() -> None:
+    found = documents.integration(record(negative=9, groups=(3, 3, 3, 3, 3, 3, 3)), 5, 0.4)
+    assert sorted(text[0] for text in found.texts) == list("abcdefg")
+
+
+def test_integration_takes_second_ones_group_by_group_then_noise() -> None:
+    found = documents.integration(record(negative=9, groups=(1, 4)), 5, 0.2)
+    assert sorted(text[0] for text in found.texts) == ["a", "b", "b", "b", "n"]
+    assert "n0" in found.texts
+
+
+def test_integration_passes_over_a_group_without_documents_and_leaves_the_record_as_it_was() -> (
+    None
+):
+    one = record(negative=9, groups=(0, 2))
+    assert {text[0] for text in documents.integration(one, 3, 0).texts} == {"b", "n"}
+    assert one == record(negative=9, groups=(0, 2))
+
+
+def test_a_false_and_a_true_copy_of_one_passage_never_meet() -> None:
+    for positives in range(1, 8):
+        for correct in (0, 0.2, 0.4, 0.6):
+            texts = documents.counterfactual(
+                record(positives, 5, wrong=True), 5, 0.2, correct
+            ).texts
+            wrong, right = ({text[1:] for text in texts if text[0] == kind} for kind in "wp")
+            assert (
+                not wrong & right
+                and "n0" in texts
+                and len(wrong) == min(positives, 4 - math.ceil(5 * correct))
+            )
+
+
+def test_shares_are_rounded_up_exactly_and_in_floating_point_only_as_the_original_does() -> None:
+    one = record(100, 100)
+    kinds = [
+        [kind for kind, _ in documents.base(one, 100, 0.07, original=o).items]
+        for o in (False, True)
+    ]
+    assert [found.count("negative") for found in kinds] == [7, 8]
+
+
+# published records
+
+
+def told_again(
+    name: str, row: Mapping[str, Any], number: int, noise: float, correct: float = 0.0
+) -> list[str]:
+    """The rules once more, over plain lists and the global generator, as they were published."""
+    random.seed(2333)
+    negatives, good, bad = math.ceil(number * noise), row["positive"], row["negative"]
+    if name.endswith("_int"):
+        for group in good:
+            random.shuffle(group)
+        chosen, depth = [group[0] for group in good], 1
+        while len(chosen) < number - negatives and any(len(group) > depth for group in good):
+            for group in good:
+                if len(group) > depth and len(chosen) < number - negatives:
+                    chosen.append(group[depth])
+            depth += 1
+        chosen += bad[: max(0, number - len(chosen))]
+    elif name.endswith("_fact"):
+        true = math.ceil(number * correct)
+        places = range(len(good))
+        picked = random.sample(list(places), min(len(good), number - negatives - true))
+        left = [i for i in places if i not in picked]
+        chosen = [row["positive_wrong"][i] for i in picked]
+        if true and left:
+            chosen += [good[i] for i in random.sample(left, min(len(left), true))]
+        chosen += bad[:negatives]
+    elif noise == 1:
+        chosen = bad[:number]
+    elif negatives > len(bad):
+        chosen = good[: number - len(bad)] + bad
+    elif number - negatives > len(good):
+        chosen = good + bad[: number - len(good)]
+    else:
+        chosen = good[: number - negatives] + bad[:negatives]
+    random.shuffle(chosen)
+    return chosen
+
+
+GOLDEN = {
+    "zh_refine": "6e06da13adc16aaf",
+    "zh_int": "583bb551f4c149aa",
+    "en_fact": "faefdfab7a1c5ba3",
+    "zh_fact": "5af73dc53d3d9e56",
+}
+"""The first 16 digits of sha256 over the lists of the first ten records, five documents each."""
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_lists_of_published_records_follow_the_rules_and_stay(
+    shared_data: Path, name: str
+) -> None:
+    path = shared_data / "rgb" / f"{name}.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    ours = read_records(path).records
+    assert len(ours) == len(rows) > 50
+    settings: dict[str, list[tuple[float, float]]] = {
+        "_int": [(0, 0), (0.2, 0), (0.4, 0)],
+        "_fact": [(0, 0), (0.2, 0.4)],
+    }
+    total = hashlib.sha256()
+    for noise, correct in settings.get(name[2:], [(0, 0), (0.2, 0), (0.8, 0), (1, 0)]):
+        for number, (one, row) in enumerate(zip(ours, json.loads(json.dumps(rows)))):
+            if name.endswith("_int"):
+                found = documents.integration(one, 5, noise)
+            elif name.endswith("_fact"):
+                found = documents.counterfactual(one, 5, noise, correct)
+            else:
+                found = documents.base(one, 5, noise)
+            assert list(found.texts) == told_again(name, row, 5, noise, correct), one.id
+            if number < 10:
+                total.update("\n".join(found.texts).encode())
+    assert total.hexdigest()[:16] == GOLDEN[name]
+
+
+def test_the_published_chinese_facts_hold_records_without_negatives(shared_data: Path) -> None:
+    assert len(read_records(shared_data / "rgb" / "zh_fact.jsonl").without["negatives"]) >= 1
+
+
+# reading
+
+
+def write(path: Path, *rows: Mapping[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+ROW = {"id": 1, "query": "who?", "answer": "x", "positive": ["p"], "negative": ["n"]}
+
+
+def test_an_answer_is_one_text_all_of_a_list_and_any_of_a_list_in_it() -> None:
+    assert required_of("x") == (("x",),)
+    assert required_of(["x", ["y", "z"]]) == (("x",), ("y", "z"))
+    assert required_of(["x", ["w", ["y", "z"]]]) == (
+        ("x",),
+        ("w", "y", "z"),
+    )  # lists inside of aliases are aliases, too
+    assert required_of(["", ["y", " "], []]) == (("y",),) and required_of(None) == ()
+
+
+def test_what_records_lack_is_named_and_the_language_is_told_by_name_or_questions(
+    tmp_path: Path,
+) -> None:
+    rows = [ROW, {**ROW, "id": 2, "answer": [], "negative": []}, {**ROW, "id": 3, "positive": []}]
+    found = read_records(write(tmp_path / "zh_x.json", *rows))
+    assert (
+        found.without == {"answers": ("2",), "negatives": ("2",), "positives": ("3",)}
+        and found.language == "zh"
+    )
+    assert read_records(write(tmp_path / "mine.jsonl", {**ROW, "query": "谁？"})).language == "zh"
+    assert read_records(write(tmp_path / "mine.jsonl", ROW)).language == "en"
+    assert read_records(write(tmp_path / "mine.jsonl", ROW), "zh").language == "zh"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"id": None}, "has no 'id'"),
+        ({"query": 3}, "'query' is no question"),
+        ({"answer": ["x", {"y": 1}]}, "'answer' is no answer"),
+        ({"positive": "p"}, "'positive' should be a list of texts"),
+        ({"negative": [1]}, "'negative' should be a list of texts"),
+        ({"positive_wrong": ["a", "b"]}, "'positive_wrong' has 2 documents and 'positive' 1"),
+    ],
+)
+def test_what_is_no_record_is_refused_with_its_line(
+    tmp_path: Path, change: Mapping[str, Any], sentence: str
+) -> None:
+    path = write(tmp_path / "en.jsonl", ROW, {**ROW, "id": 2, **change})
+    with pytest.raises(BadFileError, match=f"line 2.*{sentence}"):
+        read_records(path)
+
+
+def test_a_folder_offers_the_set_that_a_test_is_made_for(tmp_path: Path) -> None:
+    write(tmp_path / "en_fact.jsonl", ROW)
+    assert find_file(tmp_path, "", ("en_refine", "en", "en_fact")).name == "en_fact.jsonl"
+    with pytest.raises(NotFoundError, match=r"holds no en_int, .*; it holds en_fact: name a set"):
+        find_file(tmp_path, "", ("en_int",))
+    with pytest.raises(NotFoundError, match=r"holds no zh_int; it holds en_fact"):
+        find_file(tmp_path, "zh_int", ("en_int",))

@@ -1,0 +1,752 @@
+"""RGB from the command line: every setting a run folder, a table, RGB's files, nothing asked twice."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine, everything, read_lines, write_lines
+
+REFUSES = "I can not answer the question because of the insufficient information in documents."
+ERRORS = "There are factual errors in the provided documents. It was"
+
+CITIES = ("Tampa", "Paris", "Lyon", "Rome")
+
+
+def record(number: int, **more: Any) -> dict[str, Any]:
+    """A question whose answer is a city: six positives, six negatives, six false copies."""
+    city, other = CITIES[number], CITIES[number - 1]
+    return {
+        "id": number,
+        "query": f"Where was game {number}?",
+        "answer": city,
+        "fakeanswer": other,
+        "positive": [f"Game {number} was in {city}, says {i}." for i in range(6)],
+        "positive_wrong": [f"Game {number} was in {other}, says {i}." for i in range(6)],
+        "negative": [f"Nothing on game {number}, says {i}." for i in range(6)],
+        **more,
+    }
+
+
+REPLIES = {
+    r"game 3\?": "Rome",
+    "Nothing on": REFUSES,
+    "rest was": "TAMPA and roma",
+    "was in Tampa": "tampa",
+    "was in Paris": f"{ERRORS} Paris.",
+}
+"""What the model says of a prompt; the first that matches counts."""
+MODELS = {
+    "reads": {"replies": REPLIES, "default": "no idea"},
+    "knows": {
+        "replies": {
+            r"game 0\?": f"{ERRORS} Tampa.",
+            r"game 1\?": f"{ERRORS} Tampa.",
+            r"game 2\?": f"{ERRORS} Lyon.",
+        },
+        "default": "Rome",
+    },
+    "picky": {"replies": {r"game [013]\?": "Rome"}},
+    "judge": {
+        "replies": {"insufficient": "No, it is not addressed.", "Rome": "Hm."},
+        "default": "Yes, it is addressed.",
+    },
+    "nose": {
+        "replies": {"factual errors in": "Yes, the model has identified them."},
+        "default": "No.",
+    },
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    data = tmp_path / "workspace" / "rgb"
+    data.mkdir(parents=True)
+    write_lines(data / "en_fact.jsonl", [record(n) for n in range(4)])
+    grouped = [[f"Half of it was in Tampa, says {i}." for i in range(4)], ["The rest was in Rome."]]
+    more = {"answer": ["Tampa", ["Rome", "Roma"]], "positive": grouped, "positive_wrong": []}
+    write_lines(data / "en_int.json", [record(0, **more), record(3, **more)])
+    models = {
+        name: {"backend": "scripted", "settings": settings} for name, settings in MODELS.items()
+    }
+    (data.parent / "llms.json").write_text(json.dumps(models))
+    return data.parent
+
+
+@pytest.fixture
+def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+    return CommandLine(capfd, workspace)
+
+
+def suite(
+    rallebench: CommandLine, name: str, *more: str, llm: str = "reads", run: str = "r"
+) -> Any:
+    data = f"data={rallebench.workspace / 'rgb'}"
+    more = (*more, "--set", "set=en_fact") if name in ("noise", "rejection") else more
+    return rallebench.json(
+        "suite", f"rgb-{name}", "--llm", llm, "--name", run, "--no-mlflow", "--set", data, *more
+    )
+
+
+def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: mean["value"] for name, mean in part["metrics"].items()}
+
+
+def calls(workspace: Path, run: str) -> int:
+    """Requests of a run's episodes that were really asked."""
+    steps = [
+        s for line in read_lines(workspace / "runs" / run / "episodes.jsonl") for s in line["steps"]
+    ]
+    return sum(not step["cached"] and step["ask"] == "generate" for step in steps)
+
+
+def test_every_share_of_noise_is_a_run_with_intervals_and_counts(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0,0.4")
+    assert [(part["label"], part["run"], part["n"]) for part in found["parts"]] == [
+        ("noise=0", "r noise=0", 4),
+        ("noise=0.4", "r noise=0.4", 4),
+    ]
+    assert numbers(found["parts"][0]) == {"all_rate": 0.75, "rejection_rate": 0.0}
+    assert numbers(found["parts"][1]) == {"all_rate": 0.25, "rejection_rate": 0.75}
+    assert found["parts"][0]["metrics"]["all_rate"]["low"] is None, (
+        "four questions say too little for an interval"
+    )
+    assert found["headline"] == "all_rate" and any(
+        "only its true positives are used" in note for note in found["notes"]
+    )
+    made = json.loads((workspace / "runs" / "r noise=0.4" / "run.json").read_text())
+    assert made["spec"]["workflow"] == "rgb" and made["spec"]["settings"]["noise"] == 0.4
+    report = json.loads((workspace / "runs" / "r noise=0.4" / "report.json").read_text())
+    assert report["suite"]["all_rate"]["value"] == 0.25
+
+
+def test_analyse_looks_for_the_answers_in_the_documents_that_came_with_the_questions(
+    rallebench: CommandLine,
+) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0,1")
+    with_answers, noise = rallebench.json("analyse", *(part["run"] for part in found["parts"]))[
+        "runs"
+    ]
+    assert {stage: n for stage, n in with_answers["waterfall"].items() if n} == {
+        "not_in_answer": 1,
+        "lost_by_format": 1,
+        "right": 2,
+    }
+    assert {stage: n for stage, n in noise["waterfall"].items() if n} == {
+        "not_given": 3,
+        "right_without_support": 1,
+    }
+    said = rallebench("analyse", found["parts"][1]["run"]).out
+    assert (
+        "3  no passage that came with the question holds a gold answer" in said
+        and "4 questions came with passages" in said
+    )
+    assert "corpus" not in said and "no gold pages" not in said
+
+
+def test_without_documents_there_is_no_way_to_be_lost_on_and_analyse_says_so(
+    rallebench: CommandLine,
+) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0", "--set", "passages=0")
+    said = rallebench("analyse", found["parts"][0]["run"]).out
+    assert "nothing was retrieved and no question names gold pages" in said and "corpus" not in said
+
+
+def test_one_more_share_asks_only_that_one(rallebench: CommandLine, workspace: Path) -> None:
+    suite(rallebench, "noise", "--set", "noise=0,0.4")
+    before = (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes()
+    found = suite(rallebench, "noise", "--set", "noise=0,0.2,0.4")
+    assert [part["label"] for part in found["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
+    assert (workspace / "runs" / "r noise=0" / "episodes.jsonl").read_bytes() == before
+    assert calls(workspace, "r noise=0.2") == 4
+
+
+def test_other_settings_under_a_taken_name_are_refused_naming_both(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    suite(rallebench, "noise", "--set", "noise=0")
+    ran = rallebench(
+        "suite",
+        "rgb-noise",
+        "--llm",
+        "reads",
+        "--name",
+        "r",
+        "--set",
+        f"data={workspace / 'rgb' / 'en_fact.jsonl'}",
+        "--set",
+        "noise=0",
+        "--set",
+        "temperature=0",
+    )
+    assert ran.code == 2 and "temperature = 0.7, you asked for 0" in ran.last
+
+
+def test_rgbs_own_files_are_written_and_can_be_used_again(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0.4")
+    name = "prediction_en_fact_reads_temp0.7_noise0.4_passage5_correct0.0"
+    folder = Path(found["folder"])
+    rows = read_lines(folder / "result-en" / f"{name}.json")
+    assert [row["label"] for row in rows] == [[-1], [-1], [-1], [1]] and len(rows[0]["docs"]) == 5
+    result = json.loads((folder / "result-en" / f"{name}_result.json").read_text())
+    assert result == {"all_rate": 0.25, "noise_rate": 0.4, "tt": 1, "nums": 4}
+    rows[0]["prediction"], rows[1]["docs"] = "It was Tampa.", ["another"]
+    rows[2]["ans"] = "Nice"
+    write_lines(folder / "result-en" / f"{name}.json", rows)
+    again = suite(
+        rallebench, "noise", "--set", "noise=0.4", "--set", f"reuse={folder}", run="again"
+    )
+    assert numbers(again["parts"][0])["all_rate"] == 0.5
+    assert any("2 answers are of an earlier time" in note for note in again["notes"])
+    original = suite(
+        rallebench,
+        "noise",
+        "--set",
+        "noise=0.4",
+        "--set",
+        f"reuse={folder}",
+        "--set",
+        "compat=original",
+        run="o",
+    )
+    assert any("3 answers are of an earlier time" in note for note in original["notes"])
+
+
+def test_failed_questions_are_counted_in_no_rate_and_tried_again(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0", llm="picky")
+    (part,) = found["parts"]
+    assert (part["n"], part["n_errors"], part["metrics"]["all_rate"]["n"]) == (4, 1, 3)
+    assert any("1 of 4 questions failed" in note for note in found["notes"])
+    suite(rallebench, "noise", "--set", "noise=0", llm="picky")
+    assert [
+        line["qid"] for line in read_lines(workspace / "runs" / "r noise=0" / "episodes.jsonl")
+    ].count("2") == 2
+
+
+def test_rejections_and_lucky_hits_stand_apart_and_together_only_in_rgbs_number(
+    rallebench: CommandLine,
+) -> None:
+    report = suite(rallebench, "rejection", "--set", "judge=judge")
+    (part,) = report["parts"]
+    assert numbers(part) == {
+        "rejection_rate": 0.75,
+        "lucky_rate": 0.25,
+        "all_rate": 1.0,
+        "rejection_rate_judge": 1.0,
+    }
+    assert report["headline"] == "rejection_rate"
+    assert part["metrics"]["rejection_rate_judge"]["n"] == 3
+    assert (report["judged"], report["unparsed"], report["judge_failed"]) == (4, 1, 0)
+    original = suite(
+        rallebench, "rejection", "--set", "judge=judge", "--set", "compat=original", run="o"
+    )
+    assert original["headline"] == "all_rate"
+    assert numbers(original["parts"][0])["rejection_rate_judge"] == 0.75
+
+
+def judgements(workspace: Path, run: str) -> list[dict[str, Any]]:
+    (folder,) = (workspace / "runs" / run / "judges").iterdir()
+    return read_lines(folder / "episodes.jsonl")
+
+
+def test_what_a_judge_was_sent_and_said_lies_in_the_run(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    run = suite(rallebench, "rejection", "--set", "judge=judge")["parts"][0]["run"]
+    last = judgements(workspace, run)[-1]
+    assert (last["qid"], last["stop_reason"]) == ("3", "unparsed")
+    assert last["steps"][0]["reply"]["text"] == "Hm."
+    sent = last["steps"][0]["messages"][0]["content"]
+    assert sent.endswith("Question: Where was game 3?\nAnswer: Rome")
+
+
+def test_a_judge_of_chinese_answers_reads_them_without_spaces_as_the_rules_do(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    language = ("--set", "language=zh", "--set", "judge=judge")
+    run = suite(rallebench, "rejection", *language)["parts"][0]["run"]
+    sent = judgements(workspace, run)[0]["steps"][0]["messages"][0]["content"]
+    assert sent.endswith(
+        "Answer: Icannotanswerthequestionbecauseoftheinsufficientinformationindocuments."
+    )
+
+
+def test_a_judge_that_was_named_later_judges_the_answers_that_are_there(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    suite(rallebench, "rejection")
+    judge = ("--set", "judge=judge")
+    planned = suite(rallebench, "rejection", *judge, "--plan", "--probe", "0")
+    assert planned["plan"][0]["llms"] == ["reads", "judge"]
+    assert planned["plan"][0]["generations"] == {"low": 4, "high": 4}
+    later = suite(rallebench, "rejection", *judge)["parts"][0]
+    assert numbers(later)["rejection_rate_judge"] == 1.0
+    again = suite(rallebench, "rejection", *judge, "--plan", "--probe", "0")
+    assert again["plan"][0]["left"] == 0
+
+
+def test_the_plan_and_the_probe_count_the_calls_of_a_judge(rallebench: CommandLine) -> None:
+    judge = ("--set", "judge=nose")
+    planned = suite(rallebench, "counterfactual", *judge, "--plan", "--probe", "2", llm="knows")
+    assert [part["generations"]["high"] for part in planned["plan"]] == [4, 8]
+    costs = planned["probe"]["parts"]
+    assert [part["model_calls"]["value"] for part in costs] == [4, 8]
+
+
+def test_a_judge_that_fails_costs_the_suite_its_rate_alone(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    models = json.loads((workspace / "llms.json").read_text())
+    settings = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
+    models["gone"] = {"backend": "openai_compatible", "settings": settings}
+    (workspace / "llms.json").write_text(json.dumps(models))
+    report = suite(rallebench, "rejection", "--set", "judge=gone")
+    assert "judged" not in report
+    assert report["tables"][0]["rows"][0][2] is None
+    assert any("The judge 'rgb-rejection:gone' gave no scores" in note for note in report["notes"])
+
+
+def test_of_integration_every_part_of_the_answer_is_required(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "integration")
+    assert [part["label"] for part in found["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
+    assert [numbers(part)["all_rate"] for part in found["parts"]] == [0.5, 0.0, 0.0] and found[
+        "dataset"
+    ] == "en_int"
+    assert found["documents"]["noise=0"]["short"] == 0
+
+
+def test_facts_are_asked_without_documents_and_with_false_ones(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    found = suite(rallebench, "counterfactual", "--set", "judge=nose", llm="knows")
+    (shown,) = found["parts"][1:]
+    assert (found["acc"], found["acc_doc"], found["reported"]) == (0.75, 0.75, True)
+    assert numbers(shown)["fact_check_rate"] == 0.75 and numbers(shown)[
+        "correct_rate"
+    ] == pytest.approx(2 / 3)
+    assert shown["metrics"]["correct_rate"]["n"] == 3
+    assert shown["metrics"]["correct_rate_judge"]["n"] == 3
+    assert numbers(shown)["fact_check_rate_judge"] == 0.75
+    assert numbers(shown)["correct_rate_judge"] == pytest.approx(2 / 3)
+    sent = read_lines(workspace / "runs" / "r without documents" / "episodes.jsonl")[0]["steps"][0][
+        "messages"
+    ]
+    assert [message["role"] for message in sent] == ["user"]
+    (result,) = Path(found["folder"]).glob("result-en/*passage5*_result.json")
+    assert json.loads(result.read_text())["fact_tt"] == 3
+
+
+def test_other_shares_of_false_documents_do_not_ask_again_what_is_known(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    suite(rallebench, "counterfactual", llm="knows")
+    before = (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes()
+    found = suite(
+        rallebench, "counterfactual", "--set", "correct=0.4", "--set", "noise=0.2", llm="knows"
+    )
+    assert [part["label"] for part in found["parts"]] == [
+        "without documents",
+        "noise=0.2, correct=0.4",
+    ]
+    assert (workspace / "runs" / "r without documents" / "episodes.jsonl").read_bytes() == before
+    kinds = [
+        doc["kind"]
+        for doc in read_lines(workspace / "runs" / found["parts"][1]["run"] / "questions.jsonl")[0][
+            "rgb"
+        ]["docs"]
+    ]
+    assert sorted(kinds) == ["negative", "positive", "positive", "wrong", "wrong"]
+
+
+def test_a_model_that_knows_too_little_is_said_not_to_be_reported(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "counterfactual", llm="reads")
+    assert found["reported"] is False and any("more than 70%" in note for note in found["notes"])
+
+
+def test_records_that_lack_something_are_counted_and_said(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    rows = [
+        record(0),
+        record(1, answer=[]),
+        record(2, negative=[]),
+        record(3, negative=["Nothing on it."]),
+    ]
+    write_lines(workspace / "rgb" / "en_fact.jsonl", rows)
+    found = suite(rallebench, "rejection")
+    assert (found["parts"][0]["n"], found["without"]) == (2, {"answers": 1, "negatives": 1})
+    assert found["documents"] == {"noise=1": {"asked": 5, "short": 1, "left_out": 1}}
+    assert "1 of 4 records of en_fact have no answers and were left out: 1." in found["notes"]
+    assert "noise=1: 1 records have no document for it and were left out: 2." in found["notes"]
+    assert suite(rallebench, "rejection", "--set", "compat=original", run="o")["parts"][0]["n"] == 3
+
+
+def test_the_papers_table_has_ours_with_intervals_above_its_own_row_and_a_line(
+    rallebench: CommandLine,
+) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0,0.4,1")
+    (table,), (plot,) = found["tables"], found["plots"]
+    assert table["columns"] == ["", "noise 0", "noise 0.4", "noise 1"] and table["percent"]
+    right, declined, printed = table["rows"]
+    assert (
+        right[0] == "reads: right"
+        and (right[1]["value"], right[1]["n"]) == (0.75, 4)
+        and right[1]["low"] is None
+    )
+    assert declined[2]["value"] == 0.75 and printed == ["RGB's paper: ChatGPT", 0.9633, 0.94, None]
+    assert (
+        table["note"]
+        == "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
+    )
+    assert plot["kind"] == "line" and [x for x, _ in plot["series"]["right"]] == [0, 0.4, 1]
+    assert plot["series"]["RGB's paper: ChatGPT"] == [[0, 0.9633], [0.4, 0.94]]
+
+
+def test_records_with_too_few_positives_are_said_to_have_more_noise_than_asked_for(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    write_lines(
+        workspace / "rgb" / "en_fact.jsonl",
+        [record(0), record(1, positive=["It was in Paris."], positive_wrong=["It was in Tampa."])],
+    )
+    found = suite(rallebench, "noise", "--set", "noise=0,0.8")
+    assert found["tables"][0]["rows"][2] == ["noise among the documents", 0.4, 0.8]
+    assert any(
+        "noise=0: 1 of 2 records lack positives or negatives" in note and "40% of all" in note
+        for note in found["notes"]
+    )
+    assert not any(note.startswith("noise=0.8:") for note in found["notes"])
+
+
+def test_chinese_has_its_own_printed_row_and_so_has_integration(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "noise", "--set", "noise=0,0.1", "--set", "language=zh")
+    assert found["tables"][0]["rows"][2] == ["RGB's paper: ChatGPT", 0.9567, None]
+    assert found["tables"][0]["note"].startswith("The paper's row is of zh,")
+    assert suite(rallebench, "integration", run="i")["tables"][0]["rows"][-1][1:] == [
+        0.55,
+        0.51,
+        0.34,
+    ]
+
+
+def test_rejections_found_by_words_and_by_the_judge_stand_beside_the_printed(
+    rallebench: CommandLine,
+) -> None:
+    table = suite(rallebench, "rejection", "--set", "judge=judge")["tables"][0]
+    assert table["columns"][1:] == ["Rej", "Rej*", "lucky", "RGB's all_rate"]
+    assert [cell["value"] for cell in table["rows"][0][1:]] == [0.75, 1.0, 0.25, 1.0]
+    assert table["rows"][1][1:] == [0.2467, 0.45, None, None]
+
+
+def test_corrections_are_over_what_words_and_over_what_the_judge_found_and_the_rule_is_told(
+    rallebench: CommandLine,
+) -> None:
+    table = suite(rallebench, "counterfactual", "--set", "judge=nose", llm="knows")["tables"][0]
+    assert table["columns"][1:] == [
+        "Acc",
+        "Acc_doc",
+        "ED",
+        "ED*",
+        "CR of ED",
+        "CR of ED*",
+        "Acc above 70%",
+    ]
+    ours, printed = table["rows"]
+    assert [ours[5]["n"], ours[6]["n"], ours[7]] == [3, 3, "yes"] and ours[1]["value"] == 0.75
+    assert printed[1:] == [0.89, 0.09, 0.08, 0.07, None, 0.5714, "yes"]
+    assert (
+        suite(rallebench, "counterfactual", llm="reads", run="k")["tables"][0]["rows"][0][7]
+        == "no: not to be compared"
+    )
+
+
+def test_errors_are_named_by_hand_in_a_file_that_nobody_overwrites(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "integration")
+    path = Path(found["folder"]) / "errors-to-label.csv"
+    with open(path, encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert [(row["part"], row["qid"], row["category"]) for row in rows][:2] == [
+        ("noise=0", "3", ""),
+        ("noise=0.2", "0", ""),
+    ]
+    assert (
+        rows[0]["required"] == "Tampa + Rome / Roma"
+        and found["wrong"] == 5
+        and str(path) in found["files"]
+    )
+    for row, category in zip(rows, ("Merging", "ignoring", "merging", "typo", "")):
+        row["category"] = category
+    with open(path, "w", encoding="utf-8", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    filled = path.read_bytes()
+    table = suite(rallebench, "integration", "--set", f"labels={path}")["tables"][1]
+    assert (
+        path.read_bytes() == filled
+        and table["columns"][:2] == ["", "noise=0"]
+        and "4 of 5 wrong answers" in table["note"]
+    )
+    assert table["columns"][-1] == "RGB's paper: ChatGLM2-6B", (
+        "whose errors the printed shares are of"
+    )
+    counts = {row[0]: (row[-3], row[-2], row[-1]) for row in table["rows"]}
+    assert counts == {
+        "merging": (2, "50%", "28%"),
+        "ignoring": (1, "25%", "28%"),
+        "misalignment": (0, "0%", "6%"),
+        "typo": (1, "25%", None),
+        "no label": (1, None, None),
+    }
+
+
+def test_labels_as_json_lines_hold_for_every_part_and_strange_ones_are_said(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    path = write_lines(
+        tmp_path / "l.jsonl",
+        [{"qid": "0", "category": "ignoring"}, {"qid": 77, "category": "merging"}],
+    )
+    found = suite(rallebench, "integration", "--set", f"labels={path}")
+    assert {row[0]: row[-3] for row in found["tables"][1]["rows"]}["ignoring"] == 2
+    assert "1 labels are of answers that are not wrong here: 77." in found["notes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "there is no such file"),
+        ("", "is empty"),
+        ("id,kind\n1,merging\n", "line 2 has no qid or no category"),
+        (
+            "qid,category\n1,merging\n1,ignoring\n",
+            "line 3 calls '1' 'ignoring', and an earlier line 'merging'",
+        ),
+    ],
+)
+def test_a_file_of_labels_that_is_none_is_refused_before_anything_is_run(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path, text: str | None, sentence: str
+) -> None:
+    path = tmp_path / "labels.csv"
+    if text is not None:
+        path.write_text(text)
+    before = everything(workspace)
+    ran = rallebench(
+        "suite",
+        "rgb-noise",
+        "--llm",
+        "reads",
+        "--set",
+        f"data={workspace / 'rgb' / 'en_fact.jsonl'}",
+        "--set",
+        f"labels={path}",
+    )
+    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
+
+
+def test_under_another_name_a_share_that_was_run_comes_from_memory(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    suite(rallebench, "noise", "--set", "noise=0,0.2", run="first")
+    suite(rallebench, "noise", "--set", "noise=0,0.4", run="second")
+    assert [
+        calls(workspace, f"{run} noise={ratio}") for run, ratio in (("first", 0), ("first", 0.2))
+    ] == [4, 4]
+    assert [calls(workspace, f"second noise={ratio}") for ratio in (0, 0.4)] == [0, 4]
+
+
+@pytest.mark.parametrize("name", ["rgb-noise", "rgb-rejection"])
+def test_a_folder_without_the_base_set_is_refused_and_no_other_set_is_taken(
+    rallebench: CommandLine, workspace: Path, name: str
+) -> None:
+    before = everything(workspace)
+    ran = rallebench("suite", name, "--llm", "reads", "--set", f"data={workspace / 'rgb'}")
+    assert ran.code == 2 and everything(workspace) == before
+    assert (
+        "holds no en_refine or en, which this test is made for; it holds en_fact, en_int: name a set with --set set=NAME."
+        in ran.last
+    )
+    write_lines(workspace / "rgb" / "en.json", [record(n) for n in range(2)])
+    assert (
+        rallebench.json(
+            "suite", name, "--llm", "reads", "--set", f"data={workspace / 'rgb'}", "--no-mlflow"
+        )["dataset"]
+        == "en"
+    )
+
+
+@pytest.mark.shared_data
+def test_the_published_folder_at_hand_lacks_the_english_base_set(
+    rallebench: CommandLine, shared_data: Path
+) -> None:
+    ran = rallebench("suite", "rgb-noise", "--llm", "reads", "--set", f"data={shared_data / 'rgb'}")
+    assert ran.code == 2 and "it holds en_fact, zh_fact, zh_int, zh_refine" in ran.last
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("rgb-noise",), "needs a language model"),
+        (("rgb-noise", "--llm", "reads"), "--set data=PATH"),
+        (
+            ("rgb-noise", "--llm", "nobody", "--set", "data=DATA/en_fact.jsonl"),
+            "no language model 'nobody'",
+        ),
+        (
+            ("rgb-noise", "--llm", "reads", "--set", "data=DATA/en_fact.jsonl", "--set", "noise=2"),
+            "numbers from 0 to 1",
+        ),
+        (
+            ("rgb-noise", "--llm", "reads", "--set", "data=DATA", "--set", "set=en_int"),
+            "rgb-integration takes it",
+        ),
+        (
+            ("rgb-integration", "--llm", "reads", "--set", "data=DATA", "--set", "set=en_fact"),
+            "rgb-noise takes it",
+        ),
+        (
+            (
+                "rgb-counterfactual",
+                "--llm",
+                "reads",
+                "--set",
+                "data=DATA",
+                "--set",
+                "noise=0.6",
+                "--set",
+                "correct=0.6",
+            ),
+            "together at most 1",
+        ),
+        (
+            (
+                "rgb-rejection",
+                "--llm",
+                "reads",
+                "--set",
+                "data=DATA/en_fact.jsonl",
+                "--set",
+                "judge=nobody",
+            ),
+            "no language model 'nobody'",
+        ),
+        (("rgb-noise", "--llm", "reads", "--set", "pasages=3"), "no setting 'pasages'"),
+        (("rgb-noise", "--llm", "reads", "--limit", "0"), "at least 1"),
+        (("rgb-nose", "--llm", "reads"), "Did you mean 'rgb-noise'"),
+        (("rgb-testbed",), "needs a question set and an index"),
+        (
+            ("rgb-testbed", "--set", "data=tiny-qa", "--set", "index=tiny", "--set", "prompts=/"),
+            "--set prompts goes with --set articles=CORPUS",
+        ),
+        (
+            (
+                "rgb-noise",
+                "--llm",
+                "reads",
+                "--set",
+                "data=DATA/en_fact.jsonl",
+                "--set",
+                "prompts=/",
+            ),
+            "/ holds none of the prompts of this request (system-en.txt, user-en.txt)",
+        ),
+    ],
+)
+def test_a_wrong_request_is_one_sentence_and_writes_nothing(
+    rallebench: CommandLine, workspace: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    before = everything(workspace)
+    ran = rallebench("suite", *(one.replace("DATA", str(workspace / "rgb")) for one in arguments))
+    assert ran.code == 2 and sentence in ran.last and everything(workspace) == before
+
+
+def test_without_a_name_all_suites_and_their_settings_are_told(rallebench: CommandLine) -> None:
+    found = rallebench.json("suite")["suites"]
+    assert {
+        "rgb-noise",
+        "rgb-rejection",
+        "rgb-integration",
+        "rgb-counterfactual",
+        "rgb-testbed",
+    } <= {one["name"] for one in found}
+    assert "noise=0,0.2,0.4,0.6,0.8" in rallebench("suite").out
+
+
+def test_the_table_has_a_line_for_every_share(rallebench: CommandLine, workspace: Path) -> None:
+    ran = rallebench(
+        "suite",
+        "rgb-noise",
+        "--llm",
+        "reads",
+        "--no-mlflow",
+        "--set",
+        f"data={workspace / 'rgb' / 'en_fact.jsonl'}",
+        "--set",
+        "noise=0,1",
+        "--limit",
+        "2",
+    )
+    assert ran.code == 0, ran.err
+    lines = ran.out.split("\n")
+    assert lines[1].split() == ["all_rate", "rejection_rate", "failed"]
+    assert lines[2].startswith("noise=0  1.0000 too few articles n=2") and lines[3].startswith(
+        "noise=1"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_the_embedded_reader_answers_published_records(
+    rallebench: CommandLine, shared_data: Path
+) -> None:
+    data = (
+        "--set",
+        f"data={shared_data / 'rgb'}",
+        "--no-mlflow",
+        "--llm",
+        "extractive-reader",
+        "--limit",
+        "12",
+    )
+    found = rallebench.json(
+        "suite", "rgb-noise", *data, "--set", "set=en_fact", "--set", "noise=0,0.8"
+    )
+    rates = [numbers(part)["all_rate"] for part in found["parts"]]
+    assert (
+        found["dataset"] == "en_fact"
+        and rates[0] > 0.5
+        and [part["n_errors"] for part in found["parts"]] == [0, 0]
+    )
+    facts = rallebench.json("suite", "rgb-counterfactual", *data)
+    assert facts["acc"] == 0.0 and facts["acc_doc"] < rates[0] and not facts["reported"]
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_all_records_at_every_share_take_seconds_of_our_own(
+    rallebench: CommandLine, shared_data: Path
+) -> None:
+    data = (
+        "--set",
+        f"data={shared_data / 'rgb'}",
+        "--set",
+        "language=zh",
+        "--no-mlflow",
+        "--llm",
+        "reads",
+    )
+    started = time.process_time()
+    found = rallebench.json("suite", "rgb-noise", *data)
+    assert len(found["parts"]) == 5 and all(part["n"] > 200 for part in found["parts"])
+    assert time.process_time() - started < 30
