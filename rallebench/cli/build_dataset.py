@@ -6,61 +6,83 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli.verbs import (
-    VERBS,
-    Paced,
-    described,
-    described_text,
-    say,
-    settings_flag,
-    workbench_of,
-    written,
-)
+from rallebench.cli import flags
+from rallebench.cli.flags import flag
+from rallebench.cli.printing import Paced, say
+from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.core.events import Progress
-from rallebench.experiments.builders import MAKERS, Order, settings_of
-from rallebench.experiments.builders.running import Done, Filed, make
+from rallebench.render import experiments
+from rallebench.services import catalog, experimenting
 
 
-def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "maker", nargs="?", metavar="MAKER", help="without it: all makers with their settings"
+@VERBS.register(
+    "build-dataset",
+    about="make questions of your own articles, stage by stage",
+    example="rallebench build-dataset barag --articles news.jsonl --name news-qa --llm my-llm --set after=2023-01-01",
+    order=6.6,
+    flags=(
+        flag("maker", "MAKER", "without it: all makers with their settings", nargs="?"),
+        flag(
+            "--articles",
+            "PATH",
+            "a folder (.txt, .md, .html, .pdf), a JSON-lines list, a corpus by name or file, or a MediaWiki dump (.xml, .xml.bz2)",
+            default="",
+        ),
+        flag("--name", "N", "the question set's; the same name again continues", default=""),
+        flag("--llm", "L", "who writes and judges", default=""),
+        flag("--limit", "N", "at most N articles", type=int),
+        flag("--batch-size", "B", type=int, default=20),
+        flag("--max-errors", "N", "stop after so many requests that failed", type=int),
+        flags.settings("a setting of the maker, as in after=2023-01-01 or questions=3"),
+    ),
+)
+def build_dataset(args: argparse.Namespace) -> Result:
+    """The files, the question set first, and the counts of every stage with why rows were left out."""
+    if not args.maker:
+        makers = catalog.described("builders")
+        return Result({"makers": makers}, (experiments.forms(makers),))
+    settings = flags.written(args.set)
+    catalog.entry("builders", args.maker)
+    if not args.name:
+        raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
+    build = experimenting.build_dataset(
+        workbench_of(args),
+        args.maker,
+        args.name,
+        settings,
+        articles=args.articles,
+        llm=args.llm,
+        limit=args.limit,
+        batch_size=args.batch_size,
+        max_errors=args.max_errors,
     )
-    parser.add_argument(
-        "--articles",
-        default="",
-        metavar="PATH",
-        help="a folder (.txt, .md, .html, .pdf), a JSON-lines list, a corpus by name or file, or a MediaWiki dump (.xml, .xml.bz2)",
-    )
-    parser.add_argument(
-        "--name", default="", metavar="N", help="the question set's; the same name again continues"
-    )
-    parser.add_argument("--llm", default="", metavar="L", help="who writes and judges")
-    parser.add_argument("--limit", type=int, metavar="N", help="at most N articles")
-    parser.add_argument("--batch-size", type=int, default=20, metavar="B")
-    parser.add_argument(
-        "--max-errors", type=int, metavar="N", help="stop after so many requests that failed"
-    )
-    settings_flag(parser, "a setting of the maker, as in after=2023-01-01 or questions=3")
+    value: dict[str, Any] = {}
+    paced = Paced()
+    for event in build:
+        if isinstance(event, dict):
+            value = event
+        elif isinstance(event, tuple):
+            say(f"{event[0]}: {stage_text(event[1])}")
+        else:
+            of = f" of {event.total}" if event.total else ""
+            paced.say(f"{event.task}: {event.message or f'{event.done}{of}'}")
+    return Result(value, ("\n".join(_lines(value)),))
 
 
-def _plain(value: Mapping[str, Any]) -> str:
-    if "makers" in value:
-        return "\n\n".join(described_text(one) for one in value["makers"])
+def _lines(value: Mapping[str, Any]) -> list[str]:
     stages = value["counts"]["stages"]
     wide = max(map(len, stages), default=0)
     lines = [f"{value['name']} ({value['maker']}), stages in {value['folder']}"]
-    lines += [f"{label:<{wide}}  {sentence_of(counts)}" for label, counts in stages.items()]
+    lines += [f"{label:<{wide}}  {stage_text(counts)}" for label, counts in stages.items()]
     lines += [
         f"{key.replace('_', ' ')}: {count}"
         for key, count in value["counts"].items()
         if key != "stages"
     ]
-    lines += [f"Note: {note}" for note in value["notes"]]
-    return "\n".join([*lines, *value["files"]])
+    return [*lines, *(f"Note: {note}" for note in value["notes"]), *value["files"]]
 
 
-def sentence_of(counts: Mapping[str, Any]) -> str:
+def stage_text(counts: Mapping[str, Any]) -> str:
     """The counts of a stage in a line."""
     parts = [f"{counts['kept']} of {counts['rows']} kept"]
     parts += [f"{count} {reason}" for reason, count in counts.get("left_out", {}).items()]
@@ -71,43 +93,3 @@ def sentence_of(counts: Mapping[str, Any]) -> str:
             f"{counts['calls']} requests, {counts['prompt_tokens']} + {counts['completion_tokens']} tokens"
         )
     return "; ".join(parts)
-
-
-@VERBS.register(
-    "build-dataset",
-    about="make questions of your own articles, stage by stage",
-    example="rallebench build-dataset barag --articles news.jsonl --name news-qa --llm my-llm --set after=2023-01-01",
-    order=6.6,
-    flags=_flags,
-    plain=_plain,
-)
-def make_dataset(args: argparse.Namespace) -> dict[str, Any]:
-    """The files that were made, the question set first, and the counts of every stage with why rows were left out."""
-    if not args.maker:
-        return {"makers": [described(MAKERS, name) for name in MAKERS.names()]}
-    settings = settings_of(args.maker, written(args.set))
-    if not args.name:
-        raise UsageError("The question set needs a name: --name N; its stages are kept under it.")
-    workbench = workbench_of(args)
-    order = Order(workbench.workspace, args.name, settings, args.articles, args.llm, args.limit)
-    done: Done | None = None
-    told = Paced()
-    for news in make(
-        workbench, args.maker, order, batch_size=args.batch_size, max_errors=args.max_errors
-    ):
-        if isinstance(news, Done):
-            done = news
-        elif isinstance(news, Filed):
-            say(f"{news.label}: {sentence_of(news.counts)}")
-        elif isinstance(news, Progress):
-            of = f" of {news.total}" if news.total else ""
-            told.say(f"{news.task}: {news.message or f'{news.done}{of}'}")
-    assert done is not None
-    return {
-        "name": done.name,
-        "maker": args.maker,
-        "folder": str(done.folder),
-        "files": list(done.files),
-        "counts": dict(done.counts),
-        "notes": list(done.notes),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.tables import Column, Format, Table
@@ -58,6 +58,26 @@ def plan(value: Mapping[str, Any]) -> Table:
     columns = (*_PLAN, *(Column(label) for label, _ in _COST.values() if pilot))
     kind = value.get("suite") or value["experiment"]
     return Table(f"{kind}: {value['name']} would run", columns, tuple(rows))
+
+
+def plan_blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+    """The plan, the costs of its indexes, and its notes."""
+    costs = (value.get("indexes") or {}).get("costs")
+    notes = value["probe"]["notes"] if value.get("probe") else value["notes"]
+    lines = [f"Indexes: {costs}"] if costs else []
+    return (plan(value), *lines, *(f"Note: {note}" for note in notes))
+
+
+def forms(described: Iterable[Mapping[str, Any]]) -> str:
+    """Suites or builders with their settings, below each other."""
+    texts = []
+    for item in described:
+        rows = [
+            f"  {s['name']}={s['default']}".ljust(31) + f" {s['about'] or s['must_be']}"
+            for s in item["settings"]
+        ]
+        texts.append("\n".join([f"{item['name']}: {item['about']}", *rows]))
+    return "\n\n".join(texts)
 
 
 def span(value: Mapping[str, Any]) -> str:

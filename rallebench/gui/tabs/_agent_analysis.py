@@ -9,12 +9,12 @@ import gradio as gr
 
 from rallebench.analysis.agents.reading import read
 from rallebench.analysis.agents.report import Analysis, AnalysisOptions, analyse
-from rallebench.cli.analyse import read_sizes, runs_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.engine.store import RunFolder
 from rallebench.gui import views, views_agents
 from rallebench.gui.session import guard
 from rallebench.render import plotly
+from rallebench.services.comparing import read_sizes, runs_of
 from rallebench.services.workbench import Workbench
 
 NOTHING = (

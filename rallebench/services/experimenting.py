@@ -1,0 +1,208 @@
+"""Requests for sweeps, suites, trade-offs and dataset builders from what a user wrote, and their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.events import Operation, Progress
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.types import Chain
+from rallebench.engine import estimate, plan
+from rallebench.engine.experiment_store import run_name as suite_run_name
+from rallebench.engine.pilot import QUESTIONS
+from rallebench.experiments.builders import Order
+from rallebench.experiments.builders import settings_of as builder_settings
+from rallebench.experiments.papers import SUITES, settings_of
+from rallebench.experiments.sweeps import indexing, remarks, run_name
+from rallebench.experiments.sweeps.results import as_json, headline, opened
+from rallebench.experiments.sweeps.running import sweep_settings, variants_of
+from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
+from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
+from rallebench.retrievers.composites import split_names
+from rallebench.services.context import Context
+from rallebench.services.experiments import plan_json, suite_name
+from rallebench.workspace.checking import check_chain
+from rallebench.workspace.indexes.ensure import Costs
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "plan_json", "suite_run_name"]
+
+
+# sweeps
+
+
+def sweep_request(
+    workbench: Workbench,
+    name: str,
+    chain: Chain,
+    factors: Sequence[str],
+    dataset: str,
+    *,
+    strategy: str,
+    metrics: tuple[str, ...] | None,
+    metric: str,
+    limit: int | None = None,
+    seed: int = 0,
+) -> tuple[ExperimentRequest, dict[str, str]]:
+    """The request for a sweep, and variant → its run. Raises UsageError for factors that the chain does not have."""
+    settings = sweep_settings(
+        chain, factors, dataset, strategy=strategy, metrics=metrics, metric=metric
+    )
+    runs = {variant.label: run_name(name, variant) for variant in variants_of(settings)}
+    return workbench.experiments.request("sweep", name, settings, limit, seed), runs
+
+
+def sweep_plan(
+    workbench: Workbench, request: ExperimentRequest
+) -> tuple[dict[str, Any], list[str]]:
+    """The runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError for a variant that could not run."""
+    variants = variants_of(request.settings)
+    for variant in variants:
+        check_chain(workbench.workspace, variant.chain)
+    *_, last = [None, *indexing.counting(workbench.workspace, variants)]
+    costs = last if isinstance(last, Costs) else Costs((), 0, 0, {})
+    labels = [variant.label for variant in variants]
+    verdict = f"{len(labels)} runs: {', '.join(labels)}."
+    if any(variant.index for variant in variants):
+        verdict += f" {costs.sentence}"
+    value = {
+        "variants": labels,
+        "indexes_there": list(costs.there),
+        "index_builds": costs.builds,
+        "passages": costs.passages,
+        "encodings": {
+            name: {"to_encode": new, "texts": total}
+            for name, (new, total) in costs.encodings.items()
+        },
+        "verdict": verdict,
+    }
+    return value, remarks(variants)
+
+
+def stored_sweep(workbench: Workbench, name: str, metric: str = "") -> dict[str, Any]:
+    """A stored sweep as JSON, ranked by ``metric``. Raises UsageError."""
+    return as_json(opened(workbench.workspace, name, metric))
+
+
+# trade-offs
+
+
+def tradeoff_request(
+    workbench: Workbench,
+    name: str,
+    indexes: str,
+    dataset: str,
+    *,
+    k: int,
+    limit: int,
+    knobs: Sequence[str],
+    flag: str = "",
+) -> ExperimentRequest:
+    """The request for an index trade-off. ``knobs``: ``KEY=V,V`` each, ``flag`` is their flag. Raises UsageError."""
+    settings = tradeoff_settings(
+        split_names(indexes), dataset, k=k, swept=read_swept(knobs, f"{flag} ".lstrip())
+    )
+    return workbench.experiments.request("tradeoff", name, settings, limit)
+
+
+# suites
+
+
+def suite_request(
+    workbench: Workbench,
+    suite: str,
+    llms: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    limit: int | None = None,
+    name: str = "",
+    seed: int = 0,
+) -> ExperimentRequest:
+    """The request for a suite from settings as they were written. Several models become the setting of a suite that compares
+    them. Raises UsageError, NotFoundError."""
+    entry = SUITES.entry(suite)
+    if llms and not entry.traits.get("asks", True):
+        raise UsageError(f"The suite {suite!r} asks no language model; leave --llm out.")
+    if len(llms) > 1:
+        if "models" not in entry.form:
+            raise UsageError(
+                f"The suite {suite!r} takes one model, but --llm is given {len(llms)} times; run it once for each."
+            )
+        if "models" in settings:
+            raise UsageError(
+                "The models are given twice, by --llm and by --set models=…; leave one out."
+            )
+        settings, llms = {**settings, "models": ",".join(llms)}, ()
+    llm, checked = "".join(llms), settings_of(suite, settings)
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit is {limit}; give at least 1, or leave it out for all.")
+    return ExperimentRequest(
+        workbench.workspace,
+        llm,
+        checked,
+        limit,
+        seed,
+        workbench.allow_python,
+        suite,
+        name or suite_name(suite, llm, checked, limit),
+    )
+
+
+def suite_plan(
+    workbench: Workbench, request: ExperimentRequest, *, questions: int, batch_size: int
+) -> Operation[dict[str, Any]]:
+    """The plan of a suite as JSON, with the costs that a pilot of ``questions`` per part measures (0: none)."""
+    planned = workbench.experiments.plan(request)
+    value: dict[str, Any] = {**plan.as_json(planned), "probe": None}
+    if not questions:
+        return value
+    if planned.builds:
+        with workbench.lease("the estimate of the indexes") as lease:
+            costs = yield from Context(workbench, lease).index_costs(tuple(planned.builds))
+        value["indexes"]["costs"] = costs
+    pilot = workbench.experiments.pilot(
+        planned, request, questions=questions, batch_size=batch_size
+    )
+    value["probe"] = estimate.as_json((yield from pilot))
+    return value
+
+
+# dataset builders
+
+
+def build_dataset(
+    workbench: Workbench,
+    builder: str,
+    name: str,
+    settings: Mapping[str, str],
+    *,
+    articles: str = "",
+    llm: str = "",
+    limit: int | None = None,
+    batch_size: int = 20,
+    max_errors: int | None = None,
+) -> Iterator[Progress | tuple[str, Mapping[str, Any]] | dict[str, Any]]:
+    """Yield progress, (stage, its counts) when a stage ends, last the document. Raises UsageError."""
+    from rallebench.experiments.builders.running import Done, Filed, make
+
+    order = Order(
+        workbench.workspace, name, builder_settings(builder, settings), articles, llm, limit
+    )
+    for event in make(workbench, builder, order, batch_size=batch_size, max_errors=max_errors):
+        if isinstance(event, Done):
+            yield {
+                "name": event.name,
+                "maker": builder,
+                "folder": str(event.folder),
+                "files": list(event.files),
+                "counts": dict(event.counts),
+                "notes": list(event.notes),
+            }
+        elif isinstance(event, Filed):
+            yield event.label, event.counts
+        elif isinstance(event, Progress):
+            yield event
